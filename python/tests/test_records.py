@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,8 +38,27 @@ def test_both_clocks_are_those_of_one_placement() -> None:
 
 
 def test_the_area_says_of_which_core_it_is() -> None:
+    """And of which of verilog-pcie's commits; the paper's are neither."""
     for one in read("rtl-area.json"):
-        assert re.fullmatch("[0-9a-f]{40}", one["rtl"]), one["name"]
+        whose = {"verilog-pcie": "peer_commit", "Table 2": None}.get(one["name"].partition(":")[0], "rtl")
+        if whose is not None:
+            assert re.fullmatch("[0-9a-f]{40}", one[whose]), one["name"]
+
+
+def test_the_area_is_compared_behind_the_same_shim() -> None:
+    records = read("rtl-area.json")
+    compared = [one for one in records if one["peer_name"] == "verilog-pcie: sum" and one["ours"] is not None]
+    assert {(one["name"], one["unit"]) for one in compared} == {
+        ("xc6v: all with the UltraScale+ shim, flattened", unit) for unit in ("LUT", "LUTRAM", "FF", "BRAM36")
+    }
+    of = {(one["name"], one["unit"]): one["peer"] for one in records if one["ours"] is None}
+    for one in compared:
+        parts = [
+            peer
+            for (name, unit), peer in of.items()
+            if unit == one["unit"] and name.startswith("verilog-pcie: ") and "sum" not in name
+        ]
+        assert (len(parts), sum(parts)) == (3, one["peer"])
 
 
 def test_ten_million_transfers_without_a_failure() -> None:
@@ -48,14 +69,48 @@ def test_ten_million_transfers_without_a_failure() -> None:
     assert re.fullmatch("[0-9a-f]{40}", record["rtl"])
 
 
-def mutants() -> ModuleType:
-    """bench/mutants.py, which is a program."""
-    spec = importlib.util.spec_from_file_location("mutants", BENCH / "mutants.py")
+def program(name: str) -> ModuleType:
+    """A program of bench/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def mutants() -> ModuleType:
+    return program("mutants")
+
+
+def test_mutants_of_the_rtl_can_be_seeded_and_those_on_record_are_noticed() -> None:
+    bench = program("rtl_mutants")
+    listed = bench.read_list()
+    assert len(listed) >= 60
+    folders = {mutant.file.partition("/")[0] for mutant in listed}
+    assert folders >= {"core", "fifo", "shim", "user"}
+    for mutant in listed:
+        assert mutant.new in bench.seeded(mutant)
+    records = bench.read_records(BENCH / "rtl-mutants.json")
+    assert records
+    assert bench.complaints(listed, records) == []
+
+
+def test_a_mutant_of_the_rtl_that_nobody_notices_is_told() -> None:
+    bench = program("rtl_mutants")
+    listed = bench.read_list()[:40]
+    caught = {mutant.key: {"caught_by": "stress"} for mutant in listed}
+    assert bench.complaints(listed, caught) == []
+    missed = {**caught, listed[0].key: {"caught_by": None}}
+    [new] = bench.complaints(listed, missed)
+    assert "nothing notices: add a test, or the reason" in new
+    known = [dataclasses.replace(listed[0], reason="the same"), *listed[1:]]
+    assert bench.complaints(known, missed) == []
+    [obsolete] = bench.complaints(known, caught)
+    assert "its reason is obsolete" in obsolete
+    few = {**caught, **{mutant.key: {"caught_by": None} for mutant in listed[:3]}}
+    assert "3 of 40 mutants survive, more than 5%" in bench.complaints(listed, few)[-1]
 
 
 def test_survivors_are_few_and_each_has_a_reason() -> None:

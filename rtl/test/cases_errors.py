@@ -269,3 +269,36 @@ async def bus_master_off_in_mid_stream(dut: Any, after_ns: int, late: bool) -> N
     await c2h.start()
     assert await run(c2h, descriptors) == 0
     await settle(b, board)
+
+
+@cocotb.test(timeout_time=900, timeout_unit="us", skip=ULTRASCALE_PLUS)
+async def bus_master_off_for_a_moment(dut: Any) -> None:
+    """A write of which some TLPs were refused is not told as good, although its last one left."""
+    b = await bench(dut, lanes=1, pcie_mhz=62.5)
+    board = Scoreboard(b, 4 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    begun = Event()
+    b.device.on_sent.append(lambda tlp: begun.set() if tlp.address == LOW + TARGET else None)
+    last_came = 0
+    for _ in range(12):
+        b.memory[LOW + TARGET : LOW + TARGET + 4096] = bytes(4096)
+        begun.clear()
+        await c2h.submit([Descriptor(LOW + TARGET, 0, 4096)])
+        await begun.wait()
+        # The link is slow, so that half of the TLPs are still to be made.
+        await Timer(b.random.randint(0, 500), "ns")
+        dut.cfg_bus_master.value = 0
+        await Timer(b.random.randint(300, 1500), "ns")
+        dut.cfg_bus_master.value = 1
+        while await b.card.read(C2H + card.HEAD) != c2h.tail and not await c2h.status() & HALTED:
+            pass
+        await Timer(20, "us")
+        status, came = await c2h.status(), b.memory[LOW + TARGET : LOW + TARGET + 4096]
+        assert status & 0xF == (0 if came == bytes(board.local) else 6 | HALTED), f"status {status:#x}"
+        if status & HALTED:
+            last_came += came[-256:] == bytes(board.local[-256:])
+            await c2h.reset()
+            await c2h.start()
+    assert last_came, "no write was refused in its middle"
+    await b.finish()

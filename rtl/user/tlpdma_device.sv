@@ -331,11 +331,10 @@ module tlpdma_device #(
 
   // the legacy level crosses as any slow signal
   logic level_kept;
-  logic [1:0] intx_seen;
   always_ff @(posedge user_clk) level_kept <= level && !user_rst;
-  always_ff @(posedge pcie_clk) begin
-    intx_seen <= {intx_seen[0], level_kept};
-    if (pcie_rst) intx_seen <= '0;
-  end
-  assign intx = intx_seen[1];
+  synchronise level_crossing (
+      .clk(pcie_clk),
+      .in (level_kept),
+      .out(intx)
+  );
 endmodule

@@ -16,7 +16,7 @@ MEASURED = Path("..", "..", "bench", "rtl-area.json")
 TITLE = "Area"
 # Names of records: ours, the paper's core without its user design, others' blocks, clocks.
 VIRTEX6, WHOLE, PUBLISHED, OTHERS, CLOCK = "xc6v: ", "xc6v: all, flattened", "Table 2: core", "verilog-pcie: ", "ECP5"
-UNITS = ("LUT", "LUTRAM", "FF", "BRAM36")
+COLUMNS = ("LUT", "logic", "LUTRAM", "FF", "BRAM36")
 LEAST_MHZ = 150
 
 Records = Mapping[str, Mapping[str, Any]]
@@ -80,16 +80,41 @@ def text(records: Records) -> str:
     """The blocks, ours and others'."""
 
     def cells(name: str) -> list[str]:
-        figures = (records[name].get(unit) for unit in UNITS)
-        known = (None if one is None else one["peer"] if one["ours"] is None else one["ours"] for one in figures)
-        return [name.removeprefix(VIRTEX6), *("–" if figure is None else f"{figure:g}" for figure in known)]
+        known: dict[str, float | None] = {
+            unit: one["peer"] if one["ours"] is None else one["ours"] for unit, one in records[name].items()
+        }
+        lut, memory = known.get("LUT"), known.get("LUTRAM")
+        known["logic"] = None if lut is None or memory is None else lut - memory
+        figures = (known.get(unit) for unit in COLUMNS)
+        return [name.removeprefix(VIRTEX6), *("–" if figure is None else f"{figure:g}" for figure in figures)]
 
     names = [name for name in records if name.startswith((VIRTEX6, OTHERS, PUBLISHED.split()[0]))]
-    return TEXT.format(blocks=table(("Virtex-6", *UNITS), [cells(name) for name in names]))
+    blocks = table(("Virtex-6", *COLUMNS), [cells(name) for name in names])
+    return TEXT.format(blocks=blocks, able=table(("", "tlpdma", "verilog-pcie"), ABLE))
+
+
+#: What is in the figures of `all with the UltraScale+ shim, flattened` and of verilog-pcie's sum.
+ABLE = [
+    ["clock of the user's logic", "its own: all crossings are counted", "that of the hard IP; crossings are the user's"],
+    ["descriptors", "two rings in host memory, prefetched, or by PIO; both channels cut at pages", "ports: the user's logic gives each transfer"],
+    ["after a transfer", "a write-back record in host memory, counts, interrupts with moderation", "a status at a port"],
+    ["MSI-X", "table, pending bits and messages; INTx", "`pcie_msix`, not counted: Yosys finds no memory of the part for its table"],
+    ["tags", "32, each with its time-out, and a quarantine after it", "32; time-outs are the hard IP's"],
+    ["a completion is checked for", "requester, tag, status, kind, Byte Count, Lower Address, Length, poison, before its data are written", "requester, tag, status, kind and poison; the rest is the hard IP's check"],
+    ["data of completions", "wait in a block memory of the card's clock crossing, so that the link is never held", "go to the user's memory as they come"],
+    ["slave", "registers, and a window into local memory in bursts", "registers, one DW at a time; bursts are `pcie_axi_master`, not in the sum"],
+    ["order of completions behind writes", "kept by sequence numbers", "not in its shim"],
+    ["streams of 512 bits, straddling, virtual functions", "no", "parameters, off here"],
+]  # fmt: skip
 
 
 TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; `docs/rtl-tests.md` says how it is counted.
-LUTRAM is part of LUT; – is what was not recorded. Slices cannot be compared: the open flow does not place for Xilinx's parts.
-verilog-pcie's figures are Yosys', too, of its parts that do the same, perhaps with other options; Table 2's are Xilinx's.
+LUT is logic and LUTRAM, lookup tables that are memory, together; – is what is not published. Slices cannot be compared: the open
+flow does not place for Xilinx's parts. verilog-pcie is synthesized by the same commands, behind its own UltraScale+ shim with the
+same streams: compare its sum with `all with the UltraScale+ shim, flattened`. Table 2's figures are Xilinx's tools'.
 
-{blocks}"""
+{blocks}
+
+What those two have in them:
+
+{able}"""
