@@ -68,7 +68,7 @@ def at_rest(width: int) -> float:
     library = ctypes.CDLL(str(ROOT / LIBRARIES[width]))
     library.tlplab_rtl_open.restype = ctypes.c_void_p
     identity, error, output = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(512), Output()
-    model = ctypes.c_void_p(library.tlplab_rtl_open(1, b"", identity, error))
+    model = ctypes.c_void_p(library.tlplab_rtl_open(2, b"", identity, error))
     if not model:
         sys.exit(error.value.decode())
     microsecond, begin, steps = 10**9, 10, 200_000
