@@ -149,7 +149,7 @@ fn it_interrupts_by_msi() {
 #[test]
 fn completions_that_it_has_no_room_for_are_lost_and_counted() {
     let mut bench = Bench::of(Script::new(copy(0x10_0000, 0x20_0000, 4096)).0);
-    bench.config.host.completion_timeout = Duration::from_us(50);
+    bench.config.devices[0].completion_timeout = Duration::from_us(50);
     let mut fabric = bench.of_rtl(&[("room", "2"), ("slow", "100")]);
     fabric.run_until(Time::ZERO + Duration::from_us(200));
     let overflow = fabric.errors().find(|error| error.kind == ErrorKind::ReceiverOverflow).expect("an error");
