@@ -55,7 +55,7 @@ verilate = mkdir -p $2; rm -f $2/V*.cpp $2/V*.h $2/*.d $2/*.o $2/*.a; \
 	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
 	if $(others_trigger); then only_clocks=0; else only_clocks=1; fi; \
-	$(CXX) -std=c++17 -O2 $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DONLY_CLOCKS_TRIGGER=$$only_clocks $(patsubst %,-DSTRADDLE_%,$(STRADDLE)) -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
+	$(CXX) -std=c++17 -O2 $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DONLY_CLOCKS_TRIGGER=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
 		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz)
 build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
 	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$2/build.log || { cat $2/build.log >&2; exit 1; }
@@ -87,7 +87,7 @@ $(BUILD)/pins.sv: $(VERILOG) $(HERE)/module.mk $(HERE)/ports.py
 	@mkdir -p $(BUILD)
 	@$(RTL_BIN)/verilator --json-only --json-only-output $(BUILD)/ports.json --json-only-meta-output $(BUILD)/ports.meta.json -Wno-fatal \
 		--top-module $(TOP) $(PARAMETERS) $(VERILOG) >$(BUILD)/ports.log 2>&1 || { cat $(BUILD)/ports.log >&2; exit 1; }
-	@$(PYTHON) $(HERE)/ports.py $(HARD_IP) $(TOP) $(BUILD)/ports.json $(BUILD) $(patsubst -G%,%,$(filter -G%,$(PARAMETERS)))
+	@$(PYTHON) $(HERE)/ports.py --straddle "$(STRADDLE)" $(HARD_IP) $(TOP) $(BUILD)/ports.json $(BUILD) $(patsubst -G%,%,$(filter -G%,$(PARAMETERS)))
 
 $(BUILD)/Vtop.mk: $(BUILD)/pins.sv
 	@$(call verilate,Vtop,$(BUILD),$(PINS))

@@ -240,6 +240,22 @@ def other(hard_ip: str, left: dict[str, Found]) -> str:
     return f"; its ports are those for HARD_IP={fits[0]}" if fits else ""
 
 
+def starts(hard_ip: str, straddling: list[str], fitted: dict[str, Found]) -> dict[str, int]:
+    """How many TLPs may begin in one beat of each stream."""
+    if hard_ip == "trn":
+        if straddling:
+            raise Misfit("STRADDLE is for HARD_IP=usp")
+        return {}
+    width = fitted["s_axis_cq_tdata"].width
+    most = {"rq": {512: 2}, "rc": {256: 2, 512: 4}, "cq": {512: 2}, "cc": {512: 2}}
+    for name in straddling:
+        if width not in most.get(name, {}):
+            raise Misfit(
+                f"STRADDLE={name} cannot be with streams of {width} bits; rc can with 256 and 512, rq, cq and cc with 512"
+            )
+    return {name: found[width] if name in straddling else 1 for name, found in most.items()}
+
+
 def check_widths(hard_ip: str, fitted: dict[str, Found]) -> None:
     """Streams belong together."""
     if hard_ip == "trn":
@@ -267,7 +283,7 @@ def c_type(width: int) -> str:
     return f"VlWide<{(width + 31) // 32}>"
 
 
-def header(hard_ip: str, fitted: dict[str, Found]) -> str:
+def header(hard_ip: str, fitted: dict[str, Found], begin: dict[str, int]) -> str:
     """ports.h."""
     ports = [port for port in HARD_IPS[hard_ip] if port.kind != "zero"]
     there = [port for port in ports if port.name in fitted]
@@ -278,7 +294,9 @@ def header(hard_ip: str, fitted: dict[str, Found]) -> str:
         f"    {c_type(port.widths[-1])} {port.name} = {port.default};" for port in ports if port.name not in fitted
     ]
     has = "\n".join(f"constexpr bool {port.name} = {str(port in there).lower()};" for port in ports)
-    bits = "\n".join(f"constexpr unsigned {port.name} = {fitted[port.name].width};" for port in there)
+    size = {port.name: fitted[port.name].width if port in there else port.widths[-1] for port in ports}
+    bits = "\n".join(f"constexpr unsigned {name} = {width};" for name, width in size.items())
+    most = "\n".join(f"constexpr unsigned {name} = {count};" for name, count in begin.items())
     return f"""// Made by rtl/cosim/ports.py.
 #ifndef TLPLAB_RTL_PORTS_H
 #define TLPLAB_RTL_PORTS_H
@@ -300,12 +318,16 @@ struct Ports {{
 {chr(10).join(lines)}
 }};
 
-// Whether the module has a port, and of how many bits.
+// Whether the module has a port, and of how many bits; a stand-in has the most that it could have.
 namespace has {{
 {has}
 }}
 namespace bits {{
 {bits}
+}}
+// TLPs that may begin in one beat of a stream.
+namespace starts {{
+{most}
 }}
 
 }} // namespace tlplab
@@ -352,10 +374,12 @@ def main() -> int:
     parser.add_argument("top")
     parser.add_argument("tree", type=Path, help="Verilator's JSON of the module")
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--straddle", default="", help="streams, with spaces between")
     parser.add_argument("parameters", nargs="*", help="NAME=VALUE")
     options = parser.parse_args()
     try:
         fitted = fit(options.hard_ip, ports_of(json.loads(options.tree.read_text("utf-8")), options.top))
+        begin = starts(options.hard_ip, options.straddle.split(), fitted)
     except Misfit as misfit:
         print(
             f"module {options.top} cannot be attached with HARD_IP={options.hard_ip}: {misfit} ({PAGE} lists the ports).",
@@ -363,7 +387,7 @@ def main() -> int:
         )
         return 1
     given = ", ".join(re.sub(r"^([^=]+)=(.*)$", r".\1(\2)", one) for one in options.parameters)
-    (options.folder / "ports.h").write_text(header(options.hard_ip, fitted), "utf-8")
+    (options.folder / "ports.h").write_text(header(options.hard_ip, fitted, begin), "utf-8")
     (options.folder / "pins.sv").write_text(pins(options.hard_ip, fitted, options.top, given), "utf-8")
     return 0
 
