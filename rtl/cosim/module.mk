@@ -69,7 +69,7 @@ $(OUT): $(CPLUSPLUS) $(wildcard $(HERE)/*.h) $(HERE)/../include/tlplab_rtl.h $(B
 	@echo "$@$(if $(filter 0,$(TRACE)), (no waveforms: built without lz4.h and zlib.h))"
 
 ifdef EXERCISE
-$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY) $(CPLUSPLUS)
+$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY) $(CPLUSPLUS) $(wildcard $(HERE)/*.h)
 	@rm -f $(BUILD)/*.gcda
 	@$(call compile,$(GENERATE))
 	@$(call link,$(BUILD)/profile.so,$(GENERATE))

@@ -99,6 +99,17 @@ struct Source {
     unsigned endings = 0;
 };
 
+// Byte enables of so many DWs from DW `first` on: none of the descriptor, what it says of the first and last DW of data.
+inline uint64_t byte_enables(Packet const &packet, size_t first, unsigned count) {
+    uint64_t enables = count < 16 ? (uint64_t{1} << 4 * count) - 1 : ~uint64_t{0};
+    size_t const data = packet.descriptor, last = packet.dws.size() - 1;
+    if (first < data) enables &= data - first < 16 ? ~uint64_t{0} << 4 * (data - first) : 0;
+    if (first <= data && data < first + count) enables &= ~(uint64_t{0xFu & ~unsigned{packet.first_be}} << 4 * (data - first));
+    if (first <= last && last < first + count && last > data)
+        enables &= ~(uint64_t{0xFu & ~unsigned{packet.last_be}} << 4 * (last - first));
+    return enables;
+}
+
 // Makes the next beat. `choose(packet)` gives the TLP to begin with, or false.
 template <class Stream, class Data, class Keep, class User, class Choose>
 void make_beat(Source &source, Data &data, Keep &keep, User &user, CData &last, Choose choose) {
@@ -116,13 +127,9 @@ void make_beat(Source &source, Data &data, Keep &keep, User &user, CData &last, 
         }
         Packet const &packet = source.current;
         size_t const size = packet.dws.size();
-        for (; dw < DWS && source.given < size; ++dw, ++source.given) {
-            size_t const i = source.given;
-            put_bits(data, 32 * dw, packet.dws[i]);
-            if (i < packet.descriptor) continue;
-            unsigned const enables = i == packet.descriptor ? packet.first_be : i == size - 1 ? packet.last_be : 0xF;
-            put_bits(user, Stream::BYTE_ENABLES + 4 * dw, enables);
-        }
+        unsigned const begin = dw;
+        for (; dw < DWS && source.given < size; ++dw) put_bits(data, 32 * dw, packet.dws[source.given++]);
+        put_bits(user, Stream::BYTE_ENABLES + 4 * begin, byte_enables(packet, source.given - (dw - begin), dw - begin));
         if (source.given < size) break;
         if (packet.discontinue) put_bits(user, Stream::DISCONTINUE, 1);
         Stream::end(user, source.endings, dw - 1);
@@ -196,8 +203,9 @@ std::string read_beat(Sink &sink, Data const &data, Keep const &keep, User const
                 break;
             }
             if (start < dw || start % PART != 0) return "is_sop's pointer is where no TLP can begin";
-            sink = Sink{};
+            sink.dws.clear(); // keeps its memory
             sink.begun = true;
+            sink.discontinue = false;
             sink.first_be = Stream::first_be(user, started);
             sink.last_be = Stream::last_be(user, started);
             sink.address_offset = Stream::address_offset(user, started);
