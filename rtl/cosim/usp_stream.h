@@ -123,9 +123,12 @@ void make_beat(Source &source, Data &data, Keep &keep, User &user, CData &last, 
             if (started == Stream::STARTS || !choose(source.current)) break;
             source.begun = true;
             source.given = 0;
-            Stream::start(user, started++, dw, source.current);
         }
         Packet const &packet = source.current;
+        if (source.given == 0) {
+            if (packet.discontinue && dw > 0) break; // that is said of a whole beat
+            Stream::start(user, started++, dw, packet);
+        }
         size_t const size = packet.dws.size();
         unsigned const begin = dw;
         for (; dw < DWS && source.given < size; ++dw) put_bits(data, 32 * dw, packet.dws[source.given++]);
@@ -135,7 +138,7 @@ void make_beat(Source &source, Data &data, Keep &keep, User &user, CData &last, 
         Stream::end(user, source.endings, dw - 1);
         source.ending[source.endings++] = {packet.kind, size - packet.descriptor};
         source.begun = false;
-        if (Stream::STARTS == 1) break;
+        if (Stream::STARTS == 1 || packet.discontinue) break;
         dw = (dw + PART - 1) / PART * PART;
     }
     source.showing = started > 0 || dw > 0;

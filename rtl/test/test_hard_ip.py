@@ -64,9 +64,14 @@ class Output(ctypes.Structure):
     ]
 
 
+def without_make() -> dict[str, str]:
+    """An environment for a `make` of its own."""
+    return {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+
+
 class Library:
     def __init__(self, path: Path, halved: bool) -> None:
-        self.halved = halved
+        self.halved, self.straddles = halved, False
         self.calls = ctypes.CDLL(str(path))
         self.calls.tlplab_rtl_open.restype = ctypes.c_void_p
 
@@ -140,8 +145,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         f"PARAMETERS=-GW={width} -GHALVED={int(halved)}",
         f"RTL_BIN={Path(verilator).parent}",
     ]
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    subprocess.run(["make", "-s", "-f", "rtl/cosim/module.mk", *options], cwd=ROOT, check=True, env=environment)
+    subprocess.run(["make", "-s", "-f", "rtl/cosim/module.mk", *options], cwd=ROOT, check=True, env=without_make())
     return Library(out, halved)
 
 
