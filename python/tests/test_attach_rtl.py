@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from privilege import lacking
 
-from tlplab import cli
+from tlplab import cli, session
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/attach-rtl.md"
@@ -78,6 +78,21 @@ def test_a_library_that_cannot_be_used_is_said_so(experiment: str, capsys: pytes
         assert said.out == ""
     assert cli.status(["run", experiment, "--set", 'device.card.mistake="long"']) == 1
     assert "sent a read of 1024 B; Max_Read_Request_Size is 512" in capsys.readouterr().err
+
+
+def test_a_run_that_only_a_clock_keeps_going_says_so(
+    experiment: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.0)
+    Path("dir/driver.py").write_text("async def copy(host, dev):\n    await dev.irq(0)\n", encoding="utf-8")
+    said = {}
+    for idle in ("true", "false"):
+        assert cli.status(["run", experiment, "--set", f"device.card.idle={idle}"]) == 1, "the driver waits"
+        said[idle] = capsys.readouterr()
+    assert "note:" not in said["true"].err
+    assert "nothing is under way but the clock of card, which never says that it is idle" in said["false"].err
+    assert cli.status(["run", experiment, "--set", "device.card.idle=false", "--set", 'stop="1ms"']) == 0
+    assert "note:" not in capsys.readouterr().err
 
 
 @pytest.mark.full

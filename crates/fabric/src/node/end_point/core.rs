@@ -34,6 +34,8 @@ pub(crate) struct Core {
     /// That waits for its event, and the device meanwhile.
     pub(crate) pending: bool,
     pub(crate) idle: bool,
+    /// It has ever said that nothing happens any more.
+    pub(crate) rests: bool,
     /// The level of its legacy interrupt that the fabric knows of.
     pub(crate) intx: bool,
     /// What it was told last.
@@ -75,6 +77,7 @@ impl Core {
             pending: false,
             // Its reset takes clock edges.
             idle: false,
+            rests: false,
             intx: false,
             registers: TlpRegisters::default(),
             held: Default::default(),
@@ -111,6 +114,7 @@ impl EndPoint {
         let (time, idle) = (core.output.time, core.output.idle);
         let says = !core.output.tlp.is_empty() || core.output.taken != [0; 3] || core.output.intx != was_intx;
         core.idle = idle;
+        core.rests |= idle;
         core.pending = says || !idle && time >= slice;
         let pending = core.pending;
         if let Err(message) = result {
