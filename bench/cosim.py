@@ -150,7 +150,12 @@ def main() -> int:
         for state, measure, goal, command in (
             ("under load", under_load, GOAL_IN_THE_FABRIC if shim == USP else GOAL, " ".join(load_command(shim, LONG))),
             ("at rest", at_rest, GOAL, "bench/cosim.py"),
-            ("in the fabric", in_the_fabric, GOAL_IN_THE_FABRIC if shim == USP else None, " ".join(fabric_command(shim, MANY))),
+            (
+                "in the fabric",
+                in_the_fabric,
+                GOAL_IN_THE_FABRIC if shim == USP else None,
+                " ".join(fabric_command(shim, MANY)),
+            ),
         ):
             runs = sorted(measure(shim) for _ in range(options.repeats))
             ours = statistics.median(runs)

@@ -22,7 +22,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STRESS = "out/rtl/stress"
 # Of twenty transfers so many with each library: both widths of TRN and UltraScale+, some with more tags.
-SHARES = {"tlpdma-trn64": 7, "tlpdma-trn128": 7, "tlpdma-usp256": 4, "tlpdma-trn64-tags64": 1, "tlpdma-trn128-tags256": 1}
+SHARES = {
+    "tlpdma-trn64": 7,
+    "tlpdma-trn128": 7,
+    "tlpdma-usp256": 4,
+    "tlpdma-trn64-tags64": 1,
+    "tlpdma-trn128-tags256": 1,
+}
 SEEDS_OF_A_BATCH = 1000  # a device has 20 000 transfers and a seed of its own, so that a batch needs less
 SUMS = (
     "transfers",

@@ -71,7 +71,10 @@ module stream (
     refuses = kind[10:0] > 32;
     count   = be[3:0] == 0 ? 1 : {kind[10:0], 2'b00} - 13'(skip) - 13'(gap);
     case (cc_beat)
-      0: m_axis_cc_tdata = {kind[31:16], 2'd0, refuses ? 3'd4 : 3'd0, refuses ? 11'd0 : kind[10:0], 3'd0, count, 9'd0, cc_at[4:0], skip};
+      0:
+      m_axis_cc_tdata = {
+        kind[31:16], 2'd0, refuses ? 3'd4 : 3'd0, refuses ? 11'd0 : kind[10:0], 3'd0, count, 9'd0, cc_at[4:0], skip
+      };
       1: m_axis_cc_tdata = {memory[cc_at], 1'b0, target[30:28], target[27:25], 1'b0, 16'd0, target[7:0]};
       default: m_axis_cc_tdata = {memory[cc_at+1], memory[cc_at]};
     endcase

@@ -111,7 +111,11 @@ def test_the_examples_of_the_page() -> None:
     ]
     for command, expected in zip(commands, says, strict=True):
         done = subprocess.run(
-            ["bash", "-ec", command.replace("make rtl", f"make --no-print-directory rtl RTL_BIN={RTL_BIN} -o rtl/.venv/.run")],
+            [
+                "bash",
+                "-ec",
+                command.replace("make rtl", f"make --no-print-directory rtl RTL_BIN={RTL_BIN} -o rtl/.venv/.run"),
+            ],
             cwd=ROOT,
             env={**os.environ, "PATH": path},
             capture_output=True,

@@ -149,17 +149,49 @@ HARD_IPS: dict[str, list[Port]] = {
         # What goes by other ways here (a reset), does not happen (messages, virtual functions), or needs the hard IP's own memory.
         *(
             Port(name, "zero", tuple(range(1, 1025)))
-            for name in (
-                "cfg_mgmt_read_data cfg_mgmt_read_write_done cfg_flr_in_process cfg_vf_flr_in_process cfg_vf_status "
-                "cfg_function_power_state cfg_interrupt_msi_vf_enable cfg_interrupt_msix_vf_enable cfg_interrupt_msix_vf_mask "
-                "cfg_interrupt_msix_vec_pending_status cfg_phy_link_down cfg_err_cor_out cfg_err_nonfatal_out cfg_err_fatal_out "
-                "cfg_local_error_out cfg_local_error_valid cfg_hot_reset_out cfg_msg_received cfg_msg_received_data "
-                "cfg_msg_received_type cfg_msg_transmit_done cfg_power_state_change_interrupt cfg_obff_enable cfg_pl_status_change "
-                "cfg_tph_requester_enable cfg_tph_st_mode cfg_vf_tph_requester_enable cfg_vf_tph_st_mode cfg_ext_read_received "
-                "cfg_ext_write_received cfg_ext_register_number cfg_ext_function_number cfg_ext_write_data "
-                "cfg_ext_write_byte_enable cfg_rx_pm_state cfg_tx_pm_state cfg_link_power_state pcie_rq_tag0 pcie_rq_tag1 "
-                "pcie_rq_tag_vld0 pcie_rq_tag_vld1"
-            ).split()
+            for name in [
+                "cfg_mgmt_read_data",
+                "cfg_mgmt_read_write_done",
+                "cfg_flr_in_process",
+                "cfg_vf_flr_in_process",
+                "cfg_vf_status",
+                "cfg_function_power_state",
+                "cfg_interrupt_msi_vf_enable",
+                "cfg_interrupt_msix_vf_enable",
+                "cfg_interrupt_msix_vf_mask",
+                "cfg_interrupt_msix_vec_pending_status",
+                "cfg_phy_link_down",
+                "cfg_err_cor_out",
+                "cfg_err_nonfatal_out",
+                "cfg_err_fatal_out",
+                "cfg_local_error_out",
+                "cfg_local_error_valid",
+                "cfg_hot_reset_out",
+                "cfg_msg_received",
+                "cfg_msg_received_data",
+                "cfg_msg_received_type",
+                "cfg_msg_transmit_done",
+                "cfg_power_state_change_interrupt",
+                "cfg_obff_enable",
+                "cfg_pl_status_change",
+                "cfg_tph_requester_enable",
+                "cfg_tph_st_mode",
+                "cfg_vf_tph_requester_enable",
+                "cfg_vf_tph_st_mode",
+                "cfg_ext_read_received",
+                "cfg_ext_write_received",
+                "cfg_ext_register_number",
+                "cfg_ext_function_number",
+                "cfg_ext_write_data",
+                "cfg_ext_write_byte_enable",
+                "cfg_rx_pm_state",
+                "cfg_tx_pm_state",
+                "cfg_link_power_state",
+                "pcie_rq_tag0",
+                "pcie_rq_tag1",
+                "pcie_rq_tag_vld0",
+                "pcie_rq_tag_vld1",
+            ]
         ),
     ],
 }
@@ -169,7 +201,7 @@ MARKS = {"trn": ("trn_rd", "trn_td"), "usp": ("s_axis_cq_tdata", "m_axis_cq_tdat
 LARGE_USER = {137, 161, 183, 81}
 
 
-class Misfit(Exception):
+class MisfitError(Exception):
     """What is wrong with the module, in one sentence."""
 
 
@@ -204,7 +236,7 @@ def ports_of(tree: dict[str, Any], top: str) -> list[Found]:
     for one in module["stmtsp"]:
         if one["type"] == "VAR" and one.get("direction") in ("INPUT", "OUTPUT", "INOUT"):
             if one["direction"] == "INOUT" or one["dtypep"] not in widths:
-                raise Misfit(f"its port {one['name']} is no vector that goes one way")
+                raise MisfitError(f"its port {one['name']} is no vector that goes one way")
             found.append(Found(one["name"], one["direction"] == "INPUT", widths[one["dtypep"]]))
     return found
 
@@ -219,17 +251,19 @@ def fit(hard_ip: str, found: list[Found]) -> dict[str, Found]:
         widths = "1 bit" if port.widths == (1,) else f"{' or '.join(map(str, port.widths))} bits"
         if name is None:
             if port.needed:
-                raise Misfit(f"it has no {direction} {port.name} of {widths}{other(hard_ip, left)}")
+                raise MisfitError(f"it has no {direction} {port.name} of {widths}{other(hard_ip, left)}")
             continue
         its = left.pop(name)
         if its.is_input != (direction == "input"):
-            raise Misfit(f"its {name} is an {'input' if its.is_input else 'output'}; it must be an {direction}")
+            raise MisfitError(f"its {name} is an {'input' if its.is_input else 'output'}; it must be an {direction}")
         if its.width not in port.widths:
-            raise Misfit(f"its {name} has {its.width} bits; it must have {widths}")
+            raise MisfitError(f"its {name} has {its.width} bits; it must have {widths}")
         fitted[port.name] = its
     for port in left.values():
         if port.is_input:
-            raise Misfit(f"its input {port.name} is none that this hard IP has; give it a value in a module around it")
+            raise MisfitError(
+                f"its input {port.name} is none that this hard IP has; give it a value in a module around it"
+            )
     check_widths(hard_ip, fitted)
     return fitted
 
@@ -244,13 +278,13 @@ def starts(hard_ip: str, straddling: list[str], fitted: dict[str, Found]) -> dic
     """How many TLPs may begin in one beat of each stream."""
     if hard_ip == "trn":
         if straddling:
-            raise Misfit("STRADDLE is for HARD_IP=usp")
+            raise MisfitError("STRADDLE is for HARD_IP=usp")
         return {}
     width = fitted["s_axis_cq_tdata"].width
     most = {"rq": {512: 2}, "rc": {256: 2, 512: 4}, "cq": {512: 2}, "cc": {512: 2}}
     for name in straddling:
         if width not in most.get(name, {}):
-            raise Misfit(
+            raise MisfitError(
                 f"STRADDLE={name} cannot be with streams of {width} bits; rc can with 256 and 512, rq, cq and cc with 512"
             )
     return {name: found[width] if name in straddling else 1 for name, found in most.items()}
@@ -262,7 +296,7 @@ def check_widths(hard_ip: str, fitted: dict[str, Found]) -> None:
         width, names = fitted["trn_rd"].width, {"trn_td": 1, "trn_rrem": 64, "trn_trem": 64}
         for name, part in names.items():
             if fitted[name].width != width // part:
-                raise Misfit(
+                raise MisfitError(
                     f"its {fitted[name].name} has {fitted[name].width} bits; with {width} of trn_rd it must have {width // part}"
                 )
         return
@@ -272,7 +306,9 @@ def check_widths(hard_ip: str, fitted: dict[str, Found]) -> None:
         wrong |= name.endswith("tkeep") and 32 * port.width != first.width
         wrong |= name.endswith("tuser") and (port.width in LARGE_USER) != (first.width == 512)
         if wrong:
-            raise Misfit(f"its {port.name} of {port.width} bits does not fit the {first.width} bits of {first.name}")
+            raise MisfitError(
+                f"its {port.name} of {port.width} bits does not fit the {first.width} bits of {first.name}"
+            )
 
 
 def c_type(width: int) -> str:
@@ -380,7 +416,7 @@ def main() -> int:
     try:
         fitted = fit(options.hard_ip, ports_of(json.loads(options.tree.read_text("utf-8")), options.top))
         begin = starts(options.hard_ip, options.straddle.split(), fitted)
-    except Misfit as misfit:
+    except MisfitError as misfit:
         print(
             f"module {options.top} cannot be attached with HARD_IP={options.hard_ip}: {misfit} ({PAGE} lists the ports).",
             file=sys.stderr,

@@ -66,7 +66,9 @@ def pack(*dws: int, data: bytes = b"") -> bytes:
     return struct.pack(f">{len(dws)}I", *dws) + data
 
 
-def request(write: bool, requester: int, tag: int, address: int, bes: tuple[int, int], data: bytes | int, dw0: int = 0) -> bytes:
+def request(
+    write: bool, requester: int, tag: int, address: int, bes: tuple[int, int], data: bytes | int, dw0: int = 0
+) -> bytes:
     """A memory request; of a read `data` is its length in DWs."""
     length = len(data) // 4 if isinstance(data, bytes) else data
     far = address >> 32 != 0
@@ -193,7 +195,9 @@ def test_a_completion_waits_for_posted_requests_before_it(library: Library) -> N
     for relaxed, now in ((False, 2000), (True, 102_000)):
         for _ in range(24):
             model.receive(request(True, HOST, 0, 0x1000, (0xF, 0xF), bytes(1024)))
-        model.receive(pack(header(0x4A, 1, attributes=2 if relaxed else 0), HOST << 16 | 4, ID << 16 | 1 << 8, data=b"abcd"))
+        model.receive(
+            pack(header(0x4A, 1, attributes=2 if relaxed else 0), HOST << 16 | 4, ID << 16 | 1 << 8, data=b"abcd")
+        )
         assert len(model.all((now + 30_000) * NS, room=COMPLETION)[0]) == relaxed
         assert len(model.all((now + 100_000) * NS)[0]) == 24 + (not relaxed)
     model.close()

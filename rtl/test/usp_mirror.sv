@@ -164,13 +164,13 @@ module usp_mirror #(
     m_axis_rq_tuser = '0;
     m_axis_cc_tuser = '0;
     if (LARGE) begin
-      m_axis_rq_tuser[15:0] = {rq_bes[1][7:4], rq_bes[0][7:4], rq_bes[1][3:0], rq_bes[0][3:0]};
-      m_axis_rq_tuser[25:20] = {rq_sop_at[1][3:2], rq_sop_at[0][3:2], rq_sop};
-      m_axis_rq_tuser[36:26] = {rq_drop, rq_eop_at, rq_eop};
+      m_axis_rq_tuser[15:0]   = {rq_bes[1][7:4], rq_bes[0][7:4], rq_bes[1][3:0], rq_bes[0][3:0]};
+      m_axis_rq_tuser[25:20]  = {rq_sop_at[1][3:2], rq_sop_at[0][3:2], rq_sop};
+      m_axis_rq_tuser[36:26]  = {rq_drop, rq_eop_at, rq_eop};
       m_axis_rq_tuser[61+:12] = rq_seq;
-      m_axis_cc_tuser[16:0] = {cc_drop, cc_eop_at, cc_eop, cc_sop_at[1][3:2], cc_sop_at[0][3:2], cc_sop};
+      m_axis_cc_tuser[16:0]   = {cc_drop, cc_eop_at, cc_eop, cc_sop_at[1][3:2], cc_sop_at[0][3:2], cc_sop};
     end else begin
-      m_axis_rq_tuser[11:0] = {rq_drop, 3'd0, rq_bes[0]};
+      m_axis_rq_tuser[11:0]  = {rq_drop, 3'd0, rq_bes[0]};
       m_axis_rq_tuser[27:24] = rq_seq[0][3:0];
       m_axis_rq_tuser[61:60] = rq_seq[0][5:4];
     end
@@ -235,7 +235,7 @@ module usp_mirror_ring #(
   lane_t ring[DEPTH];
   int head, whole, tail;  // head: DWs that came; whole: those of TLPs that ended; tail: those that were sent
   int dw, starts, out, begun, ended;
-  logic [8:0] said;  // of a completion: its error code, and its address above what TLPs have
+  logic [ 8:0] said;  // of a completion: its error code, and its address above what TLPs have
   logic [31:0] word;
   logic asks, upper, in_tlp;
   logic [5:0] number;
@@ -276,7 +276,14 @@ module usp_mirror_ring #(
             msix_data = word;
             if (!upper) msi = word;
           end
-          ring[head%DEPTH] = '{in_first[i], in_last[i], in_discontinue, fault, fault == 2 ? 8'h10 : in_bes[starts%2], word};
+          ring[head%DEPTH] = '{
+              in_first[i],
+              in_last[i],
+              in_discontinue,
+              fault,
+              fault == 2 ? 8'h10 : in_bes[starts%2],
+              word
+          };
           if (in_first[i]) starts++;
           head++;
           dw++;
@@ -316,7 +323,7 @@ module usp_mirror_ring #(
           ended++;
           last = STARTS == 1;
           drop = lane.drop;
-          out = STARTS == 1 || drop ? N : (out / (N / STARTS) + 1) * (N / STARTS);
+          out  = STARTS == 1 || drop ? N : (out / (N / STARTS) + 1) * (N / STARTS);
         end else out++;
       end
       if (STARTS > 1) keep = '1;
