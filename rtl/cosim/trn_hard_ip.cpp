@@ -74,7 +74,8 @@ void TrnHardIp::drive(bool reset, bool) {
     if (reset || !showing_) give_beat(!reset && !stalls(parameters_.receive_stall));
     ports_->trn_tdst_rdy = !reset && held_.size() < HELD_MAX && !stalls(parameters_.transmit_stall);
     uint8_t room = 0;
-    for (auto kind : {TLPLAB_RTL_POSTED, TLPLAB_RTL_NON_POSTED, TLPLAB_RTL_COMPLETION}) room |= static_cast<uint8_t>(has_room(kind) << kind);
+    for (auto kind : {TLPLAB_RTL_POSTED, TLPLAB_RTL_NON_POSTED, TLPLAB_RTL_COMPLETION})
+        room |= static_cast<uint8_t>(has_room(kind) << kind);
     for (Held const &held : held_) room &= static_cast<uint8_t>(~(1u << held.kind));
     ports_->trn_tbuf_av = reset ? 0 : room;
 }

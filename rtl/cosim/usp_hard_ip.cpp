@@ -245,11 +245,11 @@ void UspHardIp::drive(bool reset, bool after_edge) {
     } else {
         // Within a TLP tvalid does not fall.
         if (!cq_.showing && (cq_.begun || !stalls(parameters_.receive_stall)))
-            make_beat<CqStream>(cq_, ports_->s_axis_cq_tdata, ports_->s_axis_cq_tkeep, ports_->s_axis_cq_tuser, ports_->s_axis_cq_tlast,
-                                [&](Packet &packet) { return choose_request(packet); });
+            make_beat<CqStream>(cq_, ports_->s_axis_cq_tdata, ports_->s_axis_cq_tkeep, ports_->s_axis_cq_tuser,
+                                ports_->s_axis_cq_tlast, [&](Packet &packet) { return choose_request(packet); });
         if (!rc_.showing && (rc_.begun || !stalls(parameters_.receive_stall)))
-            make_beat<RcStream>(rc_, ports_->s_axis_rc_tdata, ports_->s_axis_rc_tkeep, ports_->s_axis_rc_tuser, ports_->s_axis_rc_tlast,
-                                [&](Packet &packet) { return choose_completion(packet); });
+            make_beat<RcStream>(rc_, ports_->s_axis_rc_tdata, ports_->s_axis_rc_tkeep, ports_->s_axis_rc_tuser,
+                                ports_->s_axis_rc_tlast, [&](Packet &packet) { return choose_completion(packet); });
         ports_->s_axis_cq_tvalid = cq_.showing;
         ports_->s_axis_rc_tvalid = rc_.showing;
         set_all(ports_->m_axis_rq_tready, bits::m_axis_rq_tready, rq_.size() < HELD_MAX && !stalls(parameters_.transmit_stall));
@@ -282,7 +282,8 @@ void UspHardIp::drive_pulses() {
 
 // Whether there is room for one more TLP of a class is known, not for how many.
 void UspHardIp::drive_credits() {
-    bool const posted = has_room(TLPLAB_RTL_POSTED), non_posted = has_room(TLPLAB_RTL_NON_POSTED), completion = has_room(TLPLAB_RTL_COMPLETION);
+    bool const posted = has_room(TLPLAB_RTL_POSTED), non_posted = has_room(TLPLAB_RTL_NON_POSTED),
+               completion = has_room(TLPLAB_RTL_COMPLETION);
     set_all(ports_->pcie_tfc_nph_av, bits::pcie_tfc_nph_av, non_posted);
     set_all(ports_->pcie_tfc_npd_av, bits::pcie_tfc_npd_av, non_posted);
     bool const available = !has::cfg_fc_sel || ports_->cfg_fc_sel == 4; // the other choices tell of what is not known here

@@ -149,7 +149,9 @@ void make_beat(Source &source, Data &data, Keep &keep, User &user, CData &last, 
 struct RqStream {
     static constexpr unsigned STARTS = starts::rq, DISCONTINUE = LARGE ? 36 : 11, SOP = 20, SOP_PTR = 22, EOP = 26, EOP_PTR = 28;
     template <class User> static unsigned first_be(User const &user, unsigned n) { return get_bits(user, 4 * n, 4); }
-    template <class User> static unsigned last_be(User const &user, unsigned n) { return get_bits(user, (LARGE ? 8 : 4) + 4 * n, 4); }
+    template <class User> static unsigned last_be(User const &user, unsigned n) {
+        return get_bits(user, (LARGE ? 8 : 4) + 4 * n, 4);
+    }
     template <class User> static unsigned address_offset(User const &user, unsigned n) {
         return LARGE ? get_bits(user, 16 + 2 * n, 2) : get_bits(user, 8, 3);
     }

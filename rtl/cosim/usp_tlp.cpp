@@ -92,7 +92,8 @@ Made rq_tlp(Sink const &sink, uint16_t id) {
     if (dws.size() < 4) return wrong("a request of " + std::to_string(dws.size()) + " DWs, less than a descriptor has");
     unsigned const kind = dws[2] >> 11 & 0xF, length = dws[2] & 0x7FF;
     if (kind >= REQUESTS) return wrong("a request of type " + std::to_string(kind) + ", which no end point sends through RQ here");
-    if (length == 0 || length > 1024) return wrong("a request of " + std::to_string(length) + " DWs by its descriptor; there are 1 to 1024");
+    if (length == 0 || length > 1024)
+        return wrong("a request of " + std::to_string(length) + " DWs by its descriptor; there are 1 to 1024");
     uint32_t const fmt_type = FMT_TYPE[kind];
     size_t const data = fmt_type & 0x40 ? length : 0;
     if (dws.size() != 4 + data)
@@ -116,7 +117,8 @@ Made cc_tlp(Sink const &sink, uint16_t id) {
     if (length > 1024) return wrong("a completion of " + std::to_string(length) + " DWs by its descriptor; there are 0 to 1024");
     // Behind one that refuses there may be the request's own descriptor, which is for the hard IP's log.
     if (dws.size() != 3 + length && !(status && dws.size() == 8))
-        return wrong("a completion of " + std::to_string(dws.size()) + " DWs, " + std::to_string(3 + length) + " by its descriptor");
+        return wrong("a completion of " + std::to_string(dws.size()) + " DWs, " + std::to_string(3 + length) +
+                     " by its descriptor");
     if (byte_count > 4096) return wrong("a completion with Byte Count " + std::to_string(byte_count) + "; there are 0 to 4096");
     bool const locked = dws[0] >> 29 & 1;
     uint32_t const fmt_type = (length ? 0x4A : 0x0A) | static_cast<uint32_t>(locked);
@@ -129,7 +131,8 @@ Made cc_tlp(Sink const &sink, uint16_t id) {
 }
 
 Made message_tlp(uint64_t address, uint32_t data, uint16_t id) {
-    return {request_tlp(0x40000001, static_cast<uint32_t>(id) << 16 | 0xF, address & ~uint64_t{3}, &data, 1), TLPLAB_RTL_POSTED, {}};
+    return {
+        request_tlp(0x40000001, static_cast<uint32_t>(id) << 16 | 0xF, address & ~uint64_t{3}, &data, 1), TLPLAB_RTL_POSTED, {}};
 }
 
 } // namespace tlplab

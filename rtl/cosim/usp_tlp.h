@@ -17,7 +17,15 @@ struct Judged {
     uint32_t address; // of its first byte: 12 bits
     bool ends;        // it is the last of its request
 };
-enum ErrorCode : unsigned { NONE = 0, POISONED = 1, REFUSED = 2, BAD_LENGTH = 3, OTHER_REQUEST = 4, BAD_ADDRESS = 5, UNKNOWN_TAG = 6 };
+enum ErrorCode : unsigned {
+    NONE = 0,
+    POISONED = 1,
+    REFUSED = 2,
+    BAD_LENGTH = 3,
+    OTHER_REQUEST = 4,
+    BAD_ADDRESS = 5,
+    UNKNOWN_TAG = 6
+};
 
 Packet cq_packet(Received const &received, uint8_t function, uint8_t aperture);
 Packet rc_packet(Received const &received, Judged const &judged);

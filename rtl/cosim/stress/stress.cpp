@@ -24,7 +24,8 @@ struct Options {
     uint64_t transfers = 10'000, seed = 1, devices = UINT64_MAX;
     uint64_t of_a_device = 20'000; // transfers
     bool faults = true;
-    bool stays_master = false; // of a hard IP that drops what is handed to it without bus mastering: writes, too, that the core has done
+    bool stays_master =
+        false;          // of a hard IP that drops what is handed to it without bus mastering: writes, too, that the core has done
     bool quick = false; // the host is as fast as it can be, without faults: to measure speed
     bool json = false;  // the report
     std::string waveform;
