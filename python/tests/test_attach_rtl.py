@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from privilege import lacking
 
-from tlplab import cli
+from tlplab import cli, session
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/attach-rtl.md"
@@ -80,17 +80,42 @@ def test_a_library_that_cannot_be_used_is_said_so(experiment: str, capsys: pytes
     assert "sent a read of 1024 B; Max_Read_Request_Size is 512" in capsys.readouterr().err
 
 
+def test_a_run_that_only_a_clock_keeps_going_says_so(
+    experiment: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.0)
+    Path("dir/driver.py").write_text("async def copy(host, dev):\n    await dev.irq(0)\n", encoding="utf-8")
+    said = {}
+    for idle in ("true", "false"):
+        assert cli.status(["run", experiment, "--set", f"device.card.idle={idle}"]) == 1, "the driver waits"
+        said[idle] = capsys.readouterr()
+    assert "note:" not in said["true"].err
+    assert "nothing is under way but the clock of card, which never says that it is idle" in said["false"].err
+    assert cli.status(["run", experiment, "--set", "device.card.idle=false", "--set", 'stop="1ms"']) == 0
+    assert "note:" not in capsys.readouterr().err
+
+
 @pytest.mark.full
-def test_the_example_of_the_page() -> None:
+def test_the_examples_of_the_page() -> None:
     if not (RTL_BIN / "verilator").exists():
         lacking("needs Verilator: run `make rtl-tools`")
     commands = [match.group(1) for match in re.finditer(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)]
-    assert len(commands) == 2
-    make = commands[0].replace("make rtl", f"make --no-print-directory rtl RTL_BIN={RTL_BIN} -o rtl/.venv/.run")
+    # What has to be downloaded is not run.
+    commands = [command for command in commands if "git clone" not in command]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command, says in [(make, "out/rtl/memory.so"), (commands[1], "71ab:5ca7 end point, Memory controller")]:
+    says = [
+        "out/rtl/stream.so",
+        "71ab:57e4 end point, Memory controller",
+        "out/rtl/memory.so",
+        "71ab:5ca7 end point, Memory controller",
+    ]
+    for command, expected in zip(commands, says, strict=True):
         done = subprocess.run(
-            ["bash", "-ec", command],
+            [
+                "bash",
+                "-ec",
+                command.replace("make rtl", f"make --no-print-directory rtl RTL_BIN={RTL_BIN} -o rtl/.venv/.run"),
+            ],
             cwd=ROOT,
             env={**os.environ, "PATH": path},
             capture_output=True,
@@ -98,4 +123,4 @@ def test_the_example_of_the_page() -> None:
             timeout=900,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert says in done.stdout
+        assert expected in done.stdout

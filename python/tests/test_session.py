@@ -26,6 +26,7 @@ class Machine:
     def __init__(self, clock: Clock, total: int, cost: float, interrupt: int | None = None) -> None:
         self.clock, self.total, self.cost, self.interrupt = clock, total, cost, interrupt
         self.handled = 0
+        self.names: list[str] = []
         self.slices: list[int] = []
 
     def advance(self, events: int) -> Any:
@@ -35,7 +36,12 @@ class Machine:
         self.slices.append(events)
         self.clock.now += events * self.cost
         self.handled += events
-        return SimpleNamespace(events=self.handled, done=self.handled == self.total, now_fs=0, stop_fs=None)
+        return SimpleNamespace(
+            events=self.handled, transactions=0, done=self.handled == self.total, now_fs=5 * 10**9, stop_fs=None
+        )
+
+    def restless(self) -> list[str]:
+        return self.names
 
     def waiting(self) -> list[str]:
         return []
@@ -76,3 +82,17 @@ def test_a_bar_is_for_runs_of_more_than_two_seconds() -> None:
     assert not worth_showing(0.6, 0.9), "it will be over before anyone has read it"
     assert not worth_showing(1.9, None)
     assert worth_showing(2.1, None)
+
+
+def test_a_run_says_once_that_a_clock_keeps_it_going(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = Machine(clock, 1_000_000, 1e-5)
+    session.finish(machine)
+    assert capsys.readouterr().err == "", "of a device that rests nothing is said"
+    machine = Machine(clock, 1_000_000, 1e-5)
+    machine.names = ["card", "other"]
+    session.finish(machine)
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "note: at 5 \u00b5s nothing is under way but the clock of card and other, which never says"
+    ), said
+    assert said.count("note:") == 1

@@ -196,6 +196,8 @@ class Simulation:
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
+    def restless(self) -> list[str]:
+        """The devices made of RTL that have never said that they are idle, if nothing else is under way and no stop is set."""
     def prepare(self, case: str) -> None:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def lspci(self) -> tuple[str, str]:

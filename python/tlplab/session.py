@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, cast
 
-from tlplab import _core
+from tlplab import _core, quantities
 from tlplab.errors import RunError
 from tlplab.result import Result
 
 # A slice takes about this long: often enough to move a bar and to answer Ctrl-C, seldom enough to cost nothing.
 SLICE_SECONDS = 0.05
-FIRST_SLICE_EVENTS = 20_000
-SMALLEST_SLICE_EVENTS = 1_000
+# An event may be 10 us of the clock of a device made of RTL, thousands of cycles.
+FIRST_SLICE_EVENTS = 1_000
+SMALLEST_SLICE_EVENTS = 20
+# So long nothing ends before a run without a stop says what goes on.
+PATIENCE_SECONDS = 3.0
 
 Watch: TypeAlias = "Callable[[_core.Progress], None]"
 Tried: TypeAlias = "Callable[[int, int], None]"
@@ -27,6 +31,7 @@ class Running(Protocol):
     """What `finish` needs of a simulation."""
 
     def advance(self, events: int) -> _core.Progress: ...
+    def restless(self) -> list[str]: ...
     def finish(self, stopped_by: str | None = None) -> str: ...
 
 
@@ -50,10 +55,36 @@ class Finished:
         return failures(self.result())
 
 
+class Patience:
+    """Says once why a run does not end: nothing goes on but the clock of a device that never says that it is idle."""
+
+    def __init__(self) -> None:
+        self._said = False
+        self._ended, self._since = -1, 0.0
+
+    def look(self, simulation: Running, progress: _core.Progress) -> None:
+        """Called after each slice of a run."""
+        now = time.perf_counter()
+        if progress.transactions != self._ended:
+            self._ended, self._since = progress.transactions, now
+        if self._said or now - self._since < PATIENCE_SECONDS:
+            return
+        self._since = now
+        if names := simulation.restless():
+            self._said = True
+            print(
+                f"note: at {quantities.time_fs(progress.now_fs, 3)} nothing is under way but the clock of {' and '.join(names)}, which"
+                " never says that it is idle; the run goes on until nothing has ended for longer than any request can wait. Give the"
+                " experiment a `stop`, or the module an `idle`.",
+                file=sys.stderr,
+            )
+
+
 def finish(simulation: Running, watch: Watch | None = None) -> Finished:
     """Runs `simulation` to its end, or until Ctrl-C; calls `watch` after each slice."""
     events = FIRST_SLICE_EVENTS
     interrupted = False
+    patience = Patience()
     try:
         while True:
             begun = time.perf_counter()
@@ -62,6 +93,7 @@ def finish(simulation: Running, watch: Watch | None = None) -> Finished:
                 watch(progress)
             if progress.done:
                 break
+            patience.look(simulation, progress)
             elapsed = max(time.perf_counter() - begun, 1e-6)
             # At most fourfold a time: one slow or quick slice says little about the next.
             wanted = int(events * min(max(SLICE_SECONDS / elapsed, 0.25), 4.0))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The six functions of tlplab_rtl.h over the hard IP's model, and what Verilator's runtime calls when the core gives up. */
+#include "hard_ip.h"
 #include "identity.h"
-#include "trn_hard_ip.h"
 
 #include <cstdio>
 
@@ -17,7 +17,7 @@ void vl_finish(const char *file, int line, const char *) VL_MT_UNSAFE {
 }
 
 struct tlplab_rtl {
-    tlplab::TrnHardIp hard_ip;
+    std::unique_ptr<tlplab::HardIp> hard_ip;
 };
 
 namespace {
@@ -50,7 +50,7 @@ TLPLAB_EXPORT tlplab_rtl *tlplab_rtl_open(uint32_t abi, const char *parameters, 
                                      ": build the library again");
         tlplab_rtl_identify(identity);
         identity->abi = TLPLAB_RTL_ABI;
-        model = new tlplab_rtl{tlplab::TrnHardIp(tlplab::Parameters::parse(parameters))};
+        model = new tlplab_rtl{tlplab::HardIp::make(parameters, *identity)};
     });
     return model;
 }
@@ -58,17 +58,17 @@ TLPLAB_EXPORT tlplab_rtl *tlplab_rtl_open(uint32_t abi, const char *parameters, 
 TLPLAB_EXPORT void tlplab_rtl_close(tlplab_rtl *model) { delete model; }
 
 TLPLAB_EXPORT void tlplab_rtl_configure(tlplab_rtl *model, const tlplab_rtl_registers *registers) {
-    model->hard_ip.configure(*registers);
+    model->hard_ip->configure(*registers);
 }
 
-TLPLAB_EXPORT void tlplab_rtl_receive(tlplab_rtl *model, const uint8_t *tlp, size_t bytes, uint8_t bar) {
-    model->hard_ip.receive(tlp, bytes, bar);
+TLPLAB_EXPORT int tlplab_rtl_receive(tlplab_rtl *model, const uint8_t *tlp, size_t bytes, uint8_t bar) {
+    return model->hard_ip->receive(tlp, bytes, bar) ? 0 : 1;
 }
 
 TLPLAB_EXPORT int tlplab_rtl_run(tlplab_rtl *model, uint64_t until, uint8_t room, tlplab_rtl_output *output) {
-    return guarded(output->error, [&] { model->hard_ip.run(until, room, *output); }) ? 0 : -1;
+    return guarded(output->error, [&] { model->hard_ip->run(until, room, *output); }) ? 0 : -1;
 }
 
 TLPLAB_EXPORT int tlplab_rtl_trace(tlplab_rtl *model, const char *path, char *error) {
-    return guarded(error, [&] { model->hard_ip.trace(path); }) ? 0 : -1;
+    return guarded(error, [&] { model->hard_ip->trace(path); }) ? 0 : -1;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes a verilated module with the TRN port convention into a device library (rtl/include/tlplab_rtl.h). `make rtl` calls it:
+# Makes a verilated module with the ports of a hard IP's user into a device library (rtl/include/tlplab_rtl.h). `make rtl` calls it:
 #   TOP         the module
 #   SOURCES     its SystemVerilog, and C++ with tlplab_rtl_identify() (rtl/cosim/identity.h)
 #   OUT         the library; what it is made of is beside it, in a folder of its name
+#   HARD_IP     whose ports it has: trn (rtl/cosim/trn_hard_ip.h) or usp (usp_hard_ip.h)
+#   STRADDLE    usp: streams on which a beat may have parts of several TLPs, of rq rc cq cc
 #   PARAMETERS  options for Verilator, such as -GW=128 for a parameter of the module
 #   EXERCISE    a command that runs a library, given as its last argument: the compiler lays the model out by what it sees then
 #   TRACE=0     builds it without waveforms; so does a machine without lz4.h and zlib.h (Debian's liblz4-dev, zlib1g-dev)
@@ -13,7 +15,10 @@ MAKEFLAGS += --no-builtin-rules
 
 CXX := g++
 TRACE ?= $(shell printf '\043include <lz4.h>\n\043include <zlib.h>\n' | $(CXX) -fsyntax-only -xc++ - 2>/dev/null && echo 1 || echo 0)
+HARD_IP ?= trn
+STRADDLE ?=
 PARAMETERS ?=
+PYTHON ?= python3
 RTL_BIN ?= rtl/.venv/bin
 HERE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 BUILD := $(OUT:.so=)
@@ -21,7 +26,7 @@ BUILD := $(OUT:.so=)
 FAST ?= -O2 -fno-tree-vectorize -fno-tree-pre -fno-code-hoisting -fno-align-functions -fno-align-loops -fno-align-jumps -fno-align-labels
 JOBS ?= $(shell nproc)
 
-CPLUSPLUS := $(filter %.cpp %.cc %.c,$(SOURCES)) $(HERE)/trn_hard_ip.cpp $(HERE)/abi.cpp
+CPLUSPLUS := $(filter %.cpp %.cc %.c,$(SOURCES)) $(wildcard $(HERE)/$(HARD_IP)*.cpp) $(HERE)/hard_ip.cpp $(HERE)/abi.cpp
 VERILOG := $(filter-out %.cpp %.cc %.c,$(SOURCES))
 # One copy of everything in each library, so that several can be loaded; nothing but the six functions is visible.
 PIC := -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique
@@ -30,14 +35,13 @@ HOOKS := -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL
 # -fno-split: statements stay in their block, in its order; a block that reads a register before it writes it needs no second copy of it.
 VERILATOR_FLAGS := --cc -O3 -fno-split --x-assign fast --x-initial fast --no-assert --noassert-case \
 	--timescale 1fs/1fs --MMD -Wno-fatal
-# The module with waveforms, beside the one without (trn_hard_ip.h), and the runtime of both.
+# The module with waveforms, beside the one without (hard_ip.h), and the runtime of both.
 TRACED := $(BUILD)/traced
 RUNTIME := $(if $(filter 1,$(TRACE)),$(TRACED),$(BUILD))/libverilated.a
 TRACED_LIBRARY := $(if $(filter 1,$(TRACE)),$(TRACED)/libVtraced.a)
 
-# The module in trn_pins; its parameters, -GW=128 -GTAGS=64, are .W(128),.TAGS(64) there.
-PINS = --top-module trn_pins $(filter-out -G%,$(PARAMETERS)) -DTLPLAB_TOP=$(TOP) \
-	-DTLPLAB_PARAMETERS="$$(echo '$(filter -G%,$(PARAMETERS))' | sed -E 's/-G([^=]+)=([^ ]+) ?/.\1(\2),/g; s/,$$//')" $(HERE)/trn_pins.sv
+# The module in its pins (ports.py), which have its parameters, -GW=128 -GTAGS=64.
+PINS = --top-module tlplab_pins $(filter-out -G%,$(PARAMETERS)) $(BUILD)/pins.sv
 
 # Do pcie_clk and user_clk do anything but trigger, or does anything trigger but they and drive?
 others_trigger = awk '/___eval_(triggers_vec__act|debug_assertions)\(.*{$$/ { skip = 1 } /^}/ { skip = 0 } \
@@ -47,7 +51,7 @@ others_trigger = awk '/___eval_(triggers_vec__act|debug_assertions)\(.*{$$/ { sk
 
 # $(call verilate,PREFIX,FOLDER,OPTIONS), $(call link,LIBRARY,OPTIONS for the harness), $(call build,PREFIX,FOLDER,OPTIONS of what runs
 # in every cycle) and $(call compile,the same). The counts of the harness lie beside those of the model.
-verilate = mkdir -p $2; rm -f $2/*.cpp $2/*.h $2/*.d $2/*.o $2/*.a; \
+verilate = mkdir -p $2; rm -f $2/V*.cpp $2/V*.h $2/*.d $2/*.o $2/*.a; \
 	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
 	if $(others_trigger); then only_clocks=0; else only_clocks=1; fi; \
@@ -65,7 +69,7 @@ $(OUT): $(CPLUSPLUS) $(wildcard $(HERE)/*.h) $(HERE)/../include/tlplab_rtl.h $(B
 	@echo "$@$(if $(filter 0,$(TRACE)), (no waveforms: built without lz4.h and zlib.h))"
 
 ifdef EXERCISE
-$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY) $(CPLUSPLUS)
+$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY) $(CPLUSPLUS) $(wildcard $(HERE)/*.h)
 	@rm -f $(BUILD)/*.gcda
 	@$(call compile,$(GENERATE))
 	@$(call link,$(BUILD)/profile.so,$(GENERATE))
@@ -79,7 +83,13 @@ $(BUILD)/libVtop.a: $(BUILD)/Vtop.mk
 	@touch $@
 endif
 
-$(BUILD)/Vtop.mk: $(VERILOG) $(HERE)/module.mk
+$(BUILD)/pins.sv: $(VERILOG) $(HERE)/module.mk $(HERE)/ports.py
+	@mkdir -p $(BUILD)
+	@$(RTL_BIN)/verilator --json-only --json-only-output $(BUILD)/ports.json --json-only-meta-output $(BUILD)/ports.meta.json -Wno-fatal \
+		--top-module $(TOP) $(PARAMETERS) $(VERILOG) >$(BUILD)/ports.log 2>&1 || { cat $(BUILD)/ports.log >&2; exit 1; }
+	@$(PYTHON) $(HERE)/ports.py --straddle "$(STRADDLE)" $(HARD_IP) $(TOP) $(BUILD)/ports.json $(BUILD) $(patsubst -G%,%,$(filter -G%,$(PARAMETERS)))
+
+$(BUILD)/Vtop.mk: $(BUILD)/pins.sv
 	@$(call verilate,Vtop,$(BUILD),$(PINS))
 
 $(TRACED)/libVtraced.a: $(TRACED)/Vtraced.mk

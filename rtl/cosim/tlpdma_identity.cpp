@@ -9,6 +9,7 @@ void tlplab_rtl_identify(tlplab_rtl_identity *identity) {
     identity->intx_pin = 1;
     identity->mps_supported = 2; // 512 bytes
     identity->extended_tags = 1;
+    identity->flr = 1;
     identity->msix_vectors = 4;
     identity->msix_table_offset = 0x8000; // of BAR0
     identity->msix_pba_offset = 0x9000;

@@ -30,7 +30,7 @@ extern "C" {
 
 /* Version of this interface. Any change to this file that a built library would
  * notice raises it. */
-#define TLPLAB_RTL_ABI 1
+#define TLPLAB_RTL_ABI 2
 
 /* Longest TLP: four prefixes, 16 bytes of header, 4096 of payload, a digest. */
 #define TLPLAB_RTL_TLP_MAX 4132
@@ -74,6 +74,11 @@ struct tlplab_rtl_identity {
     uint16_t msix_vectors;
     uint8_t msix_table_bar, msix_pba_bar;
     uint32_t msix_table_offset, msix_pba_offset; /* bytes, multiples of 8 */
+    /* MSI, whose messages the model sends itself, too: 1, 2, 4, 8, 16 or 32 vectors, each
+     * of which can be masked. 0: none. */
+    uint8_t msi_vectors;
+    uint8_t flr; /* 1: has a Function Level Reset, which is a `reset` as any other */
+    uint16_t reserved;
     struct tlplab_rtl_bar bars[6];
 };
 
@@ -87,6 +92,12 @@ struct tlplab_rtl_registers {
     uint8_t msix_mask;   /* Function Mask */
     uint8_t intx_disable;
     uint8_t reset;       /* 1: reset the core, see tlplab_rtl_configure() */
+    uint8_t read_boundary_128; /* Read Completion Boundary: 0: 64 bytes, 1: 128 */
+    uint8_t msi_enable;  /* 0 while MSI-X is enabled */
+    uint8_t msi_vectors; /* granted: a power of two; vector v is the low bits of data */
+    uint16_t msi_data;
+    uint32_t msi_mask;   /* bit v: vector v must not be sent */
+    uint64_t msi_address;
 };
 
 /* What came of a run. All of it is written by every call of tlplab_rtl_run(). */
@@ -111,7 +122,7 @@ struct tlplab_rtl;
  *
  * Fills in `*identity`. NULL on failure, with a message of at most
  * TLPLAB_RTL_ERROR_MAX bytes in `error`. The core is in reset at first (for as long
- * as it needs), its registers as after a reset (all 0 but mrrs = 2).
+ * as it needs), its registers as after a reset (all 0 but mrrs = 2, msi_vectors = 1).
  */
 struct tlplab_rtl *tlplab_rtl_open(uint32_t abi, const char *parameters,
                                    struct tlplab_rtl_identity *identity, char *error);
@@ -136,11 +147,16 @@ void tlplab_rtl_configure(struct tlplab_rtl *model, const struct tlplab_rtl_regi
  * core is shown it from the next clock edge on. Classes pass each other as the rules
  * of ordering say; within a class order is kept.
  *
+ * 0; or 1 for a completion that the model drops since its buffer has no room for it:
+ * an end point gives no finite credits for completions, and who reads more than it has
+ * room for loses data. The fabric counts it as an overflow of the receiver, and the read
+ * has not ended. What was dropped is never `taken`.
+ *
  * Software that has enumerated before time 0 (that is the default) has written the
  * MSI-X table then: those writes are here before the first run(), more at once than
  * the link's credits let through later.
  */
-void tlplab_rtl_receive(struct tlplab_rtl *model, const uint8_t *tlp, size_t bytes, uint8_t bar);
+int tlplab_rtl_receive(struct tlplab_rtl *model, const uint8_t *tlp, size_t bytes, uint8_t bar);
 
 /*
  * Runs all clock edges from where the last call ended (`time`) up to, but not

@@ -147,6 +147,19 @@ impl ConfigSpace {
         self.msi_registers().map(|registers| registers.message(self, vector))
     }
 
+    /// What software has written of MSI; `None` without it.
+    pub fn msi(&self) -> Option<MsiView> {
+        let registers = self.msi_registers()?;
+        let message = registers.message(self, 0);
+        Some(MsiView {
+            enable: registers.control & msi::ENABLE != 0,
+            vectors: 1 << registers.enabled(),
+            address: message.address,
+            data: self.read16(registers.data),
+            mask: registers.masks().map_or(0, |masks| self.read(masks)),
+        })
+    }
+
     /// The wire that this function asserts now: 1 to 4 for INTA to INTD. Whoever owns the function sends a message when this changes.
     pub fn asserted_intx(&self) -> Option<u8> {
         let wanted = self.read16(header::STATUS) & status::INTERRUPT != 0;
@@ -170,6 +183,21 @@ impl ConfigSpace {
         let data = start + if control & msi::WIDE != 0 { 12 } else { 8 };
         Some(MsiRegisters { start, control, data })
     }
+}
+
+/// The registers of MSI, for hardware that sends the messages itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MsiView {
+    /// MSI Enable.
+    pub enable: bool,
+    /// The vectors that software grants: a power of two up to 32. Their number replaces the low bits of the data.
+    pub vectors: u8,
+    /// Message Address.
+    pub address: u64,
+    /// Message Data.
+    pub data: u16,
+    /// Mask bits, by vector.
+    pub mask: u32,
 }
 
 struct MsiRegisters {

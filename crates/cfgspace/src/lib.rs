@@ -60,7 +60,7 @@ pub use error::{ErrorKind, ErrorMessage};
 pub use extended::{Aer, ExtendedCapability, Resizable, ResizableBar, SrIov};
 pub use hardware::LinkState;
 pub use header::{Bar, BarKind, Header, Identity, IoWindow, Type0, Type1, VENDOR_ID};
-pub use interrupt::{InterruptMode, MessageWrite, MsixTable, Signal};
+pub use interrupt::{InterruptMode, MessageWrite, MsiView, MsixTable, Signal};
 pub use layout::{Layout, LayoutError};
 pub use msix_memory::MsixMemory;
 pub use space::{ConfigSpace, Reset};

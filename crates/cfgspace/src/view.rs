@@ -90,6 +90,8 @@ pub struct PcieView {
     pub ari_forwarding: bool,
     /// A root port shows software that a device is not ready, instead of asking again itself.
     pub retry_visibility: bool,
+    /// The read completion boundary is 128 bytes rather than 64: a root port's own, or what an end point is told of it.
+    pub read_boundary_128: bool,
     /// The link is switched off.
     pub link_disabled: bool,
     /// The speed that the link shall have at most, as a generation's number; 0 if the registers do not say.
@@ -260,6 +262,7 @@ impl ConfigSpace {
             completion_timeout: completion_timeout(control_2),
             ari_forwarding: control_2 >> 5 & 1 == 1,
             retry_visibility: register(pcie::ROOT_CONTROL) as u16 & pcie::RRS_VISIBILITY != 0,
+            read_boundary_128: register(pcie::LINK_CONTROL) as u16 & pcie::READ_BOUNDARY_128 != 0,
             link_disabled: register(pcie::LINK_CONTROL) as u16 & pcie::LINK_DISABLE != 0,
             target_speed: register(pcie::LINK_CONTROL_2) as u8 & 0xF,
             hot_plug_interrupt: register(pcie::SLOT_CONTROL) as u16 & pcie::HOT_PLUG_INTERRUPT != 0,

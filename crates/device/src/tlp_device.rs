@@ -7,7 +7,7 @@
 
 use crate::contract::Stream;
 use crate::identity::{BarSpec, Identity, IdentityError};
-use tlplab_cfgspace::{Capability, Layout, MsiX};
+use tlplab_cfgspace::{Capability, Layout, MsiView, MsiX};
 use tlplab_units::{Bdf, FcClass, Mps, Mrrs, Time};
 
 /// The streams of such a device: what it reads, and what it writes.
@@ -23,8 +23,9 @@ pub trait TlpDevice: Send {
     fn configure(&mut self, registers: &TlpRegisters, reset: bool);
 
     /// A TLP has arrived: its bytes as on the wire, without sequence number and LCRC, and the BAR that a request hit. It occupies the
-    /// receive buffer until the device says that it has taken it ([`TlpOutput::taken`]).
-    fn receive(&mut self, tlp: &[u8], bar: Option<u8>);
+    /// receive buffer until the device says that it has taken it ([`TlpOutput::taken`]). False if it drops a completion that its buffer, of
+    /// which no credits tell, has no room for.
+    fn receive(&mut self, tlp: &[u8], bar: Option<u8>) -> bool;
 
     /// Goes on from where it was up to, but not including, `until`, or to its next output, which replaces all that `output` held.
     ///
@@ -33,10 +34,10 @@ pub trait TlpDevice: Send {
     fn run(&mut self, until: Time, room: Room, output: &mut TlpOutput) -> Result<(), String>;
 }
 
-/// What configuration space tells of such a function. Its MSI-X table lies in its own memory.
+/// What configuration space tells of such a function. Its MSI-X table lies in its own memory; MSI messages, too, it sends itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlpIdentity {
-    /// IDs, BARs and the legacy interrupt; without vectors.
+    /// IDs, BARs, MSI vectors and the legacy interrupt; without vectors of MSI-X.
     pub function: Identity,
     /// Its pin: 1 to 4 for INTA to INTD; 0 without one.
     pub intx_pin: u8,
@@ -46,6 +47,8 @@ pub struct TlpIdentity {
     pub max_payload: Mps,
     /// It can use tags of 8 bits.
     pub extended_tags: bool,
+    /// It has a function-level reset.
+    pub function_level_reset: bool,
 }
 
 impl TlpIdentity {
@@ -54,6 +57,11 @@ impl TlpIdentity {
         let mut layout = self.function.layout();
         if let tlplab_cfgspace::Header::Type0(header) = &mut layout.header {
             header.interrupt_pin = self.intx_pin;
+        }
+        for (_, capability) in &mut layout.capabilities {
+            if let Capability::Pcie(pcie) = capability {
+                pcie.function_level_reset = self.function_level_reset;
+            }
         }
         if let Some(msix) = self.msix {
             layout.capabilities.push((None, Capability::MsiX(msix)));
@@ -92,8 +100,12 @@ pub struct TlpRegisters {
     pub msix_enable: bool,
     /// All vectors of MSI-X are masked.
     pub msix_mask: bool,
+    /// What software has written of MSI, disabled while MSI-X is enabled.
+    pub msi: MsiView,
     /// The legacy interrupt is disabled.
     pub intx_disable: bool,
+    /// The root complex's read completion boundary is 128 bytes rather than 64.
+    pub read_boundary_128: bool,
 }
 
 impl Default for TlpRegisters {
@@ -107,7 +119,9 @@ impl Default for TlpRegisters {
             extended_tag: false,
             msix_enable: false,
             msix_mask: false,
+            msi: MsiView::default(),
             intx_disable: false,
+            read_boundary_128: false,
         }
     }
 }

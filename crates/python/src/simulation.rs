@@ -123,6 +123,13 @@ impl Simulation {
         }
     }
 
+    /// The devices made of RTL that have never said that they are idle, if nothing else is under way and no stop is set.
+    fn restless(&self) -> PyResult<Vec<String>> {
+        let run = &mut self.state()?.run;
+        let stops = run.experiment().stop.time.is_some();
+        Ok(if stops { Vec::new() } else { run.fabric().restless() })
+    }
+
     /// Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in femtoseconds; how far
     /// simulated time is; and how the guest has ended, if it has: what happened, and the exit status of its script.
     fn advance_guest(&self, py: Python<'_>) -> PyResult<guest::Heard> {

@@ -24,6 +24,8 @@ struct Options {
     uint64_t transfers = 10'000, seed = 1, devices = UINT64_MAX;
     uint64_t of_a_device = 20'000; // transfers
     bool faults = true;
+    bool stays_master =
+        false;          // of a hard IP that drops what is handed to it without bus mastering: writes, too, that the core has done
     bool quick = false; // the host is as fast as it can be, without faults: to measure speed
     bool json = false;  // the report
     std::string waveform;
@@ -336,7 +338,7 @@ void Campaign::round(uint64_t transfers) {
             totals_.transfers += channel->poll(end - std::min(end, totals_.transfers));
         if (random_.percent(small)) small_access();
         if (options_.faults && !options_.quick && random_.once_in(2000)) odd_access();
-        if (options_.faults && !options_.quick && random_.once_in(20000)) without_bus_master();
+        if (options_.faults && !options_.quick && !options_.stays_master && random_.once_in(20000)) without_bus_master();
     }
     host_.manners.faults = 0;
     until_empty();
@@ -513,6 +515,7 @@ bool read_options(int argc, char **argv, Options &options) {
         char const *value = i + 1 < argc ? argv[i + 1] : "";
         if (option == "--quick") options.quick = true, options.faults = false, options.of_a_device = UINT64_MAX;
         else if (option == "--no-faults") options.faults = false;
+        else if (option == "--stays-master") options.stays_master = true;
         else if (option == "--json") options.json = true;
         else if (option == "--transfers") options.transfers = std::strtoull(value, nullptr, 10), ++i;
         else if (option == "--seed") options.seed = std::strtoull(value, nullptr, 10), ++i;
@@ -530,8 +533,8 @@ bool read_options(int argc, char **argv, Options &options) {
 int main(int argc, char **argv) {
     stress::Options options;
     if (!stress::read_options(argc, argv, options)) {
-        std::fprintf(stderr, "usage: stress LIBRARY.so [--transfers N] [--seed S] [--devices N] [--no-faults] [--quick] [--json] "
-                             "[--trace FILE.fst]\n");
+        std::fprintf(stderr, "usage: stress LIBRARY.so [--transfers N] [--seed S] [--devices N] [--no-faults] [--stays-master] "
+                             "[--quick] [--json] [--trace FILE.fst]\n");
         return 2;
     }
     try {

@@ -189,6 +189,7 @@ fn the_pci_express_registers() {
         completion_timeout: Some(Duration::from_ms(50)),
         ari_forwarding: false,
         retry_visibility: false,
+        read_boundary_128: false,
         link_disabled: false,
         target_speed: 0,
         hot_plug_interrupt: false,

@@ -18,7 +18,7 @@ use tlplab_device_library::interface::{Bar, ERROR_MAX};
 /// Of what a library without these functions is none.
 const OTHERWISE: &str = "model that was built with rtl/include/tlplab_rtl.h";
 /// Version of the interface.
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 /// Longest TLP.
 const TLP_MAX: usize = 4132;
 pub(super) const NO_BAR: u8 = 0xFF;
@@ -41,6 +41,9 @@ pub(super) struct Identity {
     pub(super) msix_pba_bar: u8,
     pub(super) msix_table_offset: u32,
     pub(super) msix_pba_offset: u32,
+    pub(super) msi_vectors: u8,
+    pub(super) flr: u8,
+    reserved: u16,
     pub(super) bars: [Bar; 6],
 }
 
@@ -55,6 +58,12 @@ pub(super) struct Registers {
     pub(super) msix_mask: u8,
     pub(super) intx_disable: u8,
     pub(super) reset: u8,
+    pub(super) read_boundary_128: u8,
+    pub(super) msi_enable: u8,
+    pub(super) msi_vectors: u8,
+    pub(super) msi_data: u16,
+    pub(super) msi_mask: u32,
+    pub(super) msi_address: u64,
 }
 
 #[repr(C)]
@@ -71,7 +80,7 @@ pub(super) struct Output {
 type Open = unsafe extern "C" fn(u32, *const c_char, *mut Identity, *mut c_char) -> *mut c_void;
 type Close = unsafe extern "C" fn(*mut c_void);
 type Configure = unsafe extern "C" fn(*mut c_void, *const Registers);
-type Receive = unsafe extern "C" fn(*mut c_void, *const u8, usize, u8);
+type Receive = unsafe extern "C" fn(*mut c_void, *const u8, usize, u8) -> c_int;
 type Run = unsafe extern "C" fn(*mut c_void, u64, u8, *mut Output) -> c_int;
 type Trace = unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_char) -> c_int;
 
@@ -147,9 +156,10 @@ impl Handle {
         unsafe { (self.functions.configure)(self.model.as_ptr(), registers) }
     }
 
-    pub(super) fn receive(&mut self, tlp: &[u8], bar: u8) {
+    /// Whether there was room for it.
+    pub(super) fn receive(&mut self, tlp: &[u8], bar: u8) -> bool {
         // SAFETY: the model is open, and reads so many bytes during the call.
-        unsafe { (self.functions.receive)(self.model.as_ptr(), tlp.as_ptr(), tlp.len(), bar) }
+        unsafe { (self.functions.receive)(self.model.as_ptr(), tlp.as_ptr(), tlp.len(), bar) == 0 }
     }
 
     /// The output, and the TLP in it.

@@ -75,6 +75,7 @@ fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
             (said.vendor, said.device),
         ),
         bars: dynamic::bars(&said.bars),
+        msi_vectors: said.msi_vectors,
         intx: said.intx_pin > 0,
         ..Identity::new(said.vendor, said.device, said.class_code)
     };
@@ -92,7 +93,14 @@ fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
         wrong(format!("payload code {}; it is 0 to 5, for 128 to 4096 B", said.mps_supported))
     })?;
     let extended_tags = said.extended_tags != 0;
-    let identity = TlpIdentity { function, intx_pin: said.intx_pin, msix, max_payload, extended_tags };
+    let identity = TlpIdentity {
+        function,
+        intx_pin: said.intx_pin,
+        msix,
+        max_payload,
+        extended_tags,
+        function_level_reset: said.flr != 0,
+    };
     identity.check().map_err(|error| wrong(error.to_string()))?;
     tlplab_cfgspace::ConfigSpace::new(&identity.layout()).map_err(|error| wrong(error.to_string()))?;
     Ok(identity)
@@ -115,11 +123,17 @@ impl TlpDevice for RtlDevice {
             msix_mask: registers.msix_mask.into(),
             intx_disable: registers.intx_disable.into(),
             reset: reset.into(),
+            read_boundary_128: registers.read_boundary_128.into(),
+            msi_enable: registers.msi.enable.into(),
+            msi_vectors: registers.msi.vectors,
+            msi_data: registers.msi.data,
+            msi_mask: registers.msi.mask,
+            msi_address: registers.msi.address,
         });
     }
 
-    fn receive(&mut self, tlp: &[u8], bar: Option<u8>) {
-        self.handle.receive(tlp, bar.unwrap_or(abi::NO_BAR));
+    fn receive(&mut self, tlp: &[u8], bar: Option<u8>) -> bool {
+        self.handle.receive(tlp, bar.unwrap_or(abi::NO_BAR))
     }
 
     fn run(&mut self, until: Time, room: Room, output: &mut TlpOutput) -> Result<(), String> {

@@ -14,6 +14,21 @@ const LOOKAHEAD: Duration = Duration::from_ps(500);
 const SLICE: Duration = Duration::from_us(10);
 
 impl Fabric {
+    /// The devices whose clocks have run all the time, as they never say that nothing happens any more, if nothing else is under way.
+    pub fn restless(&mut self) -> Vec<String> {
+        if (self.tlps_live(), self.transactions_live()) != (0, 0) {
+            return Vec::new();
+        }
+        let mut names = Vec::new();
+        for i in 0..self.clocked.len() {
+            let node = self.clocked[i];
+            if !self.hardware.nodes.end_point_mut(node).core().rests {
+                names.push(self.topology().nodes[node.index()].name.clone());
+            }
+        }
+        names
+    }
+
     /// The time of the next event. Clocked devices have run up to it, none beyond `until`.
     #[inline]
     pub(crate) fn upcoming(&mut self, until: Time) -> Option<Time> {

@@ -3,6 +3,8 @@
  * for RTL where no Verilator is. It does one thing at an edge: takes a TLP, or sends one. Its MSI-X table is at 0x800 of BAR 0.
  *
  * `mistake` makes it do what no device may; `idle=0` keeps it from telling that it is idle; `intx=1` gives it a wire instead of MSI-X;
+ * `msi=N` gives it N vectors of MSI in place of MSI-X, of which it uses the last; `flr=1` a Function Level Reset; `room=N` makes it drop
+ * completions when it holds N;
  * with `slow=N` it takes a TLP at every Nth edge only; with `most=N` it gives up when more than N of a class are in its buffer.
  */
 #include "tlplab_rtl.h"
@@ -37,7 +39,7 @@ struct tag {
 
 struct tlplab_rtl {
     uint64_t clock, edge, time;
-    int use_idle, intx_only, level, slow;
+    int use_idle, intx_only, level, slow, msi, flr, room;
     unsigned most;
     char mistake[32];
     struct tlplab_rtl_registers registers;
@@ -88,7 +90,7 @@ static void reset(struct tlplab_rtl *m) {
 
 struct tlplab_rtl *tlplab_rtl_open(uint32_t abi, const char *parameters, struct tlplab_rtl_identity *identity, char *error) {
     struct tlplab_rtl *m = calloc(1, sizeof *m);
-    m->clock = 250000000, m->use_idle = 1, m->slow = 1, m->most = QUEUE;
+    m->clock = 250000000, m->use_idle = 1, m->slow = 1, m->most = QUEUE, m->room = QUEUE;
     if (abi != TLPLAB_RTL_ABI) {
         snprintf(error, TLPLAB_RTL_ERROR_MAX, "built for version %d", TLPLAB_RTL_ABI);
         return free(m), NULL;
@@ -99,11 +101,14 @@ struct tlplab_rtl *tlplab_rtl_open(uint32_t abi, const char *parameters, struct 
         if (sscanf(line, "pcie_clock=%llu", &number) == 1 && number > 0) m->clock = number;
         else if (sscanf(line, "idle=%d", &value) == 1) m->use_idle = value;
         else if (sscanf(line, "intx=%d", &value) == 1) m->intx_only = value;
+        else if (sscanf(line, "msi=%d", &value) == 1) m->msi = value;
+        else if (sscanf(line, "flr=%d", &value) == 1) m->flr = value;
+        else if (sscanf(line, "room=%d", &value) == 1) m->room = value;
         else if (sscanf(line, "slow=%d", &value) == 1) m->slow = value;
         else if (sscanf(line, "most=%d", &value) == 1) m->most = (unsigned)value;
         else if (sscanf(line, "mistake=%31[^\n]", m->mistake) == 1) continue;
         else {
-            snprintf(error, TLPLAB_RTL_ERROR_MAX, "unknown parameter %.*s; there are pcie_clock, idle, intx, slow, most, mistake",
+            snprintf(error, TLPLAB_RTL_ERROR_MAX, "unknown parameter %.*s; there are pcie_clock, idle, intx, msi, flr, room, slow, most, mistake",
                      (int)strcspn(line, "="), line);
             return free(m), NULL;
         }
@@ -112,7 +117,9 @@ struct tlplab_rtl *tlplab_rtl_open(uint32_t abi, const char *parameters, struct 
     identity->vendor = 0x71AB, identity->device = 0x0001, identity->class_code = 0x080180, identity->revision = 1;
     identity->mps_supported = 2, identity->extended_tags = strcmp(m->mistake, "tag") != 0;
     identity->bars[0].size = strcmp(m->mistake, "bar") ? 4096 : 4097;
+    identity->flr = (uint8_t)m->flr;
     if (m->intx_only) identity->intx_pin = 1;
+    else if (m->msi) identity->msi_vectors = (uint8_t)m->msi;
     else identity->msix_vectors = 1, identity->msix_table_offset = 0x800, identity->msix_pba_offset = 0xC00;
     for (int c = 0; c < 3; c++) m->in[c].ring = malloc(QUEUE * sizeof(struct tlp));
     m->answers.ring = malloc(QUEUE * sizeof(struct tlp));
@@ -139,10 +146,13 @@ static int class_of(const uint8_t *h) {
     return h[0] & 0x40 && (h[0] & 0x1F) == 0 ? TLPLAB_RTL_POSTED : TLPLAB_RTL_NON_POSTED;
 }
 
-void tlplab_rtl_receive(struct tlplab_rtl *m, const uint8_t *tlp, size_t bytes, uint8_t bar) {
-    struct tlp *t = push(&m->in[class_of(tlp)]);
+int tlplab_rtl_receive(struct tlplab_rtl *m, const uint8_t *tlp, size_t bytes, uint8_t bar) {
+    int class = class_of(tlp);
+    if (class == TLPLAB_RTL_COMPLETION && m->in[class].count >= (unsigned)m->room) return 1;
+    struct tlp *t = push(&m->in[class]);
     t->bytes = (uint16_t)bytes, t->bar = bar;
     memcpy(t->data, tlp, bytes);
+    return 0;
 }
 
 int tlplab_rtl_trace(struct tlplab_rtl *m, const char *path, char *error) {
@@ -251,9 +261,11 @@ static int send_read(struct tlplab_rtl *m, struct tlplab_rtl_output *out) {
 static int send_write(struct tlplab_rtl *m, struct tlplab_rtl_output *out) {
     if (m->interrupts) {
         m->interrupts--;
-        uint64_t address = (uint64_t)m->table[1] << 32 | m->table[0];
+        const struct tlplab_rtl_registers *r = &m->registers;
+        uint64_t address = r->msi_enable ? r->msi_address : (uint64_t)m->table[1] << 32 | m->table[0];
+        uint32_t data = r->msi_enable ? r->msi_data | (r->msi_vectors - 1u) : m->table[2];
         uint32_t header = request(m, out->tlp, 1, address, 4, 0);
-        putle32(out->tlp + header, m->table[2]);
+        putle32(out->tlp + header, data);
         out->tlp_bytes = (uint16_t)(header + 4);
         return 1;
     }
@@ -275,7 +287,7 @@ static int send_write(struct tlplab_rtl *m, struct tlplab_rtl_output *out) {
     if (c->failed) m->failed++;
     else m->done++;
     if (m->intx_only) m->level = 1;
-    else if (m->registers.msix_enable) m->interrupts++;
+    else if (m->registers.msix_enable || m->registers.msi_enable) m->interrupts++;
     return 0;
 }
 

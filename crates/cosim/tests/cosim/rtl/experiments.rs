@@ -50,6 +50,25 @@ fn an_experiment_runs_a_library_with_its_parameters() {
 }
 
 #[test]
+fn a_library_says_what_interrupts_and_resets_its_function_has() {
+    for (keys, interrupts, flr) in [
+        ("", "msi-x", false),
+        ("msi = 8", "msi", false),
+        ("flr = true", "msi-x", true),
+        ("intx = true", "intx", false),
+    ] {
+        let mut run = open(parse(&format!("rtl:{}", library()), keys));
+        let (document, _) = lspci::lspci(&mut run).expect("what software sees");
+        let card = document.functions.iter().find(|function| function.component.as_deref() == Some("card"));
+        assert_eq!(card.expect("a card").interrupts, interrupts, "{keys}");
+        let id = run.fabric().id_of("card");
+        let spaces = run.fabric().config_spaces();
+        let space = spaces.iter().find(|(bdf, _)| Some(*bdf) == id).map(|(_, space)| space);
+        assert_eq!(space.expect("its registers").reset_register().is_some(), flr, "{keys}");
+    }
+}
+
+#[test]
 fn a_library_that_cannot_be_used_is_a_mistake_in_the_experiment() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let junk = folder.join("junk.so");
@@ -66,7 +85,12 @@ fn a_library_that_cannot_be_used_is_a_mistake_in_the_experiment() {
             "",
             "it has no tlplab_rtl_open: it is no model that was built with rtl/include/tlplab_rtl.h",
         ),
-        (good, "mistake = \"abi\"", "it was built with version 7 of tlplab_rtl.h, but this is version 1"),
+        (good, "mistake = \"abi\"", "it was built with version 7 of tlplab_rtl.h, but this is version 2"),
+        (
+            good,
+            "msi = 3",
+            "its model tells of itself what cannot be: 3 MSI vectors; there can be none, 1, 2, 4, 8, 16 or 32",
+        ),
         (good, "mistake = \"bar\"", "its model tells of itself what cannot be: BAR 0 has 4097 B"),
         (good, "speed = 3", "unknown parameter speed; there are pcie_clock, idle"),
         (good, "waveform = \"no/such/folder/x.fst\"", "waveform: there is no folder dir/no/such/folder"),

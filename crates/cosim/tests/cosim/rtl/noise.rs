@@ -57,14 +57,21 @@ impl TlpDevice for Noise {
         let function =
             Identity { bars: vec![BarSpec::registers(0, 4096)], ..Identity::new(0x71AB, 2, 0xFF_0000) };
         let msix = Some(MsiX { vectors: 1, table: (0, 0x800), pending: (0, 0xC00) });
-        TlpIdentity { function, intx_pin: 1, msix, max_payload: Mps::ALL[1], extended_tags: true }
+        TlpIdentity {
+            function,
+            intx_pin: 1,
+            msix,
+            max_payload: Mps::ALL[1],
+            extended_tags: true,
+            function_level_reset: true,
+        }
     }
 
     fn configure(&mut self, registers: &TlpRegisters, _: bool) {
         self.registers = *registers;
     }
 
-    fn receive(&mut self, tlp: &[u8], _: Option<u8>) {
+    fn receive(&mut self, tlp: &[u8], _: Option<u8>) -> bool {
         let class = match tlp[0] & 0x5F {
             0x40 => 0,
             0x0A | 0x4A => 2,
@@ -74,6 +81,7 @@ impl TlpDevice for Noise {
         if class == 1 {
             self.requests.push(tlp.to_vec());
         }
+        true
     }
 
     fn run(&mut self, until: Time, _: Room, output: &mut TlpOutput) -> Result<(), String> {

@@ -4,6 +4,7 @@ use super::script::{Script, Step, copy};
 use super::{Bench, run};
 use tlplab_device::Random;
 use tlplab_fabric::config::{Buffers, FaultKind};
+use tlplab_fabric::errors::ErrorKind;
 use tlplab_fabric::results::Level;
 use tlplab_fabric::{Ending, Fabric};
 use tlplab_units::{Bdf, Duration, Time, Width};
@@ -128,6 +129,34 @@ fn it_interrupts_by_a_wire() {
     let mut fabric = Bench::copies(4096, 3).of_rtl(&[("intx", "1")]);
     run(&mut fabric).expect("it copies");
     assert_eq!(fabric.interrupts(), 3);
+}
+
+/// The last of the vectors that software grants, which are as many as the card asks for.
+#[test]
+fn it_interrupts_by_msi() {
+    for vectors in ["1", "4", "32"] {
+        let steps = copy(0x10_0000, 0x20_0000, 700).into_iter().chain([Step::Interrupt, Step::Read(0x14, 4)]);
+        let (script, answers) = Script::new(steps);
+        let mut fabric = Bench::of(script).of_rtl(&[("msi", vectors)]);
+        run(&mut fabric).expect("it copies");
+        assert_eq!(*answers.lock().expect("no panic"), [Ok([1, 0, 0, 0].into())]);
+        assert_eq!(fabric.interrupts(), 1);
+        is_clean(&mut fabric);
+    }
+}
+
+/// What its buffer of completions has no room for is lost: its reads end when they are overdue, and the run says why.
+#[test]
+fn completions_that_it_has_no_room_for_are_lost_and_counted() {
+    let mut bench = Bench::of(Script::new(copy(0x10_0000, 0x20_0000, 4096)).0);
+    bench.config.devices[0].completion_timeout = Duration::from_us(50);
+    let mut fabric = bench.of_rtl(&[("room", "2"), ("slow", "100")]);
+    fabric.run_until(Time::ZERO + Duration::from_us(200));
+    let overflow = fabric.errors().find(|error| error.kind == ErrorKind::ReceiverOverflow).expect("an error");
+    assert!(overflow.count > 5, "{overflow:?}");
+    assert!(failures(&fabric, "read", Ending::TimedOut) > 2);
+    assert_eq!(failures(&fabric, "write", Ending::Done), 0);
+    is_clean(&mut fabric);
 }
 
 #[test]

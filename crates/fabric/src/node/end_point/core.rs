@@ -16,8 +16,8 @@ use crate::packet::attribution::Cause;
 use crate::packet::slab::{TlpHandle, shape_of};
 use crate::packet::transactions::{Ending, TransactionRef, data_bytes};
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_cfgspace::InterruptMode;
 use tlplab_cfgspace::interrupt::function_masked;
+use tlplab_cfgspace::{InterruptMode, MsiView};
 use tlplab_device::{Room, TlpDevice, TlpOutput, TlpRegisters};
 use tlplab_transaction::{Access, Payload, lay_out, memory_access, padding_before};
 use tlplab_units::{Duration, FcClass, Time};
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     /// That waits for its event, and the device meanwhile.
     pub(crate) pending: bool,
     pub(crate) idle: bool,
+    /// It has ever said that nothing happens any more.
+    pub(crate) rests: bool,
     /// The level of its legacy interrupt that the fabric knows of.
     pub(crate) intx: bool,
     /// What it was told last.
@@ -63,6 +65,8 @@ struct Read {
     transaction: TransactionRef,
     due: Time,
     poisoned: bool,
+    /// A completion of it was dropped.
+    incomplete: bool,
 }
 
 impl Core {
@@ -73,6 +77,7 @@ impl Core {
             pending: false,
             // Its reset takes clock edges.
             idle: false,
+            rests: false,
             intx: false,
             registers: TlpRegisters::default(),
             held: Default::default(),
@@ -109,6 +114,7 @@ impl EndPoint {
         let (time, idle) = (core.output.time, core.output.idle);
         let says = !core.output.tlp.is_empty() || core.output.taken != [0; 3] || core.output.intx != was_intx;
         core.idle = idle;
+        core.rests |= idle;
         core.pending = says || !idle && time >= slice;
         let pending = core.pending;
         if let Err(message) = result {
@@ -166,7 +172,12 @@ impl EndPoint {
             extended_tag: pcie.is_some_and(|pcie| pcie.tag_bits >= 8),
             msix_enable: space.interrupt_mode() == InterruptMode::MsiX,
             msix_mask: function_masked(space),
+            msi: MsiView {
+                enable: space.interrupt_mode() == InterruptMode::Msi,
+                ..space.msi().unwrap_or_default()
+            },
             intx_disable: command.intx_disable,
+            read_boundary_128: pcie.is_some_and(|pcie| pcie.read_boundary_128),
         };
         if !reset && registers == self.core().registers {
             return;
@@ -209,10 +220,7 @@ impl EndPoint {
                 return self.config_access(cx, ingress, handle, *target);
             }
             Kind::Message(_) => return cx.consume(ingress, handle),
-            Kind::Completion(completion) => {
-                self.completion_given(cx, handle, completion);
-                None
-            }
+            Kind::Completion(_) => None,
             kind => {
                 let (address, io) = match kind {
                     Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => (port.address().into(), true),
@@ -230,7 +238,12 @@ impl EndPoint {
             }
         };
         let class = cx.tlps.get(handle).shape.class;
-        self.show_core(cx, &repr, cx.tlps.get(handle).payload.clone(), bar);
+        if !self.show_core(cx, &repr, cx.tlps.get(handle).payload.clone(), bar) {
+            return self.completion_dropped(cx, ingress, handle);
+        }
+        if let Kind::Completion(completion) = repr.kind() {
+            self.completion_given(cx, handle, completion);
+        }
         let core = self.core();
         core.held[class.index()].push_back(Some(handle));
         if class == FcClass::NonPosted {
@@ -241,11 +254,12 @@ impl EndPoint {
     /// Enumeration writes to a core's memory before time begins.
     pub(crate) fn write_core_at_once(&mut self, cx: &mut Context, address: u64, bar: u8, value: u32) {
         let Ok(repr) = Repr::mem_write(TransactionId::default(), address, 4) else { return };
-        self.show_core(cx, &repr, value.to_le_bytes().into(), Some(bar));
+        let _ = self.show_core(cx, &repr, value.to_le_bytes().into(), Some(bar));
         self.core().held[FcClass::Posted.index()].push_back(None);
     }
 
-    fn show_core(&mut self, cx: &mut Context, repr: &Repr, payload: Payload, bar: Option<u8>) {
+    /// False if the core has no room for it.
+    fn show_core(&mut self, cx: &mut Context, repr: &Repr, payload: Payload, bar: Option<u8>) -> bool {
         self.catch_up(cx);
         // The digest was checked at the port and ends there.
         let attributes = Attributes { digest: false, ..*repr.attributes() };
@@ -255,7 +269,10 @@ impl EndPoint {
         let written = lay_out(&repr, payload.bytes().unwrap_or_default(), &mut data);
         match written.and_then(|()| repr.emit(&mut tlp, &data)) {
             Ok(bytes) => self.core().device.receive(&tlp[..bytes], bar),
-            Err(error) => cx.fail(self.node, format!("a TLP for it cannot be written down: {error}")),
+            Err(error) => {
+                cx.fail(self.node, format!("a TLP for it cannot be written down: {error}"));
+                true
+            }
         }
     }
 
@@ -324,10 +341,22 @@ impl EndPoint {
         let (transaction, poisoned) = (read.transaction, read.poisoned);
         let bytes = completion.length().map_or(0, |_| completion.data_bytes());
         let last = completion.status() != CompletionStatus::Success || completion.byte_count() <= bytes;
+        let last = last && !read.incomplete;
         if last {
             core.reads.remove(&tag);
         }
         core.given.insert(handle, Given { ends: last.then_some(transaction), poisoned });
+    }
+
+    /// A completion that a core has no room for: its read lacks data, and ends when it is overdue or its tag is in use again.
+    fn completion_dropped(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let tlp = cx.tlps.get(handle);
+        let (tag, orphaned) = (tlp.repr.transaction_id().tag.value(), tlp.orphaned);
+        if let Some(read) = self.core().reads.get_mut(&tag).filter(|_| !orphaned) {
+            read.incomplete = true;
+        }
+        cx.detect(ingress, ErrorKind::ReceiverOverflow, Some(handle));
+        cx.consume(ingress, handle);
     }
 
     /// Account of a completion of a core's own read.
@@ -466,7 +495,7 @@ impl EndPoint {
         let now = cx.now();
         let core = self.core();
         let due = now + core.timeout;
-        let before = core.reads.insert(tag, Read { transaction, due, poisoned: false });
+        let before = core.reads.insert(tag, Read { transaction, due, poisoned: false, incomplete: false });
         if let Some(before) = before {
             // The core has given it up.
             cx.end_transaction(before.transaction, None, Ending::TimedOut);
