@@ -102,3 +102,5 @@ $(TRACED)/Vtraced.mk: $(VERILOG) $(HERE)/module.mk
 # What the sources include.
 -include $(BUILD)/Vtop__ver.d
 -include $(if $(TRACED_LIBRARY),$(TRACED)/Vtraced__ver.d)
+# One that is there no more makes what was built of it old, and is nothing to stop for.
+%.sv %.svh: ;
