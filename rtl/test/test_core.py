@@ -86,7 +86,7 @@ BUFFERS = [
 ]
 
 
-@pytest.mark.parametrize("module", NARROW)
+@pytest.mark.parametrize("module", NARROW if LONG else ["cases_limits"])
 @pytest.mark.parametrize(("width", "parameters"), BUFFERS if LONG else BUFFERS[::3])
 def test_small_buffers(width: int, parameters: dict[str, int], module: str) -> None:
     core(width, "verilator", module, NARROW[module], **parameters)
