@@ -21,6 +21,7 @@ from shape import (
     lost,
     off_boundary,
     poisoned,
+    poisoned_within,
     status,
     twice,
     with_other_requester,
@@ -99,6 +100,26 @@ async def one_fault(b: Bench, name: str) -> None:
 async def a_bad_completion(dut: Any, name: str) -> None:
     b = await bench(dut)
     await one_fault(b, name)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def poison_keeps_its_own_data_out_alone(dut: Any) -> None:
+    """What is poisoned is not written; the read goes on, and what else it brings is."""
+    b = await bench(dut)
+    h2c, _ = await both_rings(b)
+    was, sent = bytes([0x5A]) * 512, bytes(number * 7 & 0xFF for number in range(512))
+    b.memory[VICTIM : VICTIM + 512] = was
+    assert await run(h2c, [Descriptor(VICTIM, PART, 512)]) == 0
+    b.memory[VICTIM : VICTIM + 512] = sent
+    b.completions.fault, b.completions.victim = poisoned_within(512), within(VICTIM, 512)
+    await h2c.submit([Descriptor(VICTIM, PART, 512, WRITE_BACK)])
+    assert await h2c.finished() & 7 == POISONED
+    assert await b.card.read(card.UNEXPECTED) == 0, "the read had ended before its last completion"
+    left = await b.rc.mem_read(b.card.bar2 + PART, 512)
+    assert bytes(left[:64]) == sent[:64]
+    assert bytes(left[64:128]) == was[64:128], "poisoned data were written"
+    assert bytes(left[128:]) == sent[128:], "data behind the poison are missing"
+    b.checker.reads.clear()
 
 
 @cocotb.test(timeout_time=800, timeout_unit="us")

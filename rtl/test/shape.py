@@ -177,6 +177,20 @@ def poisoned(tlp: Tlp) -> list[Tlp]:
     return [made]
 
 
+def poisoned_within(size: int) -> Fault:
+    """The second 64 bytes of a read of so many, which begins at such a boundary, in a completion of their own that is poisoned."""
+
+    def fault(tlp: Tlp) -> list[Tlp]:
+        if tlp.byte_count != size:
+            return [tlp]
+        first, rest = cut(tlp, 64)
+        second, rest = cut(rest, 64)
+        second.ep = True
+        return [first, second, rest]
+
+    return fault
+
+
 def longer(tlp: Tlp) -> list[Tlp]:
     """More data than the request asked for, with a byte count that pretends it is right."""
     made = copy(tlp)
