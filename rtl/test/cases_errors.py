@@ -36,14 +36,21 @@ FAULTS: dict[str, tuple[Fault, int, int]] = {
     "completer abort": (status(CplStatus.CA), CA, 1),
     "retry status": (status(CplStatus.CRS), CA, 1),
     "poisoned": (poisoned, POISONED, 2),
-    "other lower address": (changed(lower_address=lambda was: was ^ 0x20), MISMATCH, 3),
+    "other lower address": (changed(lower_address=lambda was: was ^ 0x40), MISMATCH, 3),
     "byte count too large": (changed(byte_count=lambda was: was + 64), MISMATCH, 3),
     "byte count too small": (changed(byte_count=lambda was: was - 64), MISMATCH, 3),
     "more data than asked for": (longer, MISMATCH, 3),
     "ends off a boundary": (off_boundary, MISMATCH, 3),
     "lost": (lost, TIMED_OUT, 4),
 }
-SHORT = ["unsupported request", "poisoned", "byte count too large", "ends off a boundary", "lost"]
+SHORT = [
+    "unsupported request",
+    "poisoned",
+    "other lower address",
+    "byte count too large",
+    "ends off a boundary",
+    "lost",
+]
 if ULTRASCALE_PLUS:
     FAULTS |= USP_FAULTS
     SHORT += ["hard IP's time-out", "cut in the middle"]
