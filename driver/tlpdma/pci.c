@@ -386,8 +386,7 @@ static void tlpdma_reset_prepare(struct pci_dev *pdev)
 
 	for (i = 0; i < 2; i++)
 		mutex_lock_nested(&card->channels[i].lock, i);
-	tlpdma_window_empty(card);
-	down_write(&card->window.reachable);
+	tlpdma_window_close(card);
 	tlpdma_rest(card);
 }
 
@@ -397,7 +396,7 @@ static void tlpdma_reset_done(struct pci_dev *pdev)
 	unsigned int i;
 
 	tlpdma_wake(card);
-	up_write(&card->window.reachable);
+	tlpdma_window_reopen(card);
 	for (i = 0; i < 2; i++)
 		mutex_unlock(&card->channels[i].lock);
 }

@@ -124,7 +124,10 @@ void tlpdma_work_off(struct work_struct *work);
 void tlpdma_window_init(struct tlpdma_card *card);
 int tlpdma_mmap(struct file *file, struct vm_area_struct *area);
 void tlpdma_window_open(struct tlpdma_card *card, struct inode *inode, struct file *file);
-/* Takes the card from all mappings. */
+/* Takes the card from all mappings; what touches them waits until the window is reopened. */
+void tlpdma_window_close(struct tlpdma_card *card);
+void tlpdma_window_reopen(struct tlpdma_card *card);
+/* Takes the card, which is refused by now, from all mappings. */
 void tlpdma_window_empty(struct tlpdma_card *card);
 
 extern const struct attribute_group *tlpdma_counters[];

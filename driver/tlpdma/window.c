@@ -123,11 +123,21 @@ void tlpdma_window_open(struct tlpdma_card *card, struct inode *inode, struct fi
 	file->f_mapping = card->window.inode->i_mapping;
 }
 
-void tlpdma_window_empty(struct tlpdma_card *card)
+void tlpdma_window_close(struct tlpdma_card *card)
 {
 	/* A touch that saw the card there has been answered by then. */
 	down_write(&card->window.reachable);
 	if (card->window.inode)
 		unmap_mapping_range(card->window.inode->i_mapping, 0, 0, true);
+}
+
+void tlpdma_window_reopen(struct tlpdma_card *card)
+{
 	up_write(&card->window.reachable);
+}
+
+void tlpdma_window_empty(struct tlpdma_card *card)
+{
+	tlpdma_window_close(card);
+	tlpdma_window_reopen(card);
 }
