@@ -166,7 +166,12 @@ impl Table {
                     self.at(at + 0x30).sticky = u32::MAX;
                 }
             }
-            ExtendedCapability::Acs { controls } => self.rw(at + 4, u32::from(*controls) << 16),
+            ExtendedCapability::Acs(acs) => {
+                self.rw(at + 4, u32::from(acs.controls.bits()) << 16);
+                let vector = if acs.ports < 64 { (1u64 << acs.ports) - 1 } else { u64::MAX };
+                self.rw(at + 8, vector as u32);
+                self.rw(at + 12, (vector >> 32) as u32);
+            }
             ExtendedCapability::SrIov(sriov) => {
                 self.rw(at + 0x08, 0b11001);
                 self.rw(at + 0x10, 0xFFFF);

@@ -128,7 +128,14 @@ fn any_extended(choices: &mut Bytes<'_>, kind: u8, port: PortType, header: &Head
     match kind {
         0 => Aer { root: port == PortType::RootPort, ecrc: choices.bit() }.into(),
         1 => ExtendedCapability::SerialNumber(choices.dword().into()),
-        2 => ExtendedCapability::Acs { controls: choices.byte() & 0x5F },
+        2 => {
+            let controls = AcsControls::from_bits(choices.byte());
+            let egress = controls.contains(AcsControls::EGRESS_CONTROL);
+            let ports = if egress { 1 + choices.byte() % 64 } else { 0 };
+            let enabled = AcsControls::from_bits(choices.byte() & controls.bits());
+            let forbidden = u64::from(choices.byte()) & (1 << ports.min(8)) - 1;
+            ExtendedCapability::Acs(Acs { controls, enabled, ports, forbidden })
+        }
         3 => ExtendedCapability::Ari { next_function: choices.byte() },
         4 => {
             let (total, bars) = (1 + u16::from(choices.byte()), any_bars(choices, false));

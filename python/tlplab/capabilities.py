@@ -47,7 +47,7 @@ class Acs:
 
     controls: int
     """The controls there are, as bits 0 to 6 of the capability register: source validation, translation blocking, request
-    redirect, completion redirect, upstream forwarding, (egress control: not supported), direct translated."""
+    redirect, completion redirect, upstream forwarding, (bit 5, egress control, is of ports only), direct translated."""
     at: int | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, get_args
 
 from tlplab import _core
-from tlplab.capabilities import Capability, Piece, ResizableBar
+from tlplab.capabilities import Acs, Capability, Piece, ResizableBar
 from tlplab.registers import Bar
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ BITS = {
     "Pasid": {"width": 8},
 }
 
+# Egress control is of ports and of functions that have a vector of them.
+ACS_OF_DEVICES = 0x5F
+
 SIZES = [1 << (20 + exponent) for exponent in range(28)]
 
 
@@ -111,6 +114,8 @@ def piece(capability: Capability, bars: Mapping[str, type[Bar]]) -> Piece:
     fields = {key: value for key, value in vars(capability).items() if key != "at"}
     for key, bits in BITS.get(name, {}).items():
         fits(f"{name}: {key}", fields[key], bits)
+    if isinstance(capability, Acs) and capability.controls & ~ACS_OF_DEVICES:
+        raise ValueError(f"Acs: controls is {capability.controls:#x}; it must be of {ACS_OF_DEVICES:#x}, without egress control")
     if not isinstance(fields.get("data", b""), bytes):
         raise ValueError(f"{name}: data is {fields['data']!r}; it must be bytes")
     return name, at, tuple(fields.values())

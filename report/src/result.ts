@@ -90,7 +90,7 @@ export interface Verdict {
   sentence: string;
   limit: {
     resource: string;
-    kind: "link" | "bus" | "tags" | "outstanding" | "credits" | "replay" | "memory" | "rate" | "latency" | "none";
+    kind: "link" | "bus" | "tags" | "outstanding" | "credits" | "replay" | "memory" | "rate" | "routing" | "latency" | "none";
     utilization: number;
     evidence: string[];
     /** What the run carries more with twice as much; absent in documents of older versions. */

@@ -276,9 +276,26 @@ fn extended_capabilities() {
     );
     check(&extended(Aer::default()), 0x100, &[(0x00, 0x0002_0001, 0, 0, 0, 0, 0)]);
     check(
-        &extended(ExtendedCapability::Acs { controls: 0x5F }),
+        &extended(Acs::new(AcsControls::from_bits(0x5F))),
         0x100,
         &[(0x00, 0x0001_000D, 0, 0, 0, 0, 0), (0x04, 0x0000_005F, 0x005F_0000, 0, 0, 0, 0)],
+    );
+    // A switch with 32 downstream ports: their numbers go up to 32.
+    let acs = Acs {
+        enabled: AcsControls::EGRESS_CONTROL | AcsControls::UPSTREAM_FORWARDING,
+        ports: 33,
+        forbidden: 1 << 32 | 1 << 3,
+        ..Acs::new(AcsControls::ALL)
+    };
+    check(
+        &extended(acs),
+        0x100,
+        &[
+            (0x00, 0x0001_000D, 0, 0, 0, 0, 0),
+            (0x04, 0x0030_217F, 0x007F_0000, 0, 0, 0, 0),
+            (0x08, 0x0000_0008, 0xFFFF_FFFF, 0, 0, 0, 0),
+            (0x0C, 0x0000_0001, 0x0000_0001, 0, 0, 0, 0),
+        ],
     );
     check(
         &extended(ExtendedCapability::Ari { next_function: 5 }),

@@ -227,6 +227,7 @@ pub(crate) struct Positions {
     pub(crate) msi: Option<Span>,
     pub(crate) msix: Option<Span>,
     pub(crate) aer: Option<Span>,
+    pub(crate) acs: Option<Span>,
     pub(crate) sriov: Option<Span>,
     pub(crate) resizable: Option<Span>,
 }
@@ -244,6 +245,7 @@ impl Positions {
     fn note_extended(&mut self, id: u16, span: Span) {
         match id {
             id::AER => self.aer = Some(span),
+            id::ACS => self.acs = Some(span),
             id::SRIOV => self.sriov = Some(span),
             id::RESIZABLE => self.resizable = Some(span),
             _ => {}

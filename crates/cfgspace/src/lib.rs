@@ -57,7 +57,9 @@ pub mod written;
 
 pub use capability::{Capability, LinkPart, Msi, MsiX, Pcie, PcieVersion, PortType, PowerManagement, Slot};
 pub use error::{ErrorKind, ErrorMessage};
-pub use extended::{Aer, ExtendedCapability, Resizable, ResizableBar, SrIov};
+pub use extended::{
+    AccessControl, Acs, AcsControls, Aer, ExtendedCapability, Resizable, ResizableBar, SrIov,
+};
 pub use hardware::LinkState;
 pub use header::{Bar, BarKind, Header, Identity, IoWindow, Type0, Type1, VENDOR_ID};
 pub use interrupt::{InterruptMode, MessageWrite, MsiView, MsixTable, Signal};

@@ -183,6 +183,8 @@ pub(crate) mod sriov {
 pub(crate) mod acs {
     pub(crate) const CAPABILITIES: u16 = 0x04;
     pub(crate) const CONTROL: u16 = 0x06;
+    /// Egress Control Vector.
+    pub(crate) const VECTOR: u16 = 0x08;
 }
 
 /// Advanced error reporting.

@@ -34,6 +34,8 @@ pub struct Written {
     pub power: bool,
     /// The control of virtual functions.
     pub virtual_functions: bool,
+    /// The controls of access between peers, or the egress control vector.
+    pub access_control: bool,
 }
 
 impl Written {
@@ -74,6 +76,8 @@ impl ConfigSpace {
             written.root = changed != 0;
         } else if within(positions.sriov).is_some() {
             written.virtual_functions = changed != 0;
+        } else if within(positions.acs).is_some() {
+            written.access_control = changed != 0;
         } else if within(positions.resizable).is_some() {
             written.bars = self.resize_bar(offset, changed);
         }

@@ -4,7 +4,7 @@
 use crate::keys::Kind;
 use tlplab_fabric::Writer;
 use tlplab_fabric::config::{
-    BusCompletion, BusMode, BusWidth, DeviceSelect, EnumerationTime, Fidelity, FlowControl, Forwarding,
+    AcsControls, BusCompletion, BusMode, BusWidth, DeviceSelect, EnumerationTime, Fidelity, FlowControl, Forwarding,
     InterruptPolicy, SkpPolicy, UpdateFcPolicy,
 };
 use tlplab_transaction::{CompletionPolicy, RequestPolicy};
@@ -37,6 +37,10 @@ pub(crate) use choices;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundRobin;
 
+/// Controls of access that are turned on together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcsPreset(pub(crate) AcsControls);
+
 choices! {
     RequestPolicy { "aligned" => Self::Aligned, "packed" => Self::Packed, }
     UpdateFcPolicy {
@@ -68,6 +72,16 @@ choices! {
     }
     EnumerationTime { "before" => Self::Before, "simulated" => Self::Simulated, }
     InterruptPolicy { "msi-x" => Self::MsiX, "msi" => Self::Msi, "intx" => Self::Intx, }
+    AcsControls {
+        "source-validation" => Self::SOURCE_VALIDATION,
+        "translation-blocking" => Self::TRANSLATION_BLOCKING,
+        "request-redirect" => Self::REQUEST_REDIRECT,
+        "completion-redirect" => Self::COMPLETION_REDIRECT,
+        "upstream-forwarding" => Self::UPSTREAM_FORWARDING,
+        "egress-control" => Self::EGRESS_CONTROL,
+        "direct-translated" => Self::DIRECT_TRANSLATED,
+    }
+    AcsPreset { "off" => Self(AcsControls::NONE), "isolation" => Self(AcsControls::ISOLATION), }
     BusMode {
         "pci 33" => Self::Pci33,
         "pci 66" => Self::Pci66,

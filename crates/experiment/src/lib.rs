@@ -35,6 +35,7 @@
 //! **What software sees.** [`lspci`] enumerates the fabric and tells functions, addresses and links, and gives the dump that the real
 //! tool reads.
 
+mod access;
 mod assemble;
 mod bus;
 mod card;

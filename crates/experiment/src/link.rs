@@ -1,5 +1,6 @@
 //! Links: `"gen4 x4"`, the table form, `[defaults.link]` and `[link.NAME]` become one [`LinkConfig`].
 
+use crate::access;
 use crate::error::{Error, Problem};
 use crate::keys::Word;
 use crate::stages;
@@ -209,6 +210,7 @@ fn port(port: &View<'_>, generation: Generation, width: Width, upper: bool) -> R
             || Ok(StagesConfig::default()),
             |view| stages::config(&view, generation, width, upper),
         )?,
+        acs: access::of_port(port, upper)?,
     })
 }
 

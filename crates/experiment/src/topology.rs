@@ -1,5 +1,6 @@
 //! Switches, buses and devices: who is under whom.
 
+use crate::access;
 use crate::bus;
 use crate::choices::RoundRobin;
 use crate::device_models::{self, ModelSpec, PythonObject};
@@ -75,6 +76,7 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
             }
         }
     }
+    access::complete(root, &mut topology)?;
     check_buffers(root, &topology, &components)?;
     Ok(topology)
 }

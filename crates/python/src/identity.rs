@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tlplab_cfgspace::{Capability, ExtendedCapability, Resizable, ResizableBar};
+use tlplab_cfgspace::{Acs, AcsControls, Capability, ExtendedCapability, Resizable, ResizableBar};
 use tlplab_device::{BarSpec, Identity};
 use tlplab_experiment::outside::OutsideDevice;
 
@@ -63,7 +63,7 @@ fn extended(name: &str, fields: &Bound<'_, PyTuple>) -> PyResult<Option<Extended
             ExtendedCapability::VendorSpecific { id, revision, bytes }
         }
         "SerialNumber" => ExtendedCapability::SerialNumber(fields.extract::<(u64,)>()?.0),
-        "Acs" => ExtendedCapability::Acs { controls: fields.extract::<(u8,)>()?.0 },
+        "Acs" => Acs::new(AcsControls::from_bits(fields.extract::<(u8,)>()?.0)).into(),
         "Ats" => ExtendedCapability::Ats { queue_depth: fields.extract::<(u8,)>()?.0 },
         "Pasid" => ExtendedCapability::Pasid { width: fields.extract::<(u8,)>()?.0 },
         "Ltr" => ExtendedCapability::Ltr,

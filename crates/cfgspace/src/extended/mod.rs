@@ -1,9 +1,11 @@
 //! The extended capabilities, from 100h (PCIe 5.0 §7.6 to §7.9, §9.3, §10.5).
 
+mod acs;
 mod aer;
 mod resizable;
 mod sriov;
 
+pub use acs::{AccessControl, Acs, AcsControls};
 pub use aer::Aer;
 pub use resizable::{Resizable, ResizableBar};
 pub use sriov::SrIov;
@@ -18,12 +20,8 @@ pub enum ExtendedCapability {
     Aer(Aer),
     /// The serial number of the card.
     SerialNumber(u64),
-    /// Access control between peers: the controls there are, as the bits 0 to 6 of the capability register.
-    Acs {
-        /// Source validation (bit 0), translation blocking, request redirect, completion redirect, upstream forwarding, egress
-        /// control (not supported here), direct translated.
-        controls: u8,
-    },
+    /// Access control between peers.
+    Acs(Acs),
     /// Function numbers in the place of device numbers.
     Ari {
         /// The next function of the device; 0 ends the list.
@@ -67,7 +65,7 @@ impl ExtendedCapability {
         match self {
             Self::Aer(_) => "AER",
             Self::SerialNumber(_) => "device serial number",
-            Self::Acs { .. } => "ACS",
+            Self::Acs(_) => "ACS",
             Self::Ari { .. } => "ARI",
             Self::SrIov(_) => "SR-IOV",
             Self::Ats { .. } => "ATS",
@@ -83,7 +81,7 @@ impl ExtendedCapability {
         match self {
             Self::Aer(_) => id::AER,
             Self::SerialNumber(_) => id::SERIAL_NUMBER,
-            Self::Acs { .. } => id::ACS,
+            Self::Acs(_) => id::ACS,
             Self::Ari { .. } => id::ARI,
             Self::SrIov(_) => id::SRIOV,
             Self::Ats { .. } => id::ATS,
@@ -104,7 +102,8 @@ impl ExtendedCapability {
         match self {
             Self::Aer(_) => registers::aer::BYTES,
             Self::SerialNumber(_) => 12,
-            Self::Acs { .. } | Self::Ari { .. } | Self::Ats { .. } | Self::Pasid { .. } | Self::Ltr => 8,
+            Self::Acs(acs) => acs.bytes(),
+            Self::Ari { .. } | Self::Ats { .. } | Self::Pasid { .. } | Self::Ltr => 8,
             Self::SrIov(_) => registers::sriov::BYTES,
             Self::ResizableBar(bars) => bars.bytes(),
             Self::SecondaryPcie { lanes } => (12 + 2 * u16::from(*lanes)).next_multiple_of(4),
@@ -119,17 +118,7 @@ impl ExtendedCapability {
                 block.set(4, *number as u32);
                 block.set(8, (*number >> 32) as u32);
             }
-            Self::Acs { controls } => {
-                let right = controls & 0xA0 == 0;
-                block.require(
-                    right,
-                    "controls",
-                    *controls,
-                    "of bits 0 to 4 and 6: egress control is not supported",
-                )?;
-                block.set(4, *controls);
-                block.writable(6, *controls);
-            }
+            Self::Acs(acs) => return acs.place(block),
             Self::Ari { next_function } => block.set(5, *next_function),
             Self::SrIov(sriov) => return sriov.place(block),
             Self::Ats { queue_depth } => {
@@ -180,4 +169,4 @@ macro_rules! from_piece {
         })+
     };
 }
-from_piece!(Aer, SrIov, ResizableBar);
+from_piece!(Acs, Aer, SrIov, ResizableBar);

@@ -11,7 +11,7 @@ fn end_point(lanes: u8, relaxed: bool) -> ConfigSpace {
         .capability_at(0x60, PowerManagement::default())
         .capability_at(0x90, Pcie::new(PortType::EndPoint, LinkPart::new(Generation::Gen4, width)))
         .extended(Aer::default())
-        .extended_at(0x300, ExtendedCapability::Acs { controls: 0x5F });
+        .extended_at(0x300, Acs::new(AcsControls::from_bits(0x5F)));
     let mut space = ConfigSpace::new(&layout).unwrap();
     space.write(0x98, 0x3, 0x5000 | 0x20 | u32::from(relaxed) << 4);
     space.write(0x304, 0xC, 0x1D << 16);

@@ -21,7 +21,7 @@ fn root_port() -> ConfigSpace {
         .capability(Msi { vectors: 2, wide: true, masking: true })
         .capability(Capability::SubsystemId { vendor: 0x71AB, subsystem: 0x77 })
         .extended(Aer { root: true, ecrc: true })
-        .extended(ExtendedCapability::Acs { controls: 0x5F })
+        .extended(Acs::new(AcsControls::from_bits(0x5F)))
         .extended(ExtendedCapability::SecondaryPcie { lanes: 16 });
     let mut space = ConfigSpace::new(&layout).unwrap();
     space.write(0x18, 0xF, 0x0001_0100);

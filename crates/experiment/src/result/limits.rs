@@ -97,6 +97,8 @@ pub enum LimitKind {
     Memory,
     /// The load offers no more.
     Rate,
+    /// TLPs go a longer way than they could.
+    Routing,
     /// One thing happens after the other.
     Latency,
     /// Nothing happened.

@@ -1,6 +1,7 @@
 //! The keys of a host, and of a file that describes one.
 
 use super::{PORT_BUFFER, RCB};
+use crate::access;
 use crate::choices::choice;
 use crate::host_memory;
 use crate::hosts;
@@ -36,6 +37,7 @@ pub static HOST: Section = Section {
             r#""split 64B""#,
             "Requests between root ports: forward, off (unsupported request), or split into pieces.",
         ),
+        access::ACS,
         key(
             "tags",
             Kind::Integer { min: 1, max: 768 },

@@ -1,5 +1,6 @@
 //! Every key of an experiment file: the one place that says what there is, what it means and what holds where it is absent.
 
+use crate::access;
 use crate::choices::{RoundRobin, choice};
 use crate::device_models;
 use crate::fault;
@@ -228,6 +229,7 @@ pub static SWITCH: Section = Section {
             "Shares of an egress, TLP by TLP: equal, or by weight (1 where a component is not named).",
         ),
         PORT_BUFFER,
+        access::ACS,
     ],
 };
 
@@ -452,6 +454,8 @@ pub static PORT: Section = Section {
             "{ tx_transceiver = \"72ns\" }",
             "What each layer adds to the way of a TLP: a pipeline, which makes it later and the link no slower.",
         ),
+        access::ACS_OF_PORT,
+        access::ACS_FORBIDS,
     ],
 };
 

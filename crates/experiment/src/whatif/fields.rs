@@ -62,6 +62,7 @@ const _: fn(&PortConfig) = |PortConfig {
                                 ack_every: _,
                                 update_fc: _,
                                 stages: _,
+                                acs: _,
                             }| ();
 #[rustfmt::skip]
 const _: fn(&BusConfig) = |BusConfig {

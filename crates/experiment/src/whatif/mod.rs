@@ -4,6 +4,7 @@
 //! much (half the time), or without limit ([`By`]). A [`Study`] holds a run that is over against runs in which one candidate is
 //! relaxed ([`Study::trial`]); whoever holds it chooses how many run at once. The resource whose relaxation gains most is what limits.
 
+mod access;
 mod arbitration;
 mod devices;
 #[cfg(test)]
@@ -163,6 +164,7 @@ pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document)
     all.extend(devices::candidates(experiment, &figures));
     all.extend(host::candidates(experiment, &figures));
     all.extend(loads::candidates(experiment, &figures));
+    all.extend(access::candidates(experiment, &figures));
     all.extend(arbitration::candidates(experiment, &figures));
     all.sort_by(|a, b| b.suspicion.total_cmp(&a.suspicion).then(a.resource.cmp(&b.resource)));
     take_turns(all, &document.verdict.limit.resource)

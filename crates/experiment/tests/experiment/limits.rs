@@ -17,6 +17,16 @@ fn assert_named(text: &str, resource: &str, gain: std::ops::Range<f64>) {
     assert!(gain.contains(&measured), "{measured}: {}\n{text}", verdict.sentence);
 }
 
+/// Two peers below a switch whose uplink is a quarter as wide: straight they have four times as much, with a wider uplink twice.
+#[test]
+fn access_control_limits_peers_that_could_go_straight() {
+    let text = "title = \"peers\"\nstop = \"30us\"\nhost = { acs = \"isolation\" }\n[switch.s]\nunder = \"host.rp0\"\nlink = \"gen3 x2\"\nacs = \"isolation\"\n[device.a]\nunder = \"s\"\nlink = \"gen3 x8\"\n[device.b]\nunder = \"s\"\nlink = \"gen3 x8\"\n[load]\na = { target = \"b\", op = \"write\", size = \"4KiB\" }\n";
+    assert_named(text, "access control between peers", 2.9..3.2);
+    assert_eq!(verdict(text).limit.change.as_deref(), Some("redirected → straight"));
+    let off = text.replace("gen3 x2\"\nacs = \"isolation\"", "gen3 x2\"\nacs = \"off\"");
+    assert_named(&off, "link a → s", 0.9..1.05);
+}
+
 /// Work is as fast as its last byte: a flow that ends early is not what limits.
 #[test]
 fn a_flow_that_ends_early_does_not_limit() {

@@ -48,6 +48,23 @@ fn go(name: &str, sets: &[&str]) -> Document {
     document
 }
 
+/// A x16 link of 32 GT/s carries 63.015 GB/s; a write of 256 B takes 280 bytes of it: 4 of framing, 16 of header, 4 of LCRC; 1 symbol in 376 is
+/// an ordered set's, and 0.3 % are DLLPs. Peers that pass straight have a link each, in both directions; redirected ones share the uplink.
+#[test]
+fn request_redirect_halves_what_two_peers_exchange() {
+    let carried = |sets: &[&str]| -> Vec<f64> {
+        go("p2p/acs.toml", sets).flows.iter().map(|flow| flow.payload_bps / 8e9).collect()
+    };
+    let link = 128.0 / 130.0 * 64.0 * (256.0 / 280.0) * (375.0 / 376.0);
+    let near = |carried: &[f64], expected: f64| {
+        assert!(carried.iter().all(|rate| (rate / expected - 1.0).abs() < 0.005), "{carried:?} {expected}");
+    };
+    near(&carried(&["switch.sw0.acs=off"]), link * 0.997);
+    near(&carried(&[]), link * 0.997 / 2.0);
+    // Only the port above the one that asks redirects its requests.
+    near(&carried(&["switch.sw0.acs=off", "link.gpu0.upper.acs=isolation"]), link * 0.997);
+}
+
 /// The read starts at time 0, and so do its units on the wires.
 #[test]
 fn what_starts_at_time_0_is_counted() {

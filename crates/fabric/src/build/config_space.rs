@@ -6,7 +6,7 @@ use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfi
 use crate::kernel::ids::PortId;
 use crate::node::function::Function;
 use tlplab_cfgspace::{
-    Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
+    Acs, AcsControls, Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
     PortType, PowerManagement, Slot, Type0, Type1, VENDOR_ID,
 };
 use tlplab_device::Device;
@@ -41,6 +41,8 @@ pub(crate) fn of_root(
             ..port_of(PortType::RootPort, link, i + 1, slot.link)
         };
         let layout = port_layout(Identity::new(vendor, device, BRIDGE_CLASS), pcie, host.ecrc);
+        // Root ports are numbered from 1 on.
+        let layout = with_access_control(layout, numbering, config, *port, ports, 1)?;
         let id = u8::try_from(i + 1).ok().and_then(|device| Bdf::new(0, device, 0));
         let id = id.ok_or(BuildError::TooLarge("bus 0 has room for 31 root ports"))?;
         functions.push(function(&slot.name, &layout, id)?);
@@ -61,7 +63,11 @@ pub(crate) fn of_switch(
     for ((i, port), (device, kind)) in ports.iter().enumerate().zip(kinds) {
         let place = numbering.ports[port.index()].link;
         let pcie = port_of(kind, numbering.link_config(config, place), i, place);
-        let layout = port_layout(Identity::new(config.vendor, device, BRIDGE_CLASS), pcie, config.host.ecrc);
+        let mut layout =
+            port_layout(Identity::new(config.vendor, device, BRIDGE_CLASS), pcie, config.host.ecrc);
+        if kind.is_downstream() {
+            layout = with_access_control(layout, numbering, config, *port, ports, 0)?;
+        }
         functions.push(function(&switch.name, &layout, Bdf(0))?);
     }
     if functions.len() > 33 {
@@ -168,6 +174,31 @@ fn port_layout(identity: Identity, pcie: Pcie, ecrc: bool) -> Layout {
         .capability(Msi { vectors: 1, wide: true, masking: false })
         .capability(pcie);
     layout.extended(Aer { root, ecrc })
+}
+
+/// A downstream port's access control; the ports of its node are numbered from `first` on.
+fn with_access_control(
+    layout: Layout,
+    numbering: &Numbering,
+    config: &FabricConfig,
+    port: PortId,
+    ports: &[PortId],
+    first: usize,
+) -> Result<Layout, BuildError> {
+    let below = |port: PortId| &numbering.links[numbering.ports[port.index()].link];
+    let link = numbering.link_config(config, numbering.ports[port.index()].link);
+    let Some(acs) = &link.upper.acs else { return Ok(layout) };
+    let mut forbidden = 0;
+    for peer in &acs.forbidden {
+        let number = ports.iter().position(|other| {
+            let link = below(*other);
+            link.upper == other.index() && link.name == *peer
+        });
+        let no_peer = || BuildError::NoPeer { component: below(port).name.clone(), peer: peer.clone() };
+        forbidden |= 1 << (first + number.ok_or_else(no_peer)?);
+    }
+    let ports = (first + ports.len()) as u8;
+    Ok(layout.extended(Acs { enabled: acs.enabled, ports, forbidden, ..Acs::new(AcsControls::ALL) }))
 }
 
 fn function(name: &str, layout: &Layout, id: Bdf) -> Result<Function, BuildError> {

@@ -75,6 +75,14 @@ pub enum BuildError {
         /// What is wrong.
         error: tlplab_datalink::ConfigError,
     },
+    /// The egress control vector of a port names what has no port beside it.
+    #[error("{component}: its port cannot forbid requests to {peer:?}, which is not under the same switch or root complex")]
+    NoPeer {
+        /// The component below the port.
+        component: String,
+        /// What is named.
+        peer: String,
+    },
     /// What the host has before its memory cannot be.
     #[error("host: {0}")]
     HostMemory(#[from] HostMemoryError),
@@ -99,6 +107,7 @@ impl BuildError {
             | Self::Function { component, .. }
             | Self::ConfigSpace { component, .. }
             | Self::Identity { component, .. }
+            | Self::NoPeer { component, .. }
             | Self::Port { component, .. } => Some(component),
             Self::HostMemory(_) | Self::TooLarge(_) => None,
         }

@@ -15,6 +15,7 @@ pub use host_memory::{
 };
 pub use stages::StagesConfig;
 use std::ops::Range;
+pub use tlplab_cfgspace::AcsControls;
 pub use tlplab_cfgspace::enumerate::InterruptPolicy;
 pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPolicy};
 use tlplab_device::IO_SPACE;
@@ -496,6 +497,17 @@ pub struct PortConfig {
     pub update_fc: UpdateFcPolicy,
     /// What each layer adds to the way of a TLP.
     pub stages: StagesConfig,
+    /// Access control services of a root port or a downstream port of a switch, which is the upper end of its link; `None`: it has none.
+    pub acs: Option<AcsConfig>,
+}
+
+/// Access control services of a port (PCIe 5.0 §6.12). It has all controls; software turns them on and off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AcsConfig {
+    /// The controls that are on after a reset, as firmware or the configuration memory of a switch leaves them.
+    pub enabled: AcsControls,
+    /// The egress control vector after a reset: the ports of the same node to which requests are forbidden, by the names of the components below.
+    pub forbidden: Vec<String>,
 }
 
 /// Credits a receiver advertises for VC0. Data credits are 16-byte units; 0 stands for infinite.

@@ -3,6 +3,7 @@
 use crate::kernel::ids::{NodeId, PortId};
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
+use crate::observe::errors::ErrorKind;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::{TlpHandle, shape_of};
 use tlplab_datalink::Integrity;
@@ -23,6 +24,13 @@ impl Context {
     pub(crate) fn refuse(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf, status: CompletionStatus) {
         self.detect_refusal(ingress, handle, status);
         self.refuse_quietly(ingress, handle, id, status);
+    }
+
+    /// Access control forbids a request its way (PCIe 5.0 §6.12.4).
+    #[cold]
+    pub(crate) fn refuse_access(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf) {
+        self.detect(ingress, ErrorKind::AcsViolation, Some(handle));
+        self.refuse_quietly(ingress, handle, id, CompletionStatus::CompleterAbort);
     }
 
     /// As [`refuse`](Self::refuse), for an error that has been detected already.

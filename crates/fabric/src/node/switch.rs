@@ -10,6 +10,7 @@ use crate::node::config_request::{ConfigWay, config_target, convert, way_down};
 use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::wires::{take_local_message, tell_above};
+use crate::packet::access::PeerWay;
 use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
 use crate::packet::slab::{TlpHandle, shape_of};
 use crate::packet::wires::Wires;
@@ -47,10 +48,17 @@ enum Way {
     Here,
     /// Nobody claims it.
     Nowhere,
+    /// Access control forbids it.
+    Forbidden,
 }
 
 impl Switch {
-    fn way(&self, ingress: usize, route: Route) -> Way {
+    fn way(&self, ingress: usize, repr: &Repr) -> Way {
+        let route = route_of(repr);
+        let from = &self.bridges[ingress];
+        if ingress != 0 && !from.admits(repr) {
+            return Way::Forbidden;
+        }
         match route {
             Route::ToRoot if ingress != 0 => return Way::ToRoot,
             Route::FromRoot if ingress == 0 => return Way::Broadcast,
@@ -58,19 +66,29 @@ impl Switch {
             Route::Here => return Way::Here,
             _ => {}
         }
-        if ingress != 0 && !self.bridges[ingress].passes_up(route) {
+        if ingress != 0 && !from.passes_up(route) {
             return Way::Nowhere;
         }
         let down = (1..self.bridges.len()).find(|&port| claims(&self.bridges[port], route));
         match down {
             // A bridge does not send back what came from below.
+            Some(port) if port == ingress && from.forwards_up() => self.way_up(route),
             Some(port) if port == ingress => Way::Nowhere,
-            Some(port) => Way::To(port),
-            None if ingress != 0 && !claims(&self.bridges[0], route) && self.bridges[0].passes_up(route) => {
-                Way::To(0)
-            }
+            Some(port) if ingress == 0 => Way::To(port),
+            // Ports are numbered by their place.
+            Some(port) => match from.way_to_peer(repr, port) {
+                PeerWay::Direct => Way::To(port),
+                PeerWay::Redirected => self.way_up(route),
+                PeerWay::Forbidden => Way::Forbidden,
+            },
+            None if ingress != 0 && !claims(&self.bridges[0], route) => self.way_up(route),
             None => Way::Nowhere,
         }
+    }
+
+    /// The way up of what has come from below.
+    fn way_up(&self, route: Route) -> Way {
+        if self.bridges[0].passes_up(route) { Way::To(0) } else { Way::Nowhere }
     }
 }
 
@@ -178,7 +196,7 @@ impl Switch {
         if config_target(repr).is_some() {
             return None; // it may have to be changed on the way
         }
-        match self.way(ingress, route_of(repr)) {
+        match self.way(ingress, repr) {
             Way::To(egress) => Some(self.ports[egress]),
             _ => None,
         }
@@ -190,7 +208,7 @@ impl Switch {
         if let Some(target) = config_target(repr) {
             return self.config_request(cx, ingress, tlp, target);
         }
-        match self.way(cx.links.index(ingress), route_of(repr)) {
+        match self.way(cx.links.index(ingress), repr) {
             Way::To(egress) => cx.forward_to(ingress, self.ports[egress], tlp, Integrity::Good, Time::ZERO),
             Way::ToRoot => self.pass_to_root(cx, ingress, tlp),
             Way::Broadcast => self.broadcast(cx, ingress, tlp),
@@ -200,6 +218,7 @@ impl Switch {
                 }
             }
             Way::Nowhere => cx.refuse(ingress, tlp, self.id, CompletionStatus::UnsupportedRequest),
+            Way::Forbidden => cx.refuse_access(ingress, tlp, self.id),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is under way: TLPs in a slab, the transactions they belong to, and the ledger of where their time went.
 
+pub(crate) mod access;
 pub mod attribution;
 pub(crate) mod flaw;
 pub(crate) mod routing;

@@ -1,7 +1,7 @@
 //! Where a TLP goes: decided by bridge registers only, however they were set.
 
 use std::ops::RangeInclusive;
-use tlplab_cfgspace::ConfigSpace;
+use tlplab_cfgspace::{AccessControl, ConfigSpace};
 use tlplab_units::Bdf;
 use tlplab_wire::tlp::{Kind, Repr, message::Routing};
 
@@ -24,6 +24,8 @@ pub struct BridgeRegisters {
     pub upstream: bool,
     /// ARI Forwarding Enable: the functions right below have numbers of 8 bits, and no device number.
     pub ari: bool,
+    /// What the port lets pass between peers.
+    pub access: AccessControl,
 }
 
 /// An inclusive range of addresses.
@@ -62,6 +64,7 @@ impl BridgeRegisters {
         io: Window::CLOSED,
         upstream: false,
         ari: false,
+        access: AccessControl::ABSENT,
     };
 
     pub(crate) fn claims_address(&self, address: u64) -> bool {
@@ -90,6 +93,7 @@ pub(crate) fn registers_of(space: &ConfigSpace) -> BridgeRegisters {
         io: bridge.io.map_or(Window::CLOSED, Window::from),
         upstream: bridge.bus_master,
         ari: space.pcie().is_some_and(|pcie| pcie.ari_forwarding),
+        access: space.access_control(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tests of tlplab-fabric, in one program.
 //!
+//! * [`access`]: Access control between peers (PCIe 5.0 §6.12): which TLPs go straight, which go up first, which go nowhere, and what the registers say of it.
 //! * [`address_space`]: Whatever the tree and whatever BARs its functions have: each has a place of its own, and what is written there is read there.
 //! * [`ari`]: Devices with more than eight functions: what would be the device number is part of the function's (ARI).
 //! * [`bounds`]: What limits a flow: memory, tags, credits, arbitration; and what goes over the wire while it does. Computed by hand first.
@@ -27,6 +28,7 @@
 //! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
 //! * [`switching`]: What switches add to the latency of one TLP, computed by hand first. Gen1 carries a byte in 4 ns per lane. A write of 64 B below
 
+mod access;
 mod address_space;
 mod ari;
 mod bench;

@@ -22,6 +22,7 @@ use crate::node::initiator::{Initiate, Initiator};
 use crate::node::wires::{WireController, take_local_message, wire_of};
 use crate::observe::errors::{ErrorMessage, ReportedError};
 use crate::packet::attribution::Cause;
+use crate::packet::access::PeerWay;
 use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::data_bytes;
@@ -211,7 +212,11 @@ impl Root {
         let tlp = cx.tlps.get(handle);
         let (repr, route) = (tlp.repr, route_of(&tlp.repr));
         let port = cx.links.index(ingress);
-        if !self.bridges[port].passes_up(route) {
+        let from = &self.bridges[port];
+        if !from.admits(&repr) {
+            return cx.refuse_access(ingress, handle, self.completer.id);
+        }
+        if !from.passes_up(route) {
             return self.refuse_request(cx, ingress, handle);
         }
         let own = self.completer.id;
@@ -433,6 +438,15 @@ impl Root {
     fn peer_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
         let (egress, policy) = (self.ports[port], self.peer_to_peer);
         let tlp = cx.tlps.get(handle);
+        let from = &self.bridges[cx.links.index(ingress)];
+        if egress == ingress {
+            // Without the capability the root complex sends back what came from below.
+            if from.access.present && !from.forwards_up() {
+                return self.refuse_request(cx, ingress, handle);
+            }
+        } else if from.way_to_peer(&tlp.repr, port + 1) == PeerWay::Forbidden {
+            return cx.refuse_access(ingress, handle, self.completer.id);
+        }
         let shape = tlp.shape;
         let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
         // Between hierarchies with different MPS somebody must cut payloads to size, and that is the root complex.
