@@ -49,7 +49,8 @@ fn controls(view: &View<'_>) -> Result<AcsControls, Error> {
 pub(crate) fn of_port(port: &View<'_>, upper: bool) -> Result<Option<AcsConfig>, Error> {
     let (acs, forbids) = (port.get("acs"), port.get("acs_forbids"));
     if let Some(view) = acs.as_ref().or(forbids.as_ref()).filter(|_| !upper) {
-        let problem = Problem::new("access control is at the upper end of a link: a root port's or a switch's");
+        let problem =
+            Problem::new("access control is at the upper end of a link: a root port's or a switch's");
         return Err(view.key_error(problem.hint("write it in upper")));
     }
     let Some(acs) = acs else {
@@ -103,6 +104,7 @@ pub(crate) fn complete(root: &View<'_>, topology: &mut Topology) -> Result<(), E
 fn links(topology: &mut Topology) -> impl Iterator<Item = (&str, &mut LinkConfig)> {
     let switches = topology.switches.iter_mut().map(|switch| (switch.name.as_str(), &mut switch.uplink));
     let buses = topology.buses.iter_mut().map(|bus| (bus.name.as_str(), &mut bus.uplink));
-    let devices = topology.devices.iter_mut().filter(|device| device.function_of.is_none() && device.bus.is_none());
+    let devices =
+        topology.devices.iter_mut().filter(|device| device.function_of.is_none() && device.bus.is_none());
     switches.chain(buses).chain(devices.map(|device| (device.name.as_str(), &mut device.link)))
 }

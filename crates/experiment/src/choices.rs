@@ -4,8 +4,8 @@
 use crate::keys::Kind;
 use tlplab_fabric::Writer;
 use tlplab_fabric::config::{
-    AcsControls, BusCompletion, BusMode, BusWidth, DeviceSelect, EnumerationTime, Fidelity, FlowControl, Forwarding,
-    InterruptPolicy, SkpPolicy, UpdateFcPolicy,
+    AcsControls, BusCompletion, BusMode, BusWidth, DeviceSelect, EnumerationTime, Fidelity, FlowControl,
+    Forwarding, InterruptPolicy, SkpPolicy, UpdateFcPolicy,
 };
 use tlplab_transaction::{CompletionPolicy, RequestPolicy};
 use tlplab_units::LinkMode;

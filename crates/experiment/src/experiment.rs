@@ -2,6 +2,7 @@
 
 use crate::check;
 use crate::device_models::ModelSpec;
+use crate::domains;
 use crate::error::{At, Error, Problem, Sources};
 use crate::fault;
 use crate::guest::{self, GuestKind, GuestSpec};
@@ -315,6 +316,7 @@ fn build(
     };
     let mut host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
     let mut topology = topology::read(&view, &join)?;
+    host.domains = domains::read(&view, &host, &topology)?;
     fault::read(&view, host.ecrc, &mut topology)?;
     let mut loads = load::read(&view, &host, &topology.specs, &join)?;
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);

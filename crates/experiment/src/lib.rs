@@ -45,6 +45,7 @@ mod dd;
 pub mod detail;
 pub mod device_models;
 mod document;
+mod domains;
 pub mod error;
 pub mod experiment;
 mod fault;

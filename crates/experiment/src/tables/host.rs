@@ -3,6 +3,7 @@
 use super::{PORT_BUFFER, RCB};
 use crate::access;
 use crate::choices::choice;
+use crate::domains::DOMAIN;
 use crate::host_memory;
 use crate::hosts;
 use crate::keys::{Kind, Section, key};
@@ -38,6 +39,13 @@ pub static HOST: Section = Section {
             "Requests between root ports: forward, off (unsupported request), or split into pieces.",
         ),
         access::ACS,
+        key(
+            "domain",
+            Kind::Map { what: "domain", of: &Kind::Table(&DOMAIN) },
+            "",
+            "",
+            "Parts of the host that root ports are in, such as the quadrants of an I/O die, and sockets, by name: what goes from a port to another leaves its domain and enters the other's.",
+        ),
         key(
             "tags",
             Kind::Integer { min: 1, max: 768 },

@@ -5,14 +5,15 @@ use crate::load::{Generate, LoadSpec};
 use tlplab_device::nettlp_card::CardConfig;
 use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::config::{
-    BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, HostConfig, HostStageConfig, IommuConfig,
-    JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig, SleepConfig, StallConfig, SwitchConfig,
+    BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, DomainConfig, HostConfig, HostStageConfig,
+    IommuConfig, JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig, SleepConfig, StallConfig,
+    SwitchConfig,
 };
 
 #[rustfmt::skip]
 const _: fn(&HostConfig) = |HostConfig {
     latency: _, memory: _, cache: _, numa: _, iommu: _, jitter: _, commit: _, sleep: _, stall: _, write_interval: _, line_interval: _,
-    reads: _, io_cache: _, memory_bus: _, bridge: _, completions: _, peer_to_peer: _, tags: _, completion_timeout: _, port_buffer: _,
+    reads: _, io_cache: _, memory_bus: _, bridge: _, completions: _, peer_to_peer: _, domains: _, tags: _, completion_timeout: _, port_buffer: _,
     // no resource: names, formats, when and how software sets up
     name: _, rcb: _, ecrc: _, error_reporting: _, enumeration: _, interrupts: _, root_port_ids: _, addresses: _,
 }| ();
@@ -21,6 +22,12 @@ const _: fn(&MemoryConfig) = |MemoryConfig {
     latency: _, bandwidth: _,
     // no resource: an address beyond it is a mistake
     size: _,
+}| ();
+#[rustfmt::skip]
+const _: fn(&DomainConfig) = |DomainConfig {
+    rate: _, latency: _, entries: _,
+    // no resource: names, and where things are
+    name: _, under: _, ports: _,
 }| ();
 const _: fn(&HostStageConfig) = |HostStageConfig { latency: _, rate: _, entries: _ }| ();
 #[rustfmt::skip]

@@ -6,7 +6,9 @@ use super::{
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
 use tlplab_fabric::attribution::Cause;
-use tlplab_fabric::config::{HostConfig, HostStageConfig, IommuConfig, LARGEST_CACHE, PeerToPeer};
+use tlplab_fabric::config::{
+    DomainConfig, HostConfig, HostStageConfig, IommuConfig, LARGEST_CACHE, PeerToPeer,
+};
 use tlplab_transaction::CompletionPolicy;
 
 /// The largest number of entries, reads, tags and the like.
@@ -123,7 +125,30 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     for (name, of) in stages {
         stage(&mut all, figures, name, of, of(&mut host.clone()).as_ref());
     }
+    host.domains.iter().for_each(|built| domain(&mut all, figures, built));
     all
+}
+
+/// A part of the host that traffic between root ports leaves and enters.
+fn domain(all: &mut Vec<Candidate>, figures: &Figures<'_>, built: &DomainConfig) {
+    let share = |side: &str| figures.share(&format!("host.{}.{side}", built.name), &Cause::ALL);
+    let suspicion = share("exit") + share("entrance");
+    let mut add = |what: &str, change: fn(&mut DomainConfig, By) -> Option<String>| {
+        let (resource, name) = (format!("{what} of host.{}", built.name), built.name.clone());
+        all.extend(Candidate::of_part(
+            resource,
+            LimitKind::Routing,
+            suspicion,
+            built,
+            move |experiment: &mut Experiment| {
+                experiment.fabric.host.domains.iter_mut().find(|domain| domain.name == name)
+            },
+            change,
+        ));
+    };
+    add("latency", |domain, by| relax_time(&mut domain.latency, by));
+    add("rate", |domain, by| relax_rate(domain.rate.as_mut()?, by));
+    add("entries", |domain, by| relax_any(domain.entries.as_mut()?, by, MOST));
 }
 
 /// A stage between root complex, memory and processor.

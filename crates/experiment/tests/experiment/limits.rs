@@ -24,7 +24,17 @@ fn access_control_limits_peers_that_could_go_straight() {
     assert_named(text, "access control between peers", 2.9..3.2);
     assert_eq!(verdict(text).limit.change.as_deref(), Some("redirected → straight"));
     let off = text.replace("gen3 x2\"\nacs = \"isolation\"", "gen3 x2\"\nacs = \"off\"");
-    assert_named(&off, "link a → s", 0.9..1.05);
+    assert_named(&off, "link a → s and link s → b", 0.9..1.05);
+}
+
+/// What leaves a quadrant does so at 1 GB/s, links carry two and more.
+#[test]
+fn the_exit_of_a_domain_limits_what_leaves_it() {
+    let text = format!(
+        "{TWO}[host.domain.q0]\nports = [\"host.rp1\"]\nrate = \"1Gb/s\"\n[load]\nb = {{ target = \"a\", op = \"write\", size = \"4KiB\", count = 30 }}\n"
+    );
+    assert_named(&text, "rate of host.q0", 0.5..1.05);
+    assert_eq!(verdict(&text).limit.kind, tlplab_experiment::result::LimitKind::Routing);
 }
 
 /// Work is as fast as its last byte: a flow that ends early is not what limits.

@@ -204,6 +204,16 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\nlanes = 1\ndamage = \"drop\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"sw0\"\nreset = \"20us\"\nlanes = 1\n[load]"),
     ("[load]", "[[fault]]\nlink = \"sw0\"\nreset = \"20us\"\nby = \"1us\"\n[load]"),
+    (HOST, r#"host = { domain = { q0 = { ports = ["host.rp3"] } } }"#),
+    (HOST, r#"host = { domain = { q0 = { ports = ["host.rp0"] }, q1 = { ports = ["host.rp0"] } } }"#),
+    (HOST, r#"host = { domain = { q0 = { ports = ["host.rp0"], under = "q9" } } }"#),
+    (HOST, r#"host = { domain = { q0 = { under = "q1" }, q1 = { under = "q0" } } }"#),
+    (HOST, r#"host = { p2p = "split 64B", domain = { q0 = { ports = ["host.rp0"] } } }"#),
+    (HOST, r#"host = { acs = "redirect" }"#),
+    (HOST, r#"host = { acs = ["redirect"] }"#),
+    ("[load]", "[link.ssd.lower]\nacs = \"off\"\n[load]"),
+    ("[load]", "[link.ssd.upper]\nacs_forbids = [\"nic\"]\n[load]"),
+    ("[load]", "[link.ssd.upper]\nacs = [\"egress-control\"]\nacs_forbids = [\"nc\"]\n[load]"),
     ("host = \"ideal\"", "include = [\"gone.toml\"]"),
     ("host = \"ideal\"", "include = [\"t.toml\"]"),
 ];
@@ -224,6 +234,8 @@ const SETS: &[&str] = &[
     "host.latncy=5ns",
     "include=gone.toml",
 ];
+
+const HOST: &str = "host = \"ideal\"";
 
 /// Every case and its message, as one text.
 fn actual() -> String {

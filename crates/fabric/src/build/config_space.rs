@@ -6,8 +6,8 @@ use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfi
 use crate::kernel::ids::PortId;
 use crate::node::function::Function;
 use tlplab_cfgspace::{
-    Acs, AcsControls, Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
-    PortType, PowerManagement, Slot, Type0, Type1, VENDOR_ID,
+    Acs, AcsControls, Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart,
+    Msi, Pcie, PortType, PowerManagement, Slot, Type0, Type1, VENDOR_ID,
 };
 use tlplab_device::Device;
 use tlplab_units::{Bdf, Generation, Rcb, Time};

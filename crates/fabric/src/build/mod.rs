@@ -21,6 +21,7 @@ use crate::node::function::Function;
 use crate::node::hardware::Hardware;
 use crate::node::initiator::Initiator;
 use crate::node::root::Root;
+use crate::node::root::domains::{self, Domains};
 use crate::node::root::host_memory::{self, CachedMemory, MemorySystem};
 use crate::node::root::host_path::{self, HostPath};
 use crate::node::root::memory::MemoryServer;
@@ -192,6 +193,7 @@ impl Builder {
         let config = &self.config;
         let mut host_stages = host_path::names_of(&config.host);
         host_stages.extend(host_memory::names_of(&config.host));
+        host_stages.extend(domains::names_of(&config.host));
         let mut topology = Topology { host_stages, ..Topology::default() };
         for (i, name) in numbering.nodes.iter().enumerate() {
             let kind = numbering.kind(i);
@@ -381,6 +383,24 @@ impl Builder {
         let peer_split = Splitter::new(stream);
         let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let stages = host_path::names_of(&host).len() as u16;
+        let passages = places + stages + host_memory::names_of(&host).count() as u16;
+        let port_names: Vec<_> =
+            ports.iter().map(|port| numbering.ports[port.index()].name.as_str()).collect();
+        let domains = Domains::new(&host, &port_names, passages)?;
+        let payload = |port: &PortId| numbering.links[numbering.ports[port.index()].link].mps;
+        if let (Some(domain), Some(first)) = (host.domains.first(), ports.first())
+            && let Some(other) = ports.iter().find(|port| payload(port) != payload(first))
+        {
+            // Payloads would have to be cut to size, and what the root complex cuts it issues itself.
+            let (one, two) = (payload(first).bytes(), payload(other).bytes());
+            let why = format!(
+                "{} and {} have payloads of {one} B and {two} B; with domains all hierarchies have the same, for example by mps = \"{}B\" in [defaults.link]",
+                numbering.ports[first.index()].name,
+                numbering.ports[other.index()].name,
+                one.min(two)
+            );
+            return Err(BuildError::Domain { domain: domain.name.clone(), why });
+        }
         let own = || Box::new(HostRam::new(0x10_0000, 0xBFF0_0000));
         let memory = self.memory.take().unwrap_or_else(|| own());
         Ok(Root {
@@ -394,6 +414,7 @@ impl Builder {
             memory: CachedMemory::new(&host, memory),
             memory_system: MemorySystem::new(&host, self.config.seed, places + stages),
             path: HostPath::new(&host, places),
+            domains,
             addresses: host.addresses,
             server: MemoryServer::new(host.memory),
             initiator: Initiator {

@@ -76,12 +76,22 @@ pub enum BuildError {
         error: tlplab_datalink::ConfigError,
     },
     /// The egress control vector of a port names what has no port beside it.
-    #[error("{component}: its port cannot forbid requests to {peer:?}, which is not under the same switch or root complex")]
+    #[error(
+        "{component}: its port cannot forbid requests to {peer:?}, which is not under the same switch or root complex"
+    )]
     NoPeer {
         /// The component below the port.
         component: String,
         /// What is named.
         peer: String,
+    },
+    /// A domain of the host that cannot be.
+    #[error("host domain {domain}: {why}")]
+    Domain {
+        /// The domain.
+        domain: String,
+        /// Why it cannot.
+        why: String,
     },
     /// What the host has before its memory cannot be.
     #[error("host: {0}")]
@@ -109,7 +119,7 @@ impl BuildError {
             | Self::Identity { component, .. }
             | Self::NoPeer { component, .. }
             | Self::Port { component, .. } => Some(component),
-            Self::HostMemory(_) | Self::TooLarge(_) => None,
+            Self::Domain { .. } | Self::HostMemory(_) | Self::TooLarge(_) => None,
         }
     }
 }

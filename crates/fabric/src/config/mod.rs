@@ -129,6 +129,8 @@ pub struct HostConfig {
     pub completions: CompletionPolicy,
     /// What becomes of requests from one root port to another.
     pub peer_to_peer: PeerToPeer,
+    /// Parts of the host that root ports are in, and that what goes from one port to another leaves and enters.
+    pub domains: Vec<DomainConfig>,
     /// MMIO reads the processor may have outstanding (tags of the root complex as requester).
     pub tags: u16,
     /// Completion timeout of the processor's own requests.
@@ -201,6 +203,7 @@ impl Default for HostConfig {
             rcb: Rcb::ALL[0],
             completions: CompletionPolicy::Max,
             peer_to_peer: PeerToPeer::Forward,
+            domains: Vec::new(),
             tags: 32,
             completion_timeout: Duration::from_ms(10),
             ecrc: false,
@@ -241,6 +244,38 @@ pub struct HostStageConfig {
     /// Requests of devices that it holds until they are answered or, if they are posted, in memory. Of the bridge: reads of the
     /// processor that are under way. `None`: without limit.
     pub entries: Option<u16>,
+}
+
+/// A part of the host that root ports are in: a quadrant of an I/O die, a socket. TLPs from a root port to another pass the exit of each domain that
+/// they leave and the entrance of each that they come into; what is for memory or the processor passes none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainConfig {
+    /// Its name, unique among the host's.
+    pub name: String,
+    /// The domain that it is in; `None`: none.
+    pub under: Option<String>,
+    /// The root ports that are in it and in no domain within it, as `host.rp0`.
+    pub ports: Vec<String>,
+    /// Bits per second of TLPs, headers and data, by the exit, and by the entrance; `None`: without limit.
+    pub rate: Option<u64>,
+    /// From a TLP's being taken until it is out, each way.
+    pub latency: Duration,
+    /// TLPs that have left the exit, or the entrance, and wait further on; `None`: without limit.
+    pub entries: Option<u16>,
+}
+
+impl DomainConfig {
+    /// A domain without ports, latency or limits.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            under: None,
+            ports: Vec::new(),
+            rate: None,
+            latency: Duration::ZERO,
+            entries: None,
+        }
+    }
 }
 
 /// Requests between root ports.

@@ -117,7 +117,7 @@ impl Numbering {
         node != self.root && !is_function
     }
 
-    /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory. An end
+    /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory and one for each domain. An end
     /// point has its functions as sources.
     pub(crate) fn sources(&self, config: &FabricConfig, node: usize) -> Vec<u16> {
         let name = &self.nodes[node];
@@ -138,7 +138,8 @@ impl Numbering {
             })
             .collect();
         match self.kinds[node] {
-            NodeKind::Root => weights.push(1),
+            // The processor and memory, and the domains.
+            NodeKind::Root => weights.extend(std::iter::repeat_n(1, 1 + config.host.domains.len())),
             NodeKind::EndPoint => weights.resize(self.functions[node].len(), 1),
             NodeKind::Switch | NodeKind::Bridge => {}
         }

@@ -58,6 +58,10 @@ pub(crate) enum EventKind {
     Translated,
     /// An answer of the root complex's own functions is at the processor.
     OwnAnswer,
+    /// A passage of a domain of the host has taken a TLP, and may take the next.
+    PassageFree,
+    /// A TLP has come out of a passage of a domain of the host.
+    PassedDomain,
     /// A TLP leaves a stage between the root complex and memory or the processor.
     HostStage,
     /// A timer of a device or host program.

@@ -1,6 +1,7 @@
 //! What a port does with a TLP besides sending it: it lets one end, passes it on, refuses it, or makes a completion of it.
 
 use crate::kernel::ids::{NodeId, PortId};
+use crate::link::agenda::Task;
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::observe::errors::ErrorKind;
@@ -16,8 +17,17 @@ impl Context {
     pub(crate) fn consume(&mut self, ingress: PortId, tlp: TlpHandle) {
         let shape = self.tlps.get(tlp).shape;
         self.leave_request_queue(tlp);
+        self.leave_passage(tlp);
         self.drop_tlp(tlp);
         self.release_buffer(ingress, &shape);
+    }
+
+    /// A TLP goes to the data link layer of the port by which it leaves the host, or ends before.
+    #[inline]
+    pub(crate) fn leave_passage(&mut self, tlp: TlpHandle) {
+        if let Some(passage) = self.tlps.get_mut(tlp).held.take() {
+            self.agenda.push(Task::LeftPassage { passage });
+        }
     }
 
     /// Nobody claims a request, or the completer gives up: non-posted requests are answered, posted ones are lost.

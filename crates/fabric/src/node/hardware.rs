@@ -45,6 +45,8 @@ impl Hardware {
             EventKind::LineReady => cx.try_transmit(port),
             EventKind::Translated => self.nodes.root_mut().send_to_memory(cx, high_port, tlp),
             EventKind::OwnAnswer => self.nodes.root_mut().own_answer(cx),
+            EventKind::PassageFree => self.nodes.root_mut().passage_free(cx, event.data),
+            EventKind::PassedDomain => self.nodes.root_mut().passed_domain(cx, event.data),
             EventKind::HostStage => self.nodes.root_mut().leave_stage(cx, event.data),
             EventKind::HandlerOver => self.nodes.root_mut().handler_over(cx, event.data),
             EventKind::Terminated => self.nodes.root_mut().terminated(cx, port, tlp),

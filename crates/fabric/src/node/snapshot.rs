@@ -100,6 +100,7 @@ impl Root {
             completer: self.completer,
             memory_system: self.memory_system.clone(),
             path: self.path.clone(),
+            domains: self.domains.clone(),
             server: self.server.clone(),
             initiator: self.initiator.clone(),
             peer_to_peer: self.peer_to_peer,

@@ -40,8 +40,8 @@ impl BridgeRegisters {
         }
         let redirects = on.contains(AcsControls::REQUEST_REDIRECT);
         if matches!(repr.kind(), Kind::Completion(_)) {
-            let redirected = on.contains(AcsControls::COMPLETION_REDIRECT)
-                && !repr.attributes().relaxed_ordering;
+            let redirected =
+                on.contains(AcsControls::COMPLETION_REDIRECT) && !repr.attributes().relaxed_ordering;
             return if redirected { PeerWay::Redirected } else { PeerWay::Direct };
         }
         let translated = repr.attributes().at == AddressType::Translated;

@@ -17,6 +17,10 @@ pub(crate) struct TlpHandle(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queue(pub(crate) u16);
 
+/// A passage of a domain of the host, by its number: twice the domain's, and one more for the entrance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PassageId(pub(crate) u8);
+
 /// A TLP on its way. It is referenced by the queue it waits in and by the replay buffers that hold it.
 #[derive(Clone)]
 pub(crate) struct Tlp {
@@ -47,6 +51,8 @@ pub(crate) struct Tlp {
     pub(crate) maker: Option<NodeId>,
     /// The device that has yet to answer it.
     pub(crate) asks: Option<NodeId>,
+    /// The passage of a domain of the host in which it has an entry.
+    pub(crate) held: Option<PassageId>,
     /// Its requester was reset meanwhile: nobody waits for the completion.
     pub(crate) orphaned: bool,
     references: u16,
@@ -82,7 +88,7 @@ impl TlpSlab {
             slot.flow = flow;
             slot.transaction = None;
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
-            (slot.refusal, slot.flaw, slot.queued) = (None, None, None);
+            (slot.refusal, slot.flaw, slot.queued, slot.held) = (None, None, None, None);
             slot.question = 0;
             (slot.maker, slot.asks, slot.orphaned) = (None, None, false);
             slot.references = 1;
@@ -105,6 +111,7 @@ impl TlpSlab {
             queued: None,
             maker: None,
             asks: None,
+            held: None,
             orphaned: false,
             references: 1,
         });

@@ -119,6 +119,10 @@ impl Fabric {
                 interrupts.iter().for_each(|interrupt| self.tell_programs(interrupt));
             }
             Task::Report(detection) => self.hardware.nodes.report(&mut self.hardware.cx, *detection),
+            Task::LeftPassage { passage } => {
+                let Hardware { cx, nodes } = &mut self.hardware;
+                nodes.root_mut().free_entry(cx, passage);
+            }
             Task::Answered => {
                 let now = self.now();
                 self.hardware.nodes.root_mut().answered(now);

@@ -93,7 +93,11 @@ fn redirected_requests_and_completions_go_up_to_the_root_complex_and_come_down()
         let (bench, moved) = three_below_a_switch(of_a, of_b, root, moves(), relaxed);
         let (fabric, watch) = finish(bench);
         let moved = moved.lock().unwrap();
-        assert_eq!((moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()), (1, 1, 0, 0), "{case}");
+        assert_eq!(
+            (moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()),
+            (1, 1, 0, 0),
+            "{case}"
+        );
         assert_eq!(on_uplink(&fabric, &watch), [seen.to_vec(), seen.to_vec()], "{case}");
         assert_eq!(fabric.errors().count(), 0, "{case}");
     }
@@ -115,7 +119,9 @@ fn a_root_port_without_upstream_forwarding_refuses_what_comes_back_to_it() {
 
 #[test]
 fn egress_control_forbids_the_peers_of_its_vector_and_lets_others_pass() {
-    for (forbidden, passes) in [(&["b"][..], false), (&["c"][..], true), (&[][..], true), (&["b", "c"][..], false)] {
+    for (forbidden, passes) in
+        [(&["b"][..], false), (&["c"][..], true), (&[][..], true), (&["b", "c"][..], false)]
+    {
         let (bench, moved) = three_below_a_switch(acs(E, forbidden), None, None, moves(), false);
         let (fabric, watch) = finish(bench);
         let moved = moved.lock().unwrap();
@@ -209,8 +215,13 @@ fn software_turns_the_controls_on_and_off_while_traffic_flows() {
     a.config(|d| d.link.upper.acs = acs(AcsControls::NONE, &[])).finishing(Box::new(mover));
     bench.device("b", "sw0", 3, 4).memory(1 << 16);
     let control = Place::Function(port_above_a, ACS + 6);
-    let (script, heard) =
-        Script::new(vec![pause(), write(control, &[R.bits(), 0]), read(control, 2), pause(), write(control, &[0, 0])]);
+    let (script, heard) = Script::new(vec![
+        pause(),
+        write(control, &[R.bits(), 0]),
+        read(control, 2),
+        pause(),
+        write(control, &[0, 0]),
+    ]);
     bench.finishing_program(script);
     let watch = Watch::everything();
     let mut fabric = bench.build_watched(watch.probe());
@@ -220,7 +231,8 @@ fn software_turns_the_controls_on_and_off_while_traffic_flows() {
     while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
     assert!(fabric.is_done());
     assert_eq!((moved.lock().unwrap().read, heard.lock().unwrap().values()[0]), (400, R.bits().into()));
-    let up: Vec<_> = watch.tlps(&fabric, "sw0", 0).into_iter().filter(|(_, repr)| repr.name() == "MRd").collect();
+    let up: Vec<_> =
+        watch.tlps(&fabric, "sw0", 0).into_iter().filter(|(_, repr)| repr.name() == "MRd").collect();
     // The first 5 µs and the time after the last write go straight.
     assert!((20..300).contains(&up.len()), "{}", up.len());
 }

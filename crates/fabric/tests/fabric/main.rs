@@ -8,6 +8,7 @@
 //! * [`buses`]: Parallel buses below a bridge: how long reads take, by mode, device select, wait states and kind of completion.
 //! * [`config_requests`]: What a host can do to functions through configuration space, once they are enumerated: read and write registers of any width, and
 //! * [`determinism`]: The same experiment and seed give the same trace: whatever the order of declaration, the thread, the profile, the fidelity.
+//! * [`domains`]: Domains of the host: what traffic between root ports costs that leaves one and enters another, computed by hand first; and nothing is lost or
 //! * [`drop_and_replay`]: Links without credits, after the gem5 model of Alian et al. (2018): what a full port drops, the replay timer sends again.
 //! * [`enumeration`]: Enumeration over the links: the same software and the same outcome as before time 0, by requests that are seen, in time, and whatever
 //! * [`error_reporting`]: What software learns of each error (PCIe 5.0 §6.2): a program on the host reads the registers over the links, and the messages are
@@ -37,6 +38,7 @@ mod bus_traffic;
 mod buses;
 mod config_requests;
 mod determinism;
+mod domains;
 mod drop_and_replay;
 mod enumeration;
 mod error_reporting;

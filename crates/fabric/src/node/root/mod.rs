@@ -1,5 +1,6 @@
 //! The root complex: root ports, host memory, the processor and its programs.
 
+pub(crate) mod domains;
 pub(crate) mod host_memory;
 pub(crate) mod host_path;
 pub(crate) mod memory;
@@ -13,7 +14,6 @@ use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
 use crate::link::agenda::Task;
 use crate::link::context::Context;
-use crate::link::egress::Waiting;
 use crate::node::answer::Answer;
 use crate::node::bridges::Bridges;
 use crate::node::error_messages::message_of;
@@ -21,12 +21,13 @@ use crate::node::function::{Function, Functions};
 use crate::node::initiator::{Initiate, Initiator};
 use crate::node::wires::{WireController, take_local_message, wire_of};
 use crate::observe::errors::{ErrorMessage, ReportedError};
-use crate::packet::attribution::Cause;
 use crate::packet::access::PeerWay;
+use crate::packet::attribution::Cause;
 use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::data_bytes;
 use crate::packet::wires::Wires;
+use domains::Domains;
 use host_memory::{CachedMemory, MemorySystem};
 use host_path::HostPath;
 use memory::MemoryServer;
@@ -55,6 +56,7 @@ pub(crate) struct Root {
     pub(crate) memory: CachedMemory,
     pub(crate) memory_system: Option<Box<MemorySystem>>,
     pub(crate) path: HostPath,
+    pub(crate) domains: Domains,
     pub(crate) server: MemoryServer,
     pub(crate) initiator: Initiator,
     pub(crate) programs: Vec<Program>,
@@ -447,7 +449,6 @@ impl Root {
         } else if from.way_to_peer(&tlp.repr, port + 1) == PeerWay::Forbidden {
             return cx.refuse_access(ingress, handle, self.completer.id);
         }
-        let shape = tlp.shape;
         let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
         // Between hierarchies with different MPS somebody must cut payloads to size, and that is the root complex.
         let (from, to) = (cx.hierarchy_payload(ingress), cx.hierarchy_payload(egress));
@@ -460,17 +461,7 @@ impl Root {
                 self.refuse_request(cx, ingress, handle);
             }
             PeerToPeer::Split(limit) if splits => self.split_peer_request(cx, ingress, handle, limit),
-            _ => {
-                let source = cx.links.index(ingress);
-                let waiting = Waiting {
-                    tlp: handle,
-                    shape,
-                    ingress: Some(ingress),
-                    tail: Time::ZERO,
-                    nullified: false,
-                };
-                cx.enqueue_at_egress(egress, source, waiting);
-            }
+            _ => self.send_to_port(cx, ingress, port, handle),
         }
     }
 

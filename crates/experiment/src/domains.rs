@@ -1,0 +1,116 @@
+//! `host.domain`: quadrants of an I/O die, sockets, which what goes between root ports leaves and enters.
+
+use crate::error::{Error, Problem, suggest};
+use crate::keys::{Kind, Section, key};
+use crate::topology::Topology;
+use crate::view::View;
+use std::collections::BTreeMap;
+use tlplab_fabric::config::{DomainConfig, HostConfig, PeerToPeer};
+
+/// `host.domain.NAME`
+pub(crate) static DOMAIN: Section = Section {
+    title: "a domain",
+    extra: None,
+    keys: &[
+        key(
+            "ports",
+            Kind::List(&Kind::Text),
+            "",
+            r#"["host.rp0", "host.rp1"]"#,
+            "The root ports that are in it. Between them TLPs go straight.",
+        ),
+        key("under", Kind::Text, "", r#""socket0""#, "The domain that it is in. Absent: none."),
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            r#""512Gb/s""#,
+            "How fast TLPs, headers and data, leave it, and how fast they enter it. Absent: at once.",
+        ),
+        key("latency", Kind::Time, r#""0s""#, r#""60ns""#, "What leaving it takes, and entering it."),
+        key(
+            "entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "32",
+            "TLPs that have left it, or entered it, and wait further on; with so many it stands still, whatever the next is for. Absent: no limit.",
+        ),
+    ],
+};
+
+/// The domains of the host, above which `topology` has been read.
+pub(crate) fn read(
+    root: &View<'_>,
+    host: &HostConfig,
+    topology: &Topology,
+) -> Result<Vec<DomainConfig>, Error> {
+    let Some(all) = root.get("host").and_then(|host| host.get("domain")) else { return Ok(Vec::new()) };
+    if matches!(host.peer_to_peer, PeerToPeer::Split(_)) {
+        let problem = Problem::new("what the root complex splits passes no domains");
+        return Err(all.key_error(problem.hint("write p2p = \"forward\"")));
+    }
+    let mut domains = Vec::new();
+    let mut taken: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, written) in all.entries() {
+        let filled = written.filled(&DOMAIN)?;
+        let view = written.with(&filled);
+        for port in written.get("ports").iter().flat_map(View::items) {
+            check_port(&port, topology)?;
+            if let Some(other) = taken.insert(port.text().to_owned(), name) {
+                return Err(port.error(format!("{} is in \"{other}\" already", port.text())));
+            }
+        }
+        if let Some(under) = written.get("under")
+            && all.get(under.text()).is_none()
+        {
+            let hint = suggest(under.text(), all.entries().map(|(name, _)| name), "the domains");
+            let problem = Problem::new(format!("there is no domain \"{}\"", under.text()));
+            return Err(under.problem(problem.hint(hint)));
+        }
+        check_loop(&all, name, &written)?;
+        domains.push(DomainConfig {
+            name: name.to_owned(),
+            under: view.text_of("under").map(str::to_owned),
+            ports: view
+                .get("ports")
+                .iter()
+                .flat_map(View::items)
+                .map(|port| port.text().to_owned())
+                .collect(),
+            rate: view.rate("rate"),
+            latency: view.duration("latency").unwrap_or_default(),
+            entries: view.integer("entries").map(|n| n as u16),
+        });
+    }
+    Ok(domains)
+}
+
+fn check_port(port: &View<'_>, topology: &Topology) -> Result<(), Error> {
+    let switches = topology.switches.iter().map(|switch| &switch.uplink);
+    let links = switches.chain(topology.buses.iter().map(|bus| &bus.uplink));
+    let links = links.chain(topology.devices.iter().map(|device| &device.link));
+    let mut used = links.map(|link| link.under.as_str()).filter(|under| under.starts_with("host."));
+    if used.clone().any(|under| under == port.text()) {
+        return Ok(());
+    }
+    let first = used.next().unwrap_or("host.rp0");
+    let problem = Problem::new(format!("nothing is under \"{}\"", port.text()));
+    Err(port.problem(problem.hint(format!("name root ports with something below, such as \"{first}\""))))
+}
+
+fn check_loop(all: &View<'_>, name: &str, domain: &View<'_>) -> Result<(), Error> {
+    let mut way = vec![name.to_owned()];
+    let mut under = domain.text_of("under").map(str::to_owned);
+    while let Some(above) = under {
+        way.push(above.clone());
+        if above == name {
+            let problem = Problem::new(format!("this makes a loop: {}", way.join(" under ")));
+            return Err(domain.problem(problem.hint("one of them is in no other: leave its under out")));
+        }
+        if way.len() > all.entries().count() + 1 {
+            break;
+        }
+        under = all.get(&above).and_then(|view| view.text_of("under").map(str::to_owned));
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! Domains of the host: what traffic between root ports costs that leaves one and enters another, computed by hand first; and nothing is lost or
+//! overtakes on the way.
+
+use crate::bench::mover::{Base, Move, Moved, Mover};
+use crate::bench::{Bench, Watch, flow, ns};
+use std::sync::{Arc, Mutex};
+use tlplab_device::{LoadConfig, LoadOp, Target};
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::*;
+use tlplab_fabric::{Builder, Fabric};
+use tlplab_units::{Duration, Time};
+
+fn domain(name: &str, under: Option<&str>, ports: &[u8], latency: u64) -> DomainConfig {
+    DomainConfig {
+        under: under.map(str::to_string),
+        ports: ports.iter().map(|port| format!("host.rp{port}")).collect(),
+        latency: ns(latency),
+        ..DomainConfig::new(name)
+    }
+}
+
+/// Two sockets: quadrants q0 and q1 in the first, with two ports in q1.
+fn sockets() -> Vec<DomainConfig> {
+    vec![
+        domain("q0", Some("s0"), &[0], 10),
+        domain("q1", Some("s0"), &[1, 2], 20),
+        domain("s0", None, &[], 100),
+        domain("s1", None, &[3], 200),
+    ]
+}
+
+fn run(bench: Bench) -> (Fabric, Watch) {
+    let watch = Watch::everything();
+    let mut fabric = bench.build_watched(watch.probe());
+    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
+    assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
+    fabric.run_until(fabric.now() + Duration::from_us(150));
+    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
+    assert_eq!(fabric.protocol_errors().count(), 0);
+    watch.check_attribution(&fabric);
+    (fabric, watch)
+}
+
+/// A write from below one root port to below another, each with a device: rp0 to rp4.
+fn one_write(domains: Vec<DomainConfig>, from: u8, to: u8) -> (Duration, Arc<Mutex<Moved>>) {
+    let mut bench = Bench::new();
+    bench.config.host.domains = domains;
+    let (mover, moved) =
+        Mover::new(Base::Bar(format!("d{to}"), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
+    let mut mover = Some(Box::new(mover));
+    for port in 0..5 {
+        let slot = bench.device(&format!("d{port}"), &format!("host.rp{port}"), 1, 1);
+        let slot = slot.config(|d| d.link.skp = SkpPolicy::Off);
+        if port == from { slot.finishing(mover.take().unwrap()) } else { slot.memory(1 << 16) }
+    }
+    let (_, watch) = run(bench);
+    (watch.transactions()[0].latency(), moved)
+}
+
+#[test]
+fn each_domain_that_is_left_or_entered_takes_its_latency() {
+    let direct = one_write(Vec::new(), 0, 1).0;
+    for (from, to, added) in [
+        (0, 1, 10 + 20),
+        (1, 2, 0),
+        (1, 0, 20 + 10),
+        (2, 3, 20 + 100 + 200),
+        (3, 0, 200 + 100 + 10),
+        (0, 4, 10 + 100),
+        (4, 3, 200),
+    ] {
+        let (latency, _) = one_write(sockets(), from, to);
+        assert_eq!(latency, direct + ns(added), "from rp{from} to rp{to}");
+    }
+}
+
+/// 80 bytes, 16 of header and 64 of data, in 80 ns at 8 Gb/s, when a TLP leaves and when it enters; framing stays on the wire.
+#[test]
+fn a_tlp_takes_its_bytes_at_the_rate_of_each_passage() {
+    let direct = one_write(Vec::new(), 0, 1).0;
+    let mut domains = vec![domain("a", None, &[0], 0), domain("b", None, &[1], 0)];
+    (domains[0].rate, domains[1].rate) = (Some(8_000_000_000), Some(4_000_000_000));
+    let (latency, _) = one_write(domains, 0, 1);
+    assert_eq!(latency, direct + ns(80) + ns(2 * 80));
+}
+
+/// Writes of 4 KiB to the device `tN`, without end.
+fn writes_to(to: u8) -> LoadConfig {
+    let target = Target::Bar { device: format!("t{to}"), bar: 0 };
+    LoadConfig { op: LoadOp::Write, target, outstanding: 64, window: 1 << 20, ..LoadConfig::default() }
+}
+
+/// Writers below rp0 and rp1 write to below rp2; all in domains of their own.
+fn rates(domains: Vec<DomainConfig>, writers: &[(&str, u8, u8)], targets: &[u8]) -> Vec<f64> {
+    let mut bench = Bench::new();
+    bench.config.host.domains = domains;
+    bench.warmup(Duration::from_us(20));
+    for (name, port, to) in writers {
+        bench.device(name, &format!("host.rp{port}"), 3, 8).load(writes_to(*to));
+    }
+    for to in targets {
+        bench.device(&format!("t{to}"), &format!("host.rp{to}"), 3, 8).memory(1 << 20);
+    }
+    let mut fabric = bench.build();
+    fabric.run_until(Time::ZERO + Duration::from_us(120));
+    writers.iter().map(|(name, ..)| flow(&fabric, name).bytes as f64 / 100e-6 / 1e9).collect()
+}
+
+/// Gen3 x8 carries 7.88 GB/s, of which 256 of 280 or 276 bytes are data.
+#[test]
+fn what_enters_a_domain_shares_its_entrance_and_what_is_inside_shares_the_port() {
+    let alone = rates(Vec::new(), &[("a", 0, 3)], &[3])[0];
+    assert!((7.0..7.3).contains(&alone), "{alone}");
+    let writers = [("a", 0, 3), ("b", 1, 3), ("c", 2, 3)];
+    let near = |found: &[f64], shares: [f64; 3]| {
+        let expected = shares.map(|share| share * alone);
+        let close = found.iter().zip(expected).all(|(found, expected)| (found / expected - 1.0).abs() < 0.02);
+        assert!(close, "{found:?} {expected:?}");
+    };
+    // Without domains each root port has its turn.
+    near(&rates(Vec::new(), &writers, &[3]), [1.0 / 3.0; 3]);
+    // c is in the target's domain: the others come in by one entrance, which has its turn as c has.
+    let inside = vec![domain("here", None, &[2, 3], 0), domain("there", None, &[0, 1], 0)];
+    near(&rates(inside, &writers, &[3]), [0.25, 0.25, 0.5]);
+    // Three domains: at an entrance that is the narrowest, of 4 GB/s, what comes from each has its turn; one that is not has no queue.
+    let mut apart =
+        vec![domain("x", None, &[0, 1], 0), domain("y", None, &[2], 0), domain("z", None, &[3], 0)];
+    near(&rates(apart.clone(), &writers, &[3]), [1.0 / 3.0; 3]);
+    apart[2].rate = Some(32_000_000_000);
+    let data = 4.0 * 256.0 / 272.0 / alone;
+    near(&rates(apart, &writers, &[3]), [0.25, 0.25, 0.5].map(|share| share * data));
+}
+
+/// An exit of 2 GB/s, for headers and data.
+#[test]
+fn the_exit_limits_what_leaves() {
+    let mut domains = vec![domain("x", None, &[0, 1], 50), domain("z", None, &[3], 50)];
+    domains[0].rate = Some(16_000_000_000);
+    let found = rates(domains, &[("a", 0, 3), ("b", 1, 3)], &[3]);
+    let data = 2.0 * 256.0 / 272.0;
+    assert!((found.iter().sum::<f64>() / data - 1.0).abs() < 0.01, "{found:?}");
+    assert!((found[0] / found[1] - 1.0).abs() < 0.02, "{found:?}");
+}
+
+/// With few entries a passage stands still while its TLPs wait for a slow target, and so do those for others: head-of-line blocking.
+#[test]
+fn few_entries_let_a_slow_target_hold_up_the_others() {
+    let carried = |entries: Option<u16>| -> Vec<f64> {
+        let mut bench = Bench::new();
+        bench.config.host.domains = vec![DomainConfig { entries, ..domain("x", None, &[0, 1], 50) }];
+        bench.warmup(Duration::from_us(20));
+        for (name, port, to) in [("a", 0, 2), ("b", 1, 3)] {
+            bench.device(name, &format!("host.rp{port}"), 3, 8).load(writes_to(to));
+        }
+        bench.device("t2", "host.rp2", 3, 8).memory(1 << 20);
+        bench.device("t3", "host.rp3", 3, 1).memory(1 << 20);
+        let mut fabric = bench.build();
+        fabric.run_until(Time::ZERO + Duration::from_us(120));
+        ["a", "b"].map(|name| flow(&fabric, name).bytes as f64 / 100e-6 / 1e9).to_vec()
+    };
+    let free = carried(None);
+    assert!(free[0] > 7.0 && free[1] < 1.0, "{free:?}");
+    // In turn, each as fast as the slow one.
+    let held = carried(Some(8));
+    assert!(held[0] < 1.2 * held[1] && held[1] > 0.95 * free[1], "{held:?} {free:?}");
+}
+
+/// Every byte arrives, in order, whatever the sizes, with links that fail under way; and all entries come back.
+#[test]
+fn nothing_is_lost_or_overtaken_with_few_entries() {
+    for entries in [1, 2, 7] {
+        let mut bench = Bench::new();
+        bench.config.host.domains = sockets();
+        bench.config.host.domains.iter_mut().for_each(|domain| {
+            (domain.entries, domain.rate) = (Some(entries), Some(20_000_000_000));
+        });
+        let mut moves = Vec::new();
+        for i in 0..200 {
+            moves.push(Move::Write { at: 64 * i, bytes: 64 });
+            moves.push(Move::Read { at: 64 * i, bytes: 64 });
+        }
+        let mut all = Vec::new();
+        for (from, to) in [(0, 2), (1, 3), (3, 0), (2, 4), (4, 1)] {
+            let (mover, moved) = Mover::new(Base::Bar(format!("m{to}"), 0), 1, moves.clone());
+            bench.switch(&format!("s{from}"), &format!("host.rp{from}"), 3, 4);
+            bench.device(&format!("a{from}"), &format!("s{from}"), 3, 2).finishing(Box::new(mover));
+            bench.device(&format!("m{from}"), &format!("s{from}"), 3, 1).memory(1 << 16);
+            all.push(moved);
+        }
+        run(bench);
+        for moved in all {
+            let moved = moved.lock().unwrap();
+            assert_eq!((moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()), (200, 200, 0, 0));
+        }
+    }
+}
+
+/// A target whose link goes down takes TLPs out of the queue behind the passage: their entries are free again.
+#[test]
+fn a_link_that_goes_down_gives_entries_back() {
+    let mut bench = Bench::new();
+    bench.config.host.domains = vec![DomainConfig { entries: Some(2), ..domain("x", None, &[0], 20) }];
+    let writes = (0..400).map(|i| Move::Write { at: 256 * (i % 16), bytes: 256 });
+    let (mover, moved) = Mover::new(Base::Bar("t".into(), 0), 8, writes.collect());
+    bench.device("a", "host.rp0", 3, 8).finishing(Box::new(mover));
+    let down = FaultKind::Down {
+        at: Time::ZERO + Duration::from_us(5),
+        until: Some(Time::ZERO + Duration::from_us(12)),
+    };
+    let fault = Fault { direction: Direction::Down, kind: down };
+    bench.device("t", "host.rp1", 3, 1).config(|d| d.link.faults = vec![fault]).memory(1 << 16);
+    let (fabric, _) = run(bench);
+    assert_eq!(moved.lock().unwrap().accepted, 400);
+    let waited = fabric.topology().place_names();
+    assert!(waited.contains(&"host.x.exit".to_string()), "{waited:?}");
+}
+
+#[test]
+fn hierarchies_with_different_payloads_have_no_domains() {
+    let mut bench = Bench::new();
+    bench.config.host.domains = vec![domain("x", None, &[0], 75)];
+    bench.device("a", "host.rp0", 3, 8).config(|d| d.link.mps = tlplab_units::Mps::ALL[0]).memory(1 << 16);
+    bench.device("t", "host.rp1", 3, 8).memory(1 << 16);
+    let mut builder = Builder::new(bench.config);
+    for name in ["a", "t"] {
+        builder.device(name, Box::new(tlplab_device::Memory::new(1 << 12)), Vec::new(), false);
+    }
+    let Err(error) = builder.build() else { panic!("payloads of 128 B and 256 B") };
+    let message = "host domain x: host.rp0 and host.rp1 have payloads of 128 B and 256 B; with domains all hierarchies have the same, for example by mps = \"128B\" in [defaults.link]";
+    assert_eq!(error.to_string(), message);
+}
+
+/// Waiting for a passage and passing it have a place of their own.
+#[test]
+fn the_ledger_names_the_passage() {
+    let mut bench = Bench::new();
+    bench.config.host.domains = vec![domain("x", None, &[0], 75)];
+    let (mover, _) = Mover::new(Base::Bar("t".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
+    bench.device("a", "host.rp0", 3, 8).finishing(Box::new(mover));
+    bench.device("t", "host.rp1", 3, 8).memory(1 << 16);
+    let (_, watch) = run(bench);
+    assert_eq!(watch.transactions()[0].time_of(Cause::Processing), ns(75));
+}
