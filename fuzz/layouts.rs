@@ -133,7 +133,7 @@ fn any_extended(choices: &mut Bytes<'_>, kind: u8, port: PortType, header: &Head
             let egress = controls.contains(AcsControls::EGRESS_CONTROL);
             let ports = if egress { 1 + choices.byte() % 64 } else { 0 };
             let enabled = AcsControls::from_bits(choices.byte() & controls.bits());
-            let forbidden = u64::from(choices.byte()) & (1 << ports.min(8)) - 1;
+            let forbidden = u64::from(choices.byte()) & ((1 << ports.min(8)) - 1);
             ExtendedCapability::Acs(Acs { controls, enabled, ports, forbidden })
         }
         3 => ExtendedCapability::Ari { next_function: choices.byte() },

@@ -33,7 +33,7 @@ pub(crate) const ACS_FORBIDS: Key = key(
     "acs_forbids",
     Kind::List(&Kind::Text),
     "",
-    r#"["gpu3"]"#,
+    r#"["nic"]"#,
     "Upper end only: the egress control vector, as names of components below the same switch or host; with egress-control requests from below this port to them are refused or, with request-redirect, go up, and others go straight.",
 );
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tlplab_fabric::config::{DomainConfig, HostConfig, PeerToPeer};
 
 /// `host.domain.NAME`
-pub(crate) static DOMAIN: Section = Section {
+pub static DOMAIN: Section = Section {
     title: "a domain",
     extra: None,
     keys: &[
@@ -16,7 +16,7 @@ pub(crate) static DOMAIN: Section = Section {
             "ports",
             Kind::List(&Kind::Text),
             "",
-            r#"["host.rp0", "host.rp1"]"#,
+            r#"["host.rp0"]"#,
             "The root ports that are in it. Between them TLPs go straight.",
         ),
         key("under", Kind::Text, "", r#""socket0""#, "The domain that it is in. Absent: none."),

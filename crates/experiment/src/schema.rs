@@ -21,11 +21,12 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 27] = [
+    let sections: [&Section; 29] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
         &tables::HOST_STAGE,
+        &tables::DOMAIN,
         &tables::CACHE,
         &tables::NUMA,
         &tables::IOMMU,
@@ -37,6 +38,7 @@ fn definitions() -> Map<String, Value> {
         &tables::LADDER,
         &tables::DEFAULTS,
         &tables::SWITCH,
+        &tables::SWITCH_CORE,
         &tables::BUS,
         &tables::BRIDGE,
         &tables::DEVICE,
@@ -198,7 +200,7 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 28] = [
+    let sections: [(&str, &Section); 30] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("guest", &tables::GUEST),
@@ -212,9 +214,11 @@ pub fn reference() -> String {
         ("host.sleep", &tables::SLEEP),
         ("host.stall", &tables::STALL),
         ("host.io_cache, host.memory_bus, host.bridge", &tables::HOST_STAGE),
+        ("host.domain.NAME", &tables::DOMAIN),
         ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),
         ("switch.NAME", &tables::SWITCH),
+        ("switch.NAME.core", &tables::SWITCH_CORE),
         ("bus.NAME", &tables::BUS),
         ("bus.NAME.bridge", &tables::BRIDGE),
         ("device.NAME", &tables::DEVICE),

@@ -12,7 +12,7 @@ use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
     Arbitration, BusConfig, BusMode, DeviceConfig, Forwarding, FunctionOf, LinkConfig, PortConfig,
-    SwitchConfig,
+    SwitchConfig, SwitchCoreConfig,
 };
 use tlplab_units::{Duration, Generation, LinkMode, Mrrs, Width};
 
@@ -341,7 +341,21 @@ fn switch(
             false => Arbitration::Weighted(weights),
         },
         port_buffer: view.integer("port_buffer").map(|n| n as u16),
+        core: core(view)?,
     })
+}
+
+fn core(switch: &View<'_>) -> Result<Option<SwitchCoreConfig>, Error> {
+    let Some(core) = switch.get("core") else { return Ok(None) };
+    if switch.choice("forwarding")? != Some(Forwarding::StoreAndForward) {
+        let problem = Problem::new("a switch with a core stores TLPs before they pass it");
+        return Err(core.key_error(problem.hint("write forwarding = \"store-and-forward\"")));
+    }
+    Ok(Some(SwitchCoreConfig {
+        rate: core.rate("rate"),
+        egress: core.integer("egress").map(|n| n as u16),
+        shared: core.integer("shared").map(|n| n as u16),
+    }))
 }
 
 fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig, Error> {

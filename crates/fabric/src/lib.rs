@@ -22,7 +22,7 @@
 //! * an operation becomes TLPs: `node::initiator`; a register access becomes a configuration request: `node::root::processor`
 //! * a TLP waits for its port and goes to the wire: `link::transmit`, `link::egress`; the wire: `link::channel`; stages before and behind: `link::stages`
 //! * it arrives, and the replay timer expires (`link_timer`): `link::receive`; the protocol itself is the crate `tlplab-datalink`
-//! * it is routed: `node::switch`, by `packet::routing`; nobody claims it: `Context::refuse` in `link::completion`
+//! * it is routed: `node::switch`, by `packet::routing` and `packet::access`; between root ports: `node::root::domains`; nobody claims it: `Context::refuse` in `link::completion`
 //! * it reaches memory: `node::root`, `node::root::host_path`, `node::root::host_memory`
 //! * a completion is split: `node::answer`, by `tlplab_transaction::Completer`; line by line: `link::lines`
 //! * MSI and MSI-X become TLPs: `node::end_point::device`; wires become messages: `node::wires`

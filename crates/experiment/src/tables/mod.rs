@@ -21,6 +21,7 @@ mod machines;
 mod rows;
 mod stages;
 
+pub use crate::domains::DOMAIN;
 pub(crate) use bus::ONLY_ON_BUS;
 pub use bus::{BRIDGE, BUS};
 pub use guest::{CPU, GUEST};
@@ -230,6 +231,42 @@ pub static SWITCH: Section = Section {
         ),
         PORT_BUFFER,
         access::ACS,
+        key(
+            "core",
+            Kind::Table(&SWITCH_CORE),
+            "",
+            "{ egress = 16 }",
+            "What is between ingresses and egresses, where that has limits; with forwarding = \"store-and-forward\". Each ingress then has one queue, whose first TLPs hold up those behind. Absent: each ingress has a queue at each egress, limited by its receive buffer alone.",
+        ),
+    ],
+};
+
+/// `switch.NAME.core`
+pub static SWITCH_CORE: Section = Section {
+    title: "the core of a switch",
+    extra: None,
+    keys: &[
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            r#""1024Gb/s""#,
+            "How fast TLPs, headers and data, of all ingresses together pass. Absent: at once.",
+        ),
+        key(
+            "egress",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "16",
+            "TLPs of a class that wait for one egress. Absent: no limit.",
+        ),
+        key(
+            "shared",
+            Kind::Integer { min: 1, max: 65_535 },
+            "",
+            "64",
+            "TLPs of a class that wait for all egresses together, each of which has one place besides. Absent: no limit.",
+        ),
     ],
 };
 

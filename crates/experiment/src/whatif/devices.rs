@@ -1,6 +1,6 @@
 //! What could limit in switches, bridges, buses and devices: what they take for a TLP, tags, what models do at once.
 
-use super::{By, Candidate, Figures, relax_count, relax_fewer, relax_rate, relax_time};
+use super::{By, Candidate, Figures, relax_any, relax_count, relax_fewer, relax_rate, relax_time};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
@@ -12,6 +12,7 @@ use tlplab_fabric::config::{
 use tlplab_units::{LinkMode, Mrrs};
 
 type OfModel = fn(&mut ModelSpec, By) -> Option<String>;
+type OfSwitch = fn(&mut SwitchConfig, By) -> Option<String>;
 type OfBusDevice = fn(&mut BusDevice, By) -> Option<String>;
 
 pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<Candidate> {
@@ -22,6 +23,8 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
             relax_time(&mut switch.latency, by)
         }));
         all.extend(of_switch(switch, "forwarding", LimitKind::Latency, busy, |switch, by| {
+            // A core stores what it passes.
+            switch.core.is_none().then_some(())?;
             let before = std::mem::replace(&mut switch.forwarding, Forwarding::CutThrough);
             (by != By::Tenth && before == Forwarding::StoreAndForward)
                 .then(|| "store-and-forward → cut-through".to_owned())
@@ -30,6 +33,21 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         all.extend(of_switch(switch, "port buffers", LimitKind::Credits, waits, |switch, by| {
             relax_count(switch.port_buffer.as_mut()?, by, 2048)
         }));
+        let core: [(&str, LimitKind, OfSwitch); 3] = [
+            ("core rate", LimitKind::Routing, |switch, by| {
+                relax_rate(switch.core.as_mut()?.rate.as_mut()?, by)
+            }),
+            ("egress buffers", LimitKind::Credits, |switch, by| {
+                relax_any(switch.core.as_mut()?.egress.as_mut()?, by, u16::MAX.into())
+            }),
+            ("shared buffer", LimitKind::Credits, |switch, by| {
+                relax_any(switch.core.as_mut()?.shared.as_mut()?, by, u16::MAX.into())
+            }),
+        ];
+        let busy = figures.share(&switch.name, &[Cause::Processing, Cause::Queueing]);
+        for (what, kind, change) in core {
+            all.extend(of_switch(switch, what, kind, busy.max(waits), change));
+        }
     }
     for bus in &experiment.fabric.buses {
         buses(&mut all, figures, bus);

@@ -7,7 +7,7 @@ use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::config::{
     BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, DomainConfig, HostConfig, HostStageConfig,
     IommuConfig, JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig, SleepConfig, StallConfig,
-    SwitchConfig,
+    SwitchConfig, SwitchCoreConfig,
 };
 
 #[rustfmt::skip]
@@ -43,10 +43,11 @@ const _: fn(&SleepConfig) = |SleepConfig { after: _, wake: _, doze_after: _, doz
 const _: fn(&StallConfig) = |StallConfig { every: _, lasts: _ }| ();
 #[rustfmt::skip]
 const _: fn(&SwitchConfig) = |SwitchConfig {
-    uplink: _, latency: _, forwarding: _, arbitration: _, port_buffer: _,
+    uplink: _, latency: _, forwarding: _, arbitration: _, port_buffer: _, core: _,
     // no resource: names
     name: _,
 }| ();
+const _: fn(&SwitchCoreConfig) = |SwitchCoreConfig { rate: _, egress: _, shared: _ }| ();
 #[rustfmt::skip]
 const _: fn(&DeviceConfig) = |DeviceConfig {
     link: _, bus: _, ready: _, mrrs: _, tags: _, latency: _, completion_timeout: _, relaxed_ordering: _, posted_writes: _,

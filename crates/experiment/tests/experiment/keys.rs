@@ -85,6 +85,7 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("defaults", &tables::DEFAULTS),
         ("defaults.link", &tables::LINK),
         ("switch.sw0", &tables::SWITCH),
+        ("switch.sw0.core", &tables::SWITCH_CORE),
         ("bus.pci", &tables::BUS),
         ("bus.pci.bridge", &tables::BRIDGE),
         ("device.ssd", &tables::DEVICE),
@@ -98,6 +99,7 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("host.io_cache", &tables::HOST_STAGE),
         ("host.memory_bus", &tables::HOST_STAGE),
         ("host.bridge", &tables::HOST_STAGE),
+        ("host.domain.q0", &tables::DOMAIN),
         ("link.ssd.skp", &tables::SKP),
         ("link.ssd.upper", &tables::PORT),
         ("link.ssd.lower", &tables::PORT),
@@ -110,6 +112,14 @@ fn places() -> Vec<(&'static str, &'static Section)> {
 
 /// What the examples need, or where they stand instead, so that they can be tried. A path that ends in a point is that of a table.
 const COMPANIONS: &[(&str, &[&str])] = &[
+    (
+        "host.domain.q0.under",
+        &["host.domain={ q0 = { latency = \"1ns\" }, socket0 = { latency = \"1ns\" } }"],
+    ),
+    ("host.domain.q0.", &["host.domain.q0={ }"]),
+    ("switch.sw0.core", &["switch.sw0.forwarding=store-and-forward"]),
+    ("switch.sw0.core.", &["switch.sw0.forwarding=store-and-forward", "switch.sw0.core={ }"]),
+    ("link.ssd.upper.acs_forbids", &["device.nic.under=sw0", "link.ssd.upper.acs=[\"egress-control\"]"]),
     ("guest.", &["guest.run=\"x.sh\""]),
     ("host.cache.", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
     ("host.numa.", &["host.numa={ hop = \"1ns\" }"]),
@@ -175,12 +185,16 @@ const DD: &[&str] =
 const TRANSFER: &[&str] =
     &["load.ssd={ device = \"host\", target = \"tlpdma\", op = \"to-card\", size = \"1MiB\" }"];
 
+/// Keys of the upper end of a link only.
+const OF_UPPER_ENDS: [&str; 2] = ["acs", "acs_forbids"];
+
 /// Keys of devices that only one on a bus can have.
 const ON_BUS: [&str; 4] = ["devsel", "wait_states", "completion", "overhead"];
 
 fn path_of(place: &str, key: &str) -> String {
     match place {
         "" => key.to_owned(),
+        "link.ssd.lower" if OF_UPPER_ENDS.contains(&key) => path_of("link.ssd.upper", key),
         "device.ssd" if ON_BUS.contains(&key) => format!("device.target.{key}"),
         _ => format!("{place}.{key}"),
     }

@@ -37,6 +37,13 @@ fn the_exit_of_a_domain_limits_what_leaves_it() {
     assert_eq!(verdict(&text).limit.kind, tlplab_experiment::result::LimitKind::Routing);
 }
 
+/// A core of 1 GB/s between links of two and more.
+#[test]
+fn the_core_of_a_switch_limits_what_passes_it() {
+    let text = "title = \"core\"\nstop = \"30us\"\n[switch.s]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\nforwarding = \"store-and-forward\"\ncore = { rate = \"8Gb/s\" }\n[device.a]\nunder = \"s\"\nlink = \"gen3 x8\"\n[load]\na = { op = \"write\", size = \"4KiB\" }\n";
+    assert_named(text, "core rate of s", 0.9..1.1);
+}
+
 /// Work is as fast as its last byte: a flow that ends early is not what limits.
 #[test]
 fn a_flow_that_ends_early_does_not_limit() {

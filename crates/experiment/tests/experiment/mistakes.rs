@@ -210,6 +210,7 @@ const CASES: &[(&str, &str)] = &[
     (HOST, r#"host = { domain = { q0 = { under = "q1" }, q1 = { under = "q0" } } }"#),
     (HOST, r#"host = { p2p = "split 64B", domain = { q0 = { ports = ["host.rp0"] } } }"#),
     (HOST, r#"host = { acs = "redirect" }"#),
+    ("mps = \"256B\"", "core = { egress = 4 }"),
     (HOST, r#"host = { acs = ["redirect"] }"#),
     ("[load]", "[link.ssd.lower]\nacs = \"off\"\n[load]"),
     ("[load]", "[link.ssd.upper]\nacs_forbids = [\"nic\"]\n[load]"),

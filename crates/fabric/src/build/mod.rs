@@ -29,6 +29,7 @@ use crate::node::root::peer::Splitter;
 use crate::node::root::processor::RegisterAccesses;
 use crate::node::root::programs::Program;
 use crate::node::switch::Switch;
+use crate::node::switch_core::SwitchCore;
 use crate::node::wires::WireController;
 use crate::node::{Node, Nodes};
 use crate::observe::Observe;
@@ -272,6 +273,10 @@ impl Builder {
                 NodeKind::Switch => {
                     let switch = self.config.switches.iter().find(|s| s.name == *name).expect("laid out");
                     let (latency, forwarding) = (switch.latency, switch.forwarding);
+                    if switch.core.is_some() && forwarding != Forwarding::StoreAndForward {
+                        return Err(BuildError::Core(name.clone()));
+                    }
+                    let core = switch.core.map(|core| SwitchCore::new(core, ports.len()));
                     let functions = config_space::of_switch(switch, numbering, &self.config, &ports)?;
                     let bridges = vec![BridgeRegisters::RESET; ports.len()];
                     let node = NodeId(i as u16);
@@ -283,6 +288,7 @@ impl Builder {
                         functions,
                         bridges,
                         id: Bdf(0),
+                        core,
                     }))
                 }
                 NodeKind::Bridge => {

@@ -85,6 +85,9 @@ pub enum BuildError {
         /// What is named.
         peer: String,
     },
+    /// A switch with a core that forwards before it has all of a TLP.
+    #[error("{0}: a switch with a core stores TLPs; write forwarding = \"store-and-forward\"")]
+    Core(String),
     /// A domain of the host that cannot be.
     #[error("host domain {domain}: {why}")]
     Domain {
@@ -108,9 +111,10 @@ impl BuildError {
     /// The component that it is about, if it is about one.
     pub fn component(&self) -> Option<&str> {
         match self {
-            Self::DuplicateName(component) | Self::Loop(component) | Self::Unpaired(component) => {
-                Some(component)
-            }
+            Self::DuplicateName(component)
+            | Self::Loop(component)
+            | Self::Unpaired(component)
+            | Self::Core(component) => Some(component),
             Self::UnknownParent { component, .. }
             | Self::Bus { bus: component, .. }
             | Self::PortTaken { second: component, .. }

@@ -260,7 +260,7 @@ pub struct DomainConfig {
     pub rate: Option<u64>,
     /// From a TLP's being taken until it is out, each way.
     pub latency: Duration,
-    /// TLPs that have left the exit, or the entrance, and wait further on; `None`: without limit.
+    /// TLPs of a class that have left the exit, or the entrance, and wait further on; `None`: without limit.
     pub entries: Option<u16>,
 }
 
@@ -306,6 +306,21 @@ pub struct SwitchConfig {
     /// so many non-posted requests whose response has not gone back by it; for responses there is always room. `None`: no limit.
     /// Under [`FlowControl::Credits`] it is what the ports advertise of each class, unless [`PortConfig::buffers`] says otherwise.
     pub port_buffer: Option<u16>,
+    /// What is between ingresses and egresses. `None`: a TLP waits for its egress as soon as it may, and each ingress has a queue of its own
+    /// at each egress, limited by its receive buffer alone.
+    pub core: Option<SwitchCoreConfig>,
+}
+
+/// What is between the ingresses and the egresses of a switch. TLPs are stored before they pass; each ingress has one queue, whose first TLPs hold up
+/// those behind them, as far as the ordering rules let none pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCoreConfig {
+    /// Bits per second of TLPs, headers and data, of all ingresses together; `None`: without limit.
+    pub rate: Option<u64>,
+    /// TLPs of a class that wait for one egress; `None`: without limit.
+    pub egress: Option<u16>,
+    /// TLPs of a class that wait for all egresses together, each of which has one place besides; `None`: without limit.
+    pub shared: Option<u16>,
 }
 
 impl SwitchConfig {
@@ -318,6 +333,7 @@ impl SwitchConfig {
             forwarding: Forwarding::CutThrough,
             arbitration: Arbitration::RoundRobin,
             port_buffer: None,
+            core: None,
         }
     }
 }

@@ -62,6 +62,8 @@ pub(crate) enum EventKind {
     PassageFree,
     /// A TLP has come out of a passage of a domain of the host.
     PassedDomain,
+    /// The core of a switch has taken a TLP, and may take the next.
+    PassedCore,
     /// A TLP leaves a stage between the root complex and memory or the processor.
     HostStage,
     /// A timer of a device or host program.

@@ -2,7 +2,7 @@
 
 use super::errors::Detection;
 use crate::kernel::ids::NodeId;
-use crate::packet::slab::PassageId;
+use crate::packet::slab::Hold;
 use std::collections::VecDeque;
 use tlplab_device::{Action, DmaError, Event as DeviceEvent, HostAction, HostEvent, OpId};
 use tlplab_transaction::Payload;
@@ -22,8 +22,8 @@ pub(crate) enum Task {
     Wire { wire: u8 },
     /// Functions record and report an error.
     Report(Box<Detection>),
-    /// A passage of a domain of the host has an entry free.
-    LeftPassage { passage: PassageId },
+    /// A node has one place more for TLPs that wait further on.
+    LeftHold(Hold),
     /// The root complex has sent the last completion of an answer.
     Answered,
 }

@@ -17,16 +17,16 @@ impl Context {
     pub(crate) fn consume(&mut self, ingress: PortId, tlp: TlpHandle) {
         let shape = self.tlps.get(tlp).shape;
         self.leave_request_queue(tlp);
-        self.leave_passage(tlp);
+        self.leave_hold(tlp);
         self.drop_tlp(tlp);
         self.release_buffer(ingress, &shape);
     }
 
-    /// A TLP goes to the data link layer of the port by which it leaves the host, or ends before.
+    /// A TLP goes to the data link layer of the port by which it leaves its node, or ends before.
     #[inline]
-    pub(crate) fn leave_passage(&mut self, tlp: TlpHandle) {
-        if let Some(passage) = self.tlps.get_mut(tlp).held.take() {
-            self.agenda.push(Task::LeftPassage { passage });
+    pub(crate) fn leave_hold(&mut self, tlp: TlpHandle) {
+        if let Some(hold) = self.tlps.get_mut(tlp).held.take() {
+            self.agenda.push(Task::LeftHold(hold));
         }
     }
 
@@ -110,7 +110,9 @@ impl Context {
         let original = self.tlps.get(handle);
         let (payload, flow, carry) = (original.payload.clone(), original.flow, original.carry);
         let copy = self.tlps.insert(repr, payload, flow);
-        self.tlps.get_mut(copy).carry = carry;
+        let held = self.tlps.get_mut(handle).held.take();
+        let tlp = self.tlps.get_mut(copy);
+        (tlp.carry, tlp.held) = (carry, held);
         self.pass_history(handle, copy, Cause::Processing, self.links.ports[ingress.index()].node);
         self.drop_tlp(handle);
         copy

@@ -194,7 +194,7 @@ impl Context {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
         self.leave_port_buffers(id, &waiting);
-        self.leave_passage(waiting.tlp);
+        self.leave_hold(waiting.tlp);
         let port = &mut self.links.ports[id.index()];
         if waiting.nullified {
             port.engine.send_nullified(now, waiting.tlp, waiting.shape);

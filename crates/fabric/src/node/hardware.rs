@@ -47,6 +47,12 @@ impl Hardware {
             EventKind::OwnAnswer => self.nodes.root_mut().own_answer(cx),
             EventKind::PassageFree => self.nodes.root_mut().passage_free(cx, event.data),
             EventKind::PassedDomain => self.nodes.root_mut().passed_domain(cx, event.data),
+            EventKind::PassedCore => {
+                let node = cx.event_node(event.at);
+                if let Node::Switch(switch) = &mut self.nodes[node] {
+                    switch.passed_core(cx, event.data);
+                }
+            }
             EventKind::HostStage => self.nodes.root_mut().leave_stage(cx, event.data),
             EventKind::HandlerOver => self.nodes.root_mut().handler_over(cx, event.data),
             EventKind::Terminated => self.nodes.root_mut().terminated(cx, port, tlp),

@@ -98,7 +98,11 @@ impl Hardware {
     /// All that waits or is being processed in the node below a link is gone. Its links are down.
     fn empty_node(&mut self, lower: PortId) {
         let cx = &mut self.cx;
-        let ports = self.nodes[cx.links.node(lower)].ports();
+        let node = cx.links.node(lower);
+        if let Node::Switch(switch) = &mut self.nodes[node] {
+            switch.empty_core(cx);
+        }
+        let ports = self.nodes[node].ports();
         for &port in ports {
             cx.empty_port(port);
         }

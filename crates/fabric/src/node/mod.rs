@@ -16,6 +16,7 @@ pub(crate) mod link_state;
 pub(crate) mod root;
 pub(crate) mod snapshot;
 pub(crate) mod switch;
+pub(crate) mod switch_core;
 pub(crate) mod wires;
 
 use crate::kernel::ids::{NodeId, PortId};

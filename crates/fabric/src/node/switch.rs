@@ -9,6 +9,7 @@ use crate::node::bridges::Bridges;
 use crate::node::config_request::{ConfigWay, config_target, convert, way_down};
 use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
+use crate::node::switch_core::SwitchCore;
 use crate::node::wires::{take_local_message, tell_above};
 use crate::packet::access::PeerWay;
 use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
@@ -34,6 +35,8 @@ pub(crate) struct Switch {
     pub(crate) bridges: Vec<BridgeRegisters>,
     /// ID of the upstream port, which answers for the switch.
     pub(crate) id: Bdf,
+    /// What is between its ingresses and egresses, if that has limits.
+    pub(crate) core: Option<SwitchCore>,
 }
 
 /// Where a TLP goes from an ingress.
@@ -202,8 +205,31 @@ impl Switch {
         }
     }
 
-    /// A TLP has arrived in full and passed the switch's processing: it goes on.
+    /// The egress that a TLP will wait for; `None` if it ends here, or goes to several.
+    pub(crate) fn egress_of(&self, ingress: usize, repr: &Repr) -> Option<usize> {
+        if let Some(target) = config_target(repr) {
+            return match self.config_way(target.function(), target.is_type1()) {
+                ConfigWay::Down { port, .. } if ingress == 0 => Some(port),
+                _ => None,
+            };
+        }
+        match self.way(ingress, repr) {
+            Way::To(egress) => Some(egress),
+            Way::ToRoot => Some(0),
+            _ => None,
+        }
+    }
+
+    /// A TLP has arrived in full and passed the switch's processing.
     pub(crate) fn handle_tlp(&mut self, cx: &mut Context, ingress: PortId, tlp: TlpHandle) {
+        match self.core {
+            Some(_) => self.enter_core(cx, ingress, tlp),
+            None => self.send_on(cx, ingress, tlp),
+        }
+    }
+
+    /// A TLP goes on.
+    pub(crate) fn send_on(&mut self, cx: &mut Context, ingress: PortId, tlp: TlpHandle) {
         let repr = &cx.tlps.get(tlp).repr;
         if let Some(target) = config_target(repr) {
             return self.config_request(cx, ingress, tlp, target);

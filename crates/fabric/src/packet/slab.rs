@@ -17,9 +17,14 @@ pub(crate) struct TlpHandle(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queue(pub(crate) u16);
 
-/// A passage of a domain of the host, by its number: twice the domain's, and one more for the entrance.
+/// A place among the few that a node has for TLPs of a class that wait further on: behind a passage of the root complex, or at an egress of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PassageId(pub(crate) u8);
+pub(crate) struct Hold {
+    pub(crate) node: NodeId,
+    /// The number of the passage, or of the egress.
+    pub(crate) at: u8,
+    pub(crate) class: FcClass,
+}
 
 /// A TLP on its way. It is referenced by the queue it waits in and by the replay buffers that hold it.
 #[derive(Clone)]
@@ -51,8 +56,8 @@ pub(crate) struct Tlp {
     pub(crate) maker: Option<NodeId>,
     /// The device that has yet to answer it.
     pub(crate) asks: Option<NodeId>,
-    /// The passage of a domain of the host in which it has an entry.
-    pub(crate) held: Option<PassageId>,
+    /// The place that it takes while it waits further on.
+    pub(crate) held: Option<Hold>,
     /// Its requester was reset meanwhile: nobody waits for the completion.
     pub(crate) orphaned: bool,
     references: u16,

@@ -119,9 +119,13 @@ impl Fabric {
                 interrupts.iter().for_each(|interrupt| self.tell_programs(interrupt));
             }
             Task::Report(detection) => self.hardware.nodes.report(&mut self.hardware.cx, *detection),
-            Task::LeftPassage { passage } => {
+            Task::LeftHold(hold) => {
                 let Hardware { cx, nodes } = &mut self.hardware;
-                nodes.root_mut().free_entry(cx, passage);
+                match &mut nodes[hold.node] {
+                    Node::Root(root) => root.free_entry(cx, hold),
+                    Node::Switch(switch) => switch.free_entry(cx, hold),
+                    Node::EndPoint(_) | Node::Bridge(_) => {}
+                }
             }
             Task::Answered => {
                 let now = self.now();

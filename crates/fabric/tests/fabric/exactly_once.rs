@@ -1,7 +1,7 @@
 //! Random fabrics under random loads: whatever is asked for arrives exactly once, every credit comes back, and the causes of every
 //! latency sum to it.
 
-use crate::bench::any::{any_drop_replay, any_fabric, any_faults};
+use crate::bench::any::{any_drop_replay, any_fabric, any_faults, any_peers};
 use proptest::prelude::*;
 use tlplab_units::Duration;
 
@@ -35,6 +35,19 @@ proptest! {
         built.run(Duration::from_ms(400));
         built.check_complete();
         built.check_replays();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+
+    #[test]
+    fn peers_reach_each_other_through_cores_domains_and_access_control(
+        any in any_peers(),
+        faults in prop::option::of(any_faults()),
+    ) {
+        let any = any.with_faults(&faults.unwrap_or_default());
+        let mut built = any.build();
+        built.run(Duration::from_ms(400));
+        built.check_complete();
         built.check_quiet(&any.idle());
         built.watch.check_attribution(&built.fabric);
     }

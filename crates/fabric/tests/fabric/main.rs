@@ -27,6 +27,7 @@
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
 //! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
+//! * [`switch_cores`]: The core of a switch: what its rate, its egress buffers and its shared buffer cost, computed by hand first; and nothing is lost or overtaken.
 //! * [`switching`]: What switches add to the latency of one TLP, computed by hand first. Gen1 carries a byte in 4 ns per lane. A write of 64 B below
 
 mod access;
@@ -58,4 +59,5 @@ mod ordering;
 mod refusals;
 mod saturation;
 mod snapshot;
+mod switch_cores;
 mod switching;

@@ -8,21 +8,25 @@
 //! ```
 //!
 //! Domains may be in domains. An exit or entrance is a `Passage`: it takes TLPs in turn from the ports and passages that lead to it, in the order
-//! that the ordering rules allow within each, one after the other at its rate, and has each for its latency. Of TLPs that have left it and wait
-//! further on it holds so many as it has entries; then it stands still, whatever the others behind it are for.
+//! that the ordering rules allow within each, one after the other at its rate, and has each for its latency. Of TLPs of a class that have left it and
+//! wait further on it holds so many as it has entries; then this class stands still, whatever the others behind it are for.
 
 use crate::config::{BuildError, DomainConfig, HostConfig};
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
 use crate::link::context::Context;
-use crate::link::egress::{Choice, Egress, Waiting};
+use crate::link::egress::{Egress, Waiting};
 use crate::node::root::Root;
 use crate::packet::attribution::{Cause, Place};
 use crate::packet::routing::route_of;
-use crate::packet::slab::{PassageId, TlpHandle};
+use crate::packet::slab::{Hold, TlpHandle};
 use tlplab_transaction::OrderingAttributes;
-use tlplab_units::{Duration, LinkRate};
+use tlplab_units::{Duration, FcClass, LinkRate};
 use tlplab_wire::tlp::CompletionStatus;
+
+/// A passage of a domain, by its number: twice the domain's, and one more for the entrance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PassageId(u8);
 
 impl PassageId {
     const fn exit(domain: usize) -> Self {
@@ -45,17 +49,11 @@ struct Passage {
     rate: Option<LinkRate>,
     latency: Duration,
     entries: Option<u16>,
-    /// TLPs that have left the queue and are not yet in the next one's hands.
-    held: u16,
+    /// By class: TLPs that have left the queue and are not yet in the next one's hands.
+    held: [u16; 3],
     /// One is being taken.
     busy: bool,
     place: Place,
-}
-
-impl Passage {
-    fn has_room(&self) -> bool {
-        self.entries.is_none_or(|entries| self.held < entries)
-    }
 }
 
 /// The domains of a host; none, where it has no such parts.
@@ -111,7 +109,7 @@ impl Domains {
                 rate: domain.rate.map(LinkRate::of_bits_per_second),
                 latency: domain.latency,
                 entries: domain.entries,
-                held: 0,
+                held: [0; 3],
                 busy: false,
                 place: Place(place),
             });
@@ -184,16 +182,20 @@ impl Root {
         let (now, at) = (cx.now(), cx.node_event(self.node));
         loop {
             let passage = &mut self.domains.passages[usize::from(id.0)];
-            if passage.busy || !passage.has_room() {
+            if passage.busy {
                 return;
             }
-            let Choice::Send(waiting) = passage.queue.pick(|_| Ok(())) else { return };
+            let (held, entries) = (passage.held, passage.entries);
+            let has_room = |class: FcClass| entries.is_none_or(|entries| held[class.index()] < entries);
+            let Some(waiting) = passage.queue.take(|class, _| has_room(class)) else { return };
             let tlp = cx.tlps.get_mut(waiting.tlp);
             if tlp.tracked {
                 tlp.ledger.charge(now, passage.place, Cause::Queueing);
             }
-            let before = std::mem::replace(&mut tlp.held, passage.entries.map(|_| id));
-            passage.held += u16::from(passage.entries.is_some());
+            let class = waiting.shape.class;
+            let hold = Hold { node: self.node, at: id.0, class };
+            let before = std::mem::replace(&mut tlp.held, passage.entries.map(|_| hold));
+            passage.held[class.index()] += u16::from(passage.entries.is_some());
             let bytes = u64::from(tlp.repr.header_bytes() + tlp.repr.payload_bytes());
             let taken = now + passage.rate.map_or(Duration::ZERO, |rate| rate.time_of(bytes));
             let ingress = waiting.ingress.map_or(0, |port| port.0);
@@ -217,8 +219,9 @@ impl Root {
     }
 
     /// A TLP that a passage held is in the hands of what comes behind, or gone.
-    pub(crate) fn free_entry(&mut self, cx: &mut Context, id: PassageId) {
-        self.domains.passages[usize::from(id.0)].held -= 1;
+    pub(crate) fn free_entry(&mut self, cx: &mut Context, hold: Hold) {
+        let id = PassageId(hold.at);
+        self.domains.passages[usize::from(id.0)].held[hold.class.index()] -= 1;
         self.serve_passage(cx, id);
     }
 

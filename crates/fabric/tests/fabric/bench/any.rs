@@ -103,6 +103,42 @@ pub struct AnyFabric {
     port_buffer: Option<u16>,
     /// The second device is a function of the first, on its link.
     pub second_function: bool,
+    peers: AnyPeers,
+}
+
+/// What traffic between devices passes.
+#[derive(Clone, Debug, Default)]
+struct AnyPeers {
+    core: Option<SwitchCoreConfig>,
+    /// Domains: which of two each root port is in, by a bit; both in a third, or not.
+    domains: Option<(u8, bool, DomainConfig)>,
+    acs: Option<AcsControls>,
+}
+
+impl AnyPeers {
+    fn apply(&self, config: &mut FabricConfig) {
+        let switches = config.switches.iter_mut().map(|switch| &mut switch.uplink);
+        let links: Vec<_> =
+            switches.chain(config.devices.iter_mut().map(|device| &mut device.link)).collect();
+        let mut ports = Vec::new();
+        for link in links {
+            if link.under.starts_with("host.") {
+                ports.push(link.under.clone());
+            }
+            link.upper.acs = self.acs.map(|enabled| AcsConfig { enabled, forbidden: Vec::new() });
+        }
+        ports.sort();
+        let Some((bits, nested, domain)) = &self.domains else { return };
+        for (name, side) in [("x", 0), ("y", 1)] {
+            let inside = ports.iter().enumerate().filter(|(i, _)| bits >> i & 1 == side);
+            config.host.domains.push(DomainConfig {
+                name: name.into(),
+                under: (*nested && side == 1).then(|| "x".to_string()),
+                ports: inside.map(|(_, port)| port.clone()).collect(),
+                ..domain.clone()
+            });
+        }
+    }
 }
 
 fn port() -> impl Strategy<Value = AnyPort> {
@@ -299,9 +335,54 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
                     mmio,
                     port_buffer: None,
                     second_function: false,
+                    peers: AnyPeers::default(),
                 }
             },
         )
+}
+
+/// Devices that have to do with each other, through cores of switches, domains of the host and access control.
+pub fn any_peers() -> impl Strategy<Value = AnyFabric> {
+    let count = || prop::option::of(1u16..6);
+    let core = (prop::option::of(5_000_000_000u64..100_000_000_000), count(), count());
+    let core = core.prop_map(|(rate, egress, shared)| SwitchCoreConfig { rate, egress, shared });
+    let domain = (prop::option::of(5_000_000_000u64..100_000_000_000), 0u64..100, count());
+    let domain = domain.prop_map(|(rate, latency, entries)| DomainConfig {
+        rate,
+        latency: ns(latency),
+        entries,
+        ..DomainConfig::new("")
+    });
+    let redirect = AcsControls::REQUEST_REDIRECT | AcsControls::UPSTREAM_FORWARDING;
+    let controls = vec![
+        AcsControls::NONE,
+        AcsControls::ISOLATION,
+        redirect,
+        AcsControls::COMPLETION_REDIRECT | AcsControls::UPSTREAM_FORWARDING,
+    ];
+    let peers = (
+        prop::option::weighted(0.7, core),
+        prop::option::weighted(0.6, (any::<u8>(), any::<bool>(), domain)),
+        prop::option::weighted(0.6, prop::sample::select(controls)),
+    );
+    let mps = prop::sample::select(&Mps::ALL[..3]);
+    (any_fabric(), peers, mps).prop_map(|(mut fabric, (core, domains, acs), mps)| {
+        fabric.peers = AnyPeers { core, domains, acs };
+        let count = fabric.devices.len();
+        for (i, device) in fabric.devices.iter_mut().enumerate() {
+            device.peer = device.peer.or((i % 2 == 0).then_some(i + count / 2));
+        }
+        if fabric.peers.domains.is_some() {
+            fabric.peer_to_peer = PeerToPeer::Forward;
+            let links = fabric.switches.iter_mut().map(|switch| &mut switch.link);
+            let links = links.chain(fabric.devices.iter_mut().map(|device| &mut device.link));
+            links.for_each(|link| link.mps = mps);
+        }
+        if core.is_some() {
+            fabric.switches.iter_mut().for_each(|switch| switch.forwarding = Forwarding::StoreAndForward);
+        }
+        fabric
+    })
 }
 
 /// Links that drop and replay wherever they are not in flit mode, ports with room for few TLPs, and writes that are completed.
@@ -479,6 +560,7 @@ impl AnyFabric {
                     Arbitration::Weighted(vec![("dev0".into(), weight), (under, 2), ("sw2".into(), weight)])
                 }),
                 port_buffer: switch.port_buffer,
+                core: self.peers.core.filter(|_| switch.forwarding == Forwarding::StoreAndForward),
             });
             switches.push((name, depth, top));
         }
@@ -519,6 +601,7 @@ impl AnyFabric {
             }
             tops.push((i, top));
         }
+        self.peers.apply(&mut bench.config);
         (bench, tops)
     }
 
