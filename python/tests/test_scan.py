@@ -262,7 +262,7 @@ def links_of(scan: Scan) -> list[tuple[object, ...]]:
     return found
 
 
-EXPERIMENTS = ["quickstart.toml", "enumeration.toml", "peer-to-peer.toml", "latency.toml"]
+EXPERIMENTS = ["quickstart.toml", "enumeration.toml", "peer-to-peer.toml", "latency.toml", "p2p/acs.toml"]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -277,6 +277,12 @@ def test_an_experiment_comes_back(name: str, root: Path, tmp_path: Path, capsys:
     assert len(links_of(before)) > 0
     limits = [[(v.function.mps, v.function.mrrs) for v in scan.verdicts] for scan in (before, after)]
     assert limits[0] == limits[1]
+    controls = [
+        sorted(str(f.access_control) for f in scan.functions if f.access_control is not None)
+        for scan in (before, after)
+    ]
+    assert controls[0] == controls[1]
+    assert bool(controls[0]) == (name == "p2p/acs.toml")
     run(capsys, "run", str(machine), "--quiet", "--set", "stop=20us", "--set", "warmup=2us")
 
 

@@ -115,7 +115,9 @@ def piece(capability: Capability, bars: Mapping[str, type[Bar]]) -> Piece:
     for key, bits in BITS.get(name, {}).items():
         fits(f"{name}: {key}", fields[key], bits)
     if isinstance(capability, Acs) and capability.controls & ~ACS_OF_DEVICES:
-        raise ValueError(f"Acs: controls is {capability.controls:#x}; it must be of {ACS_OF_DEVICES:#x}, without egress control")
+        raise ValueError(
+            f"Acs: controls is {capability.controls:#x}; it must be of {ACS_OF_DEVICES:#x}, without egress control"
+        )
     if not isinstance(fields.get("data", b""), bytes):
         raise ValueError(f"{name}: data is {fields['data']!r}; it must be bytes")
     return name, at, tuple(fields.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tlplab.scan.facts import Address, Function
+from tlplab.scan.facts import ACCESS_CONTROLS, Address, Function
 from tlplab.scan.state import EMPTY, called, state
 
 if TYPE_CHECKING:
@@ -23,6 +23,22 @@ KINDS = {
 # Of a bus in PCI-X mode, as the bridge's Secondary Status has it.
 FREQUENCY = re.compile(r"Freq=(66|100|133)MHz")
 DEVICE_SELECT = re.compile(r"DEVSEL=(fast|medium|slow)")
+# The controls of access between peers, as lspci has them, and as an experiment does.
+CONTROLS = dict(
+    zip(
+        ACCESS_CONTROLS,
+        (
+            "source-validation",
+            "translation-blocking",
+            "request-redirect",
+            "completion-redirect",
+            "upstream-forwarding",
+            "egress-control",
+            "direct-translated",
+        ),
+        strict=True,
+    )
+)
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 FIRST_FLIT = 6
 """Links of gen6 and on are in flit mode."""
@@ -133,7 +149,7 @@ class Writer:
         if kind == "device":
             lines += requester(function)
             self.devices.append(name)
-        self.tables += [*lines, ""]
+        self.tables += [*lines, "", *access_control(name, self.tree.parent(function))]
 
     def on_bus(self, function: Function, bridge: Function) -> None:
         """A device on a parallel bus. It gets a load only where no other device does: all would wait for it."""
@@ -197,6 +213,14 @@ class Writer:
     def leave(self, function: Function, why: str) -> None:
         """Says why a function is not here."""
         self.left_out.append(f"{function.address} {comment(who(function))}: {why}")
+
+
+def access_control(name: str, port: Function | None) -> list[str]:
+    """The access control of the port above a component, if it has that."""
+    if port is None or port.access_control is None:
+        return []
+    on = ", ".join(f'"{CONTROLS[control]}"' for control in port.access_control)
+    return [f"[link.{name}.upper]".ljust(26) + f" # {port.address}", f"acs = [{on}]", ""]
 
 
 def bus(function: Function) -> list[str]:
