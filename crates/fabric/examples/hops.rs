@@ -12,8 +12,8 @@
 use std::process::ExitCode;
 use tlplab_device::{Load, LoadConfig, LoadOp};
 use tlplab_fabric::config::{
-    Arbitration, DeviceConfig, Direction, FabricConfig, Fault, FaultKind, Fidelity, FlowControl, Forwarding,
-    HostConfig, LinkConfig, PortConfig, SkpPolicy, SwitchConfig,
+    DeviceConfig, Direction, FabricConfig, Fault, FaultKind, Fidelity, FlowControl, HostConfig, LinkConfig,
+    PortConfig, SkpPolicy, SwitchConfig,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -151,14 +151,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
         warmup: Time::ZERO,
         // Messages about damaged TLPs would be hops, too.
         host: HostConfig { error_reporting: !run.ends, ..HostConfig::default() },
-        switches: vec![SwitchConfig {
-            name: "sw".into(),
-            uplink: link("host.rp0", run.ends),
-            latency: Duration::ZERO,
-            forwarding: Forwarding::CutThrough,
-            arbitration: Arbitration::RoundRobin,
-            port_buffer: None,
-        }],
+        switches: vec![SwitchConfig::new("sw", link("host.rp0", run.ends))],
         devices: vec![DeviceConfig {
             bus: None,
             name: "dev".into(),

@@ -4,8 +4,8 @@ use std::path::Path;
 use tlplab_capture::{self as capture, Capture, Unit};
 use tlplab_device::{Device, Load, LoadConfig, LoadOp, Relocation, Replay, ReplayPace, Target};
 use tlplab_fabric::config::{
-    Arbitration, DeviceConfig, FabricConfig, Fidelity, FlowControl, Forwarding, HostConfig, LinkConfig,
-    PortConfig, SkpPolicy, SwitchConfig,
+    DeviceConfig, FabricConfig, Fidelity, FlowControl, HostConfig, LinkConfig, PortConfig, SkpPolicy,
+    SwitchConfig,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -36,14 +36,7 @@ fn link(under: &str, mode: LinkMode) -> LinkConfig {
 /// `dev` behind `sw0` behind the host.
 fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Builder {
     let uplink = link("host.rp0", mode);
-    let switch = SwitchConfig {
-        name: "sw0".into(),
-        uplink,
-        latency: Duration::from_ns(100),
-        forwarding: Forwarding::CutThrough,
-        arbitration: Arbitration::RoundRobin,
-        port_buffer: None,
-    };
+    let switch = SwitchConfig { latency: Duration::from_ns(100), ..SwitchConfig::new("sw0", uplink) };
     let end_point = DeviceConfig {
         name: "dev".into(),
         link: link("sw0", mode),
