@@ -190,6 +190,63 @@ fn egress_control_of_root_ports_forbids_other_root_ports() {
     }
 }
 
+/// Each page takes a walk of the IOMMU, which holds up what comes behind it and is passed by nothing.
+#[test]
+fn what_a_root_port_redirects_is_translated() {
+    let one_write = |root: Option<AcsConfig>, iommu: bool| {
+        let mut bench = Bench::new();
+        if iommu {
+            let (walk, interval) = (Duration::from_ns(700), Duration::ZERO);
+            bench.config.host.iommu =
+                Some(IommuConfig { page: 4096, entries: 8, walk, walkers: None, interval });
+        }
+        let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
+        let a = bench.device("a", "host.rp0", 3, 4);
+        a.config(|d| d.link.upper.acs = root).finishing(Box::new(mover));
+        bench.device("b", "host.rp1", 3, 4).memory(1 << 16);
+        let (_, watch) = finish(bench);
+        assert_eq!(moved.lock().unwrap().accepted, 1);
+        watch.transactions()[0].latency()
+    };
+    let direct = one_write(None, false);
+    assert_eq!(one_write(acs(R, &[]), false), direct, "without an IOMMU");
+    assert_eq!(one_write(None, true), direct, "without redirect");
+    assert_eq!(one_write(acs(U, &[]), true), direct, "with another control");
+    assert_eq!(one_write(acs(R, &[]), true), direct + Duration::from_ns(700));
+}
+
+/// Writes, the reads behind them, and completions come in their order, whatever waits for a walk; everything arrives.
+#[test]
+fn nothing_is_lost_or_overtaken_by_what_is_translated() {
+    let mut bench = Bench::new();
+    bench.config.host.iommu = Some(IommuConfig {
+        page: 4096,
+        entries: 2,
+        walk: Duration::from_ns(300),
+        walkers: Some(1),
+        interval: Duration::ZERO,
+    });
+    let mut moves = Vec::new();
+    for i in 0..100 {
+        moves.push(Move::Write { at: 4096 * (i % 7) + 64 * i, bytes: 64 });
+        moves.push(Move::Read { at: 4096 * (i % 7) + 64 * i, bytes: 64 });
+    }
+    let mut all = Vec::new();
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        bench.switch(&format!("s{from}"), &format!("host.rp{from}"), 3, 4).uplink.upper.acs =
+            acs(AcsControls::ISOLATION, &[]);
+        let (mover, moved) = Mover::new(Base::Bar(format!("m{to}"), 0), 1, moves.clone());
+        bench.device(&format!("a{from}"), &format!("s{from}"), 3, 4).finishing(Box::new(mover));
+        bench.device(&format!("m{from}"), &format!("s{from}"), 3, 4).memory(1 << 16);
+        all.push(moved);
+    }
+    finish(bench);
+    for moved in all {
+        let moved = moved.lock().unwrap();
+        assert_eq!((moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()), (100, 100, 0, 0));
+    }
+}
+
 /// The place of the capability, behind the 72 bytes of AER.
 const ACS: u16 = 0x148;
 

@@ -36,7 +36,7 @@ use processor::{Register, RegisterAccess, RegisterAccesses};
 use programs::Program;
 use std::collections::VecDeque;
 use tlplab_cfgspace::interrupt::raise;
-use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal, Written, error};
+use tlplab_cfgspace::{AcsControls, InterruptMode, MessageWrite, Signal, Written, error};
 use tlplab_transaction::{Access, Completer, CompletionError, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::message::Code;
@@ -438,17 +438,33 @@ impl Root {
 
     /// A request or completion from one root port to another.
     fn peer_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
-        let (egress, policy) = (self.ports[port], self.peer_to_peer);
-        let tlp = cx.tlps.get(handle);
+        let (egress, repr) = (self.ports[port], &cx.tlps.get(handle).repr);
         let from = &self.bridges[cx.links.index(ingress)];
         if egress == ingress {
             // Without the capability the root complex sends back what came from below.
             if from.access.present && !from.forwards_up() {
                 return self.refuse_request(cx, ingress, handle);
             }
-        } else if from.way_to_peer(&tlp.repr, port + 1) == PeerWay::Forbidden {
+        } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
             return cx.refuse_access(ingress, handle, self.completer.id);
         }
+        let redirects = from.access.enabled.contains(AcsControls::REQUEST_REDIRECT);
+        if !redirects || !self.hold_redirected(cx, ingress, handle) {
+            self.pass_to_peer(cx, ingress, port, handle);
+        }
+    }
+
+    /// A TLP has been accepted and, where that is so, translated.
+    pub(crate) fn translated(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        match self.port_for(route_of(&cx.tlps.get(handle).repr)) {
+            Some(port) => self.pass_to_peer(cx, ingress, port, handle),
+            None => self.send_to_memory(cx, ingress, handle),
+        }
+    }
+
+    fn pass_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
+        let (egress, policy) = (self.ports[port], self.peer_to_peer);
+        let tlp = cx.tlps.get(handle);
         let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
         // Between hierarchies with different MPS somebody must cut payloads to size, and that is the root complex.
         let (from, to) = (cx.hierarchy_payload(ingress), cx.hierarchy_payload(egress));

@@ -38,7 +38,7 @@ use std::ops::Range;
 use tlplab_device::{HostMemory, OutOfMemory, Random};
 use tlplab_transaction::{Access, memory_access};
 use tlplab_units::{Duration, Time};
-use tlplab_wire::tlp::Kind;
+use tlplab_wire::tlp::{AddressType, Kind};
 
 /// Names of its places after the host's.
 const NAMES: [&str; 3] = ["iommu", "numa", "gate"];
@@ -108,6 +108,18 @@ impl MemorySystem {
         }
         let gate = gate.map(|(place, _)| (place, opens - now));
         (!at_once).then(|| Held { until: opens + translated, gate, translation })
+    }
+
+    /// What a TLP for another root port waits for, that has to pass the IOMMU; `address` is `None` if it is not to be translated.
+    fn validates(&mut self, now: Time, address: Option<u64>) -> Option<Held> {
+        let (place, iommu) = self.iommu.as_mut()?;
+        let translation = iommu.translate(now, address);
+        let (until, translation) = (now + translation.whole(), Some((*place, translation)));
+        (!translation.is_some_and(|(_, translation)| translation.at_once)).then_some(Held {
+            until,
+            gate: None,
+            translation,
+        })
     }
 
     /// The answer to a request of a device leaves the root complex.
@@ -235,16 +247,32 @@ impl Root {
         let address = (!posted || !self.is_interrupt(access)).then_some(access.address);
         let Some(system) = &mut self.memory_system else { return false };
         let Some(held) = system.holds(now, posted, address) else { return false };
+        self.put_off(cx, ingress, handle, &held);
+        true
+    }
+
+    /// A TLP for another root port, from a port that redirects, has its address translated as what is for memory has (PCIe 5.0 §6.12.1.1, redirected
+    /// request validation), and nothing passes another there. True if it has to wait, and then goes on by itself.
+    pub(crate) fn hold_redirected(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+        let repr = &cx.tlps.get(handle).repr;
+        let untranslated = repr.attributes().at == AddressType::Untranslated;
+        let address = memory_access(repr).filter(|_| untranslated).map(|access| access.address);
+        let Some(system) = &mut self.memory_system else { return false };
+        let Some(held) = system.validates(cx.now(), address) else { return false };
+        self.put_off(cx, ingress, handle, &held);
+        true
+    }
+
+    /// A TLP goes on when what it waits for is over.
+    fn put_off(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, held: &Held) {
         let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             for (duration, place, cause) in held.charges() {
                 tlp.ledger.charge_for(duration, place, cause);
             }
         }
-        let goes = held.until;
         let data = handle.to_event() | u64::from(ingress.0) << 32;
-        cx.schedule(goes, EventKind::Translated, cx.node_event(self.node), data);
-        true
+        cx.schedule(held.until, EventKind::Translated, cx.node_event(self.node), data);
     }
 
     /// From the service of an access of a device by memory to its data (a posted write: until it is in memory). The way to another node
