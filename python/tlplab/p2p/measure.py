@@ -15,7 +15,6 @@ from tlplab.p2p.flows import Flow, Together
 from tlplab.result import Direction, Result
 from tlplab.session import finish, succeed
 
-US = 10**9
 # Of both halves of the time that is measured; a flow of a few hundred packets cannot tell less.
 STEADY = 0.02
 LATENCY_READS = 32
@@ -72,12 +71,18 @@ class Outcome:
 
 def run(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> Outcome:
     """Runs `together` on `experiment`, whose own loads are left out. Raises `ExperimentError`, `RunError`."""
+    result, steady = measure(experiment, overrides, settings, together)
+    return Outcome(tuple(rates(result, together)), steady)
+
+
+def measure(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> tuple[Result, bool]:
+    """The same: the result document, and whether its rates are steady."""
     factor = 1
     while True:
         result = run_once(experiment, overrides, settings, together, factor)
         steady = together.kind == "latency" or is_steady(result)
         if steady or not settings.patient or factor >= LONGEST:
-            return Outcome(tuple(rates(result, together)), steady)
+            return result, steady
         factor *= 2
 
 

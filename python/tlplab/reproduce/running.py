@@ -14,6 +14,7 @@ import click
 
 from tlplab import _core
 from tlplab.guest import kernel, tools
+from tlplab.p2p.measure import Settings, measure
 from tlplab.processes import side_by_side
 from tlplab.reproduce import HEADING, Beside, ByGuest, GuestOptions, Outcomes, Row, Run, Study, chart
 from tlplab.reproduce import study as load_study
@@ -64,7 +65,10 @@ def one_run(place: str, one: Run) -> Result:
     if one.samples:
         document = _core.measure_on(path, list(one.overrides), one.samples, None, lambda _: None)
         return cast(Result, json.loads(document))
-    result = run(path, overrides=one.overrides, verdict=False)
+    if one.together is not None:
+        result, _ = measure(path, one.overrides, Settings(), one.together)
+    else:
+        result = run(path, overrides=one.overrides, verdict=False)
     for large in ("series", "samples", "ladder"):
         result.pop(large)  # type: ignore[misc]
     return result
