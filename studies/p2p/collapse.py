@@ -62,7 +62,9 @@ def text(outcomes: Outcomes) -> str:
         cells = [pattern]
         for mechanism in MECHANISMS:
             each = rates(outcomes, f"collapse, {mechanism}: {pattern}")
-            cells.append(f"{sum(each):.1f}" + (f" ({' + '.join(f'{rate:.1f}' for rate in each)})" if len(each) > 1 else ""))
+            cells.append(
+                f"{sum(each):.1f}" + (f" ({' + '.join(f'{rate:.1f}' for rate in each)})" if len(each) > 1 else "")
+            )
         lines.append(cells)
     return TEXT.format(
         simulated=table(("writes, GB/s", *MECHANISMS), lines), credits=CREDITS, two=p.COLLAPSE_TWO, three=p.COLLAPSE_THREE, broadcom=p.COLLAPSE_BROADCOM,
@@ -79,7 +81,7 @@ them predicts, and what of it is contradicted:
 | mechanism | predicts | against what was measured | what would decide |
 | --- | --- | --- | --- |
 | **Head-of-line blocking**: writes of one root port wait in one buffer; one destination takes them slowly, and all others wait behind | all flows get the rate of the slowest; in all, the number of flows times that rate; the slow destination is slow alone, too | each destination alone was fast; three flows carried less in all than two, where more was to be expected | the same pattern with one flow at a time stopped: if one destination is the cause, the others recover as soon as its flow stops |
-| **Few posted credits at an egress**: a destination's port takes few writes at a time | single flows are slow as well: what is on its way at a time, over a round trip | single flows were fast | the rate of a single pair against the size of its writes: the credits for headers bind with small ones first |
+| **Few posted credits at an egress**: a destination's port takes few writes at a time | single flows are slow as well: what is on its way at a time, over a round trip; more destinations carry more in all | single flows were fast, and more destinations carried less | the rate of a single pair against the size of its writes: the credits for headers bind with small ones first |
 | **A small buffer at the source's root port**: few writes of the source may be in the root complex | single flows are slow as well, and by as much | single flows were fast | as above |
 | **A round trip for each change of destination**: a root complex that keeps writes in order across its root ports sends none to another one before those before it have been accepted there | in all payload of a run to one destination over that round trip, for two flows as for three, and for 16; one GPU that writes to two roots in long runs is fast; reads are not affected; host memory, interleaved over the quadrants, is | nothing of what was published contradicts it. A round trip would be {between_two} to {between_three} ns for each TLP of 128 B, {between_broadcom} ns on the other server | one GPU that writes to two roots in turn, with a run of 128 B, 1 KiB, 8 KiB, … to each: only here does the rate grow with the run; and the same with Relaxed Ordering allowed for the GPUs' writes, which nobody has to keep in order |
 | **An arbiter of the switch** that stalls between writes for several root ports | the same as the last, but not if the switch is another maker's or if the destinations are under one root | both makers' switches showed it, and a switch does not see which root port is meant, as all of it goes up | a GPU on a root port of its own beside one under the switch, each to another root: no switch is between them and the root complex |
@@ -89,7 +91,7 @@ The first three are simulated with what the fabric has, on `experiments/p2p/four
 
 {simulated}
 
-Head-of-line blocking makes the total out of a slow destination, and its {two} GB/s out of 6.7 are a coincidence: with three flows it predicts half as much again, and less was measured. Credits make every flow slow, or none. So the first three are not the cause, unless they come and
+Head-of-line blocking makes the total out of a slow destination, and its {two} GB/s out of 6.7 are a coincidence: with three flows it predicts half as much again, and less was measured. Credits make every flow slow, or none, and with credits at each egress two destinations carry twice as much as one. So the first three are not the cause, unless they come and
 go with the pattern. A round trip for each change of destination is consistent with all that was published, but has not been shown: the fabric does not simulate it, and two measurements above would."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)

@@ -30,7 +30,10 @@ def runs() -> list[Run]:
     """Pairs and latencies, then flows together."""
     listed = []
     for way, pair in WAYS.items():
-        listed += [run(f"roots pair {way}", EXPERIMENT, [pair], kind="pair"), latency(f"roots latency {way}", EXPERIMENT, *pair)]
+        listed += [
+            run(f"roots pair {way}", EXPERIMENT, [pair], kind="pair"),
+            latency(f"roots latency {way}", EXPERIMENT, *pair),
+        ]
     listed.append(run("roots gen2", EXPERIMENT, [WAYS["across"]], "switch.sw1.link=gen2 x16"))
     listed += [run(f"roots {name}", EXPERIMENT, pairs) for name, pairs in SEVERAL.items()]
     return listed + [run(f"roots 256 B, {name}", EXPERIMENT, SEVERAL[name], LARGE) for name in LARGER]

@@ -56,7 +56,9 @@ def rows(outcomes: Outcomes) -> list[Row]:
             if name == "SW1 → SW2 + SW3 + SW4":
                 found.append(judged(f"{p.ROOTS}: reads, {name}, repeated with 50 to 2000 iterations", p.ROOTS_READS_AGAIN, rate, "GB/s", PREDICTED, note))  # fmt: skip
             else:
-                found.append(Row(PAPER, f"{p.ROOTS}: reads, {name}, the data rate", None, rate, "GB/s", "explained", note))
+                found.append(
+                    Row(PAPER, f"{p.ROOTS}: reads, {name}, the data rate", None, rate, "GB/s", "explained", note)
+                )
     for name, told in p.ROOTS_READS.items():
         if told > p.UPLINK:
             figure = by_harness(rates(outcomes, f"{TURNS}: {name}"))
@@ -73,7 +75,16 @@ def text(outcomes: Outcomes) -> str:
         for kind in (EQUAL, TURNS):
             each = rates(outcomes, f"{kind}: {name}")
             told = f"{p.ROOTS_READS[name]:g}"
-            lines.append([name, kind, " + ".join(f"{rate:.1f}" for rate in each), f"{sum(each):.1f}", f"{by_harness(each):.1f}", told])
+            lines.append(
+                [
+                    name,
+                    kind,
+                    " + ".join(f"{rate:.1f}" for rate in each),
+                    f"{sum(each):.1f}",
+                    f"{by_harness(each):.1f}",
+                    told,
+                ]
+            )
     by_hand = [
         ["four flows to one switch, three over its uplink", "4 · 56.4 / 3", f"{4 * p.UPLINK / 3:.1f}", f"{p.FOUR_TO_ONE['three over the uplink']:g}"],
         ["the same, two over its uplink", "4 · 56.4 / 2", f"{4 * p.UPLINK / 2:.1f}", f"{p.FOUR_TO_ONE['two over the uplink']:g}"],
@@ -90,8 +101,8 @@ TEXT = """## Reads beyond the uplink
 
 81.1 and 108.1 GB/s were published for reads by the GPUs of one switch, whose uplink carries 63 GB/s at most in a direction. They cannot be rates of data. The published harness
 (`collapse-report.md`, method 1) starts copies of all pairs, calls `torch.cuda.synchronize()` without a device, which waits for the current device only, and divides the bytes of all pairs by
-that time. The current device is that of the last pair. So it prints **the number of pairs times the rate of the last pair**, if no other pair was slower than the last: where all share alike that is the sum.
-(PyTorch moreover lets the source of a copy push: a "read" is a write of the other side.) This is an inference from its text. What speaks for it, without any simulation:
+that time. The current device is that of the last pair. So it prints **the number of pairs times the rate of the last pair**, whatever the others did meanwhile: the sum where all share alike, more where the last pair is the fastest.
+(PyTorch moreover runs a copy on a stream of its source, which pushes: a "read" is a write of the other side.) This is an inference from its text. What speaks for it, without any simulation:
 
 {by_hand}
 

@@ -36,7 +36,10 @@ def runs() -> list[Run]:
     """Pairs, latencies, flows."""
     listed = []
     for way, pair in WAYS.items():
-        listed += [run(f"tree pair {way}", EXPERIMENT, [pair], kind="pair"), latency(f"tree latency {way}", EXPERIMENT, *pair)]
+        listed += [
+            run(f"tree pair {way}", EXPERIMENT, [pair], kind="pair"),
+            latency(f"tree latency {way}", EXPERIMENT, *pair),
+        ]
     listed.append(run("tree both", EXPERIMENT, [(0, 4), (4, 0)], kind="both"))
     listed.append(latency("tree latency leaves of one chip", EXPERIMENT, 0, 2))
     listed += [run(f"tree {name}", EXPERIMENT, pairs) for name, pairs in SEVERAL.items()]
@@ -62,10 +65,16 @@ def rows(outcomes: Outcomes) -> list[Row]:
         found.append(judged(f"{p.TREE}: a pair {way}", p.TREE_PAIR[way], total(outcomes, f"tree pair {way}"), "GB/s", PAIRS, "predicted from the machine with two switches", "its pairs were measured 1.5 % faster than those of the machine with two switches, with the same GPUs, switches and driver: so far does the measurement spread"))  # fmt: skip
     found.append(judged(f"{p.TREE}: a pair both ways", p.TREE_BOTH, total(outcomes, "tree both"), "GB/s", PAIRS, "predicted; published 103 to 105", "as its pairs one way"))  # fmt: skip
     for way in p.TREE_LATENCY:
-        note = "the switch's latency is fitted to this and the row above" if way == "across the upper switch" else "predicted"
+        note = (
+            "the switch's latency is fitted to this and the row above"
+            if way == "across the upper switch"
+            else "predicted"
+        )
         found.append(judged(f"{p.TREE}: a read of 128 B {way}", p.TREE_LATENCY[way], mean_ns(outcomes, f"tree latency {way}"), "ns", LATENCIES, note, WHY))  # fmt: skip
     for name, value in p.TREE_SEVERAL.items():
-        found.append(judged(f"{p.TREE}: {name}", value, total(outcomes, f"tree {name}"), "GB/s", PREDICTED, "predicted"))
+        found.append(
+            judged(f"{p.TREE}: {name}", value, total(outcomes, f"tree {name}"), "GB/s", PREDICTED, "predicted")
+        )
     found.append(judged(f"{p.TREE}: (0,4) + (1,2)", p.TREE_BESIDE, total(outcomes, "tree beside"), "GB/s", PREDICTED, "predicted", WHY))  # fmt: skip
     for by in DISTANCES:
         ours = total(outcomes, f"tree ring +{by}") / GPUS

@@ -11,10 +11,11 @@ from typing import cast
 import click
 
 from tlplab import _core, outline
+from tlplab.errors import ExperimentError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.p2p import picture, tables
 from tlplab.p2p.flows import OPS, Device, Flow, Op
-from tlplab.p2p.measure import QUICK, Settings
+from tlplab.p2p.measure import QUICK, Settings, check_loads
 from tlplab.p2p.survey import PARTS, devices_of, named, plan, survey
 from tlplab.plotting import check_ending
 
@@ -85,6 +86,10 @@ def p2p_command(
         listed = plan(taking, parts_of(only))
     if not listed:
         raise click.UsageError(nothing_of(only, taking))
+    try:
+        check_loads(experiment, overrides, settings, listed[0])
+    except ExperimentError as error:
+        raise click.UsageError(f"--size {size}: {error.message}") from None
     found = survey(experiment, overrides, settings, read["title"], taking, listed, quiet=quiet, at_once=threads)
     if json_file is not None:
         write_text(json_file, json.dumps(found.as_json(), indent=1, ensure_ascii=False) + "\n")

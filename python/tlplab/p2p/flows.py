@@ -42,9 +42,10 @@ class Together:
     flows: tuple[Flow, ...]
 
     @property
-    def op(self) -> Op:
-        """How the data move, which is the same for all."""
-        return self.flows[0].op
+    def op(self) -> str:
+        """How the data move: `write`, `read`, or `mixed`."""
+        ops = {flow.op for flow in self.flows}
+        return ops.pop() if len(ops) == 1 else "mixed"
 
 
 @dataclass(frozen=True)

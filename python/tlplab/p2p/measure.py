@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from tlplab import _core
+from tlplab import _core, outline
 from tlplab.p2p.flows import Flow, Together
 from tlplab.result import Direction, Result
 from tlplab.session import finish, succeed
+from tlplab.summary import ERRORS
 
 # Of both halves of the time that is measured; a flow of a few hundred packets cannot tell less.
 STEADY = 0.02
@@ -53,7 +56,12 @@ class Rate:
     limit: str
     """The busiest link on its way if that has nothing left; otherwise what limits the run, by its figures."""
     failed: str | None
-    """How its transactions ended, if not well."""
+    """How transactions ended that did not end well."""
+
+    @property
+    def carried(self) -> float | None:
+        """The rate, unless all that came of it is failures."""
+        return None if self.failed and self.gbps == 0 else self.gbps
 
 
 @dataclass(frozen=True)
@@ -92,15 +100,28 @@ def run_once(experiment: str, overrides: Sequence[str], settings: Settings, toge
     window = [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
     if together.kind == "latency":
         window = ["stop=100ms", "warmup=0s"]
+    with file_of(together, settings) as load:
+        simulation = _core.Simulation(
+            experiment, overrides=[*overrides, *window, "fidelity=length-only"], load=load, seed=settings.seed
+        )  # fmt: skip
+    finished = finish(simulation)
+    succeed(finished)
+    return finished.result()
+
+
+def check_loads(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> None:
+    """Raises `ExperimentError` if the experiment's devices cannot make such flows; the experiment itself is right."""
+    with file_of(together, settings) as load:
+        outline.read(experiment, overrides=overrides, load=load)
+
+
+@contextmanager
+def file_of(together: Together, settings: Settings) -> Iterator[str]:
+    """A file with the `[load]` of these flows."""
     with TemporaryDirectory(prefix="tlplab-p2p-") as folder:
         load = Path(folder, "flows.toml")
         load.write_text(loads(together, settings), encoding="utf-8")
-        simulation = _core.Simulation(
-            experiment, overrides=[*overrides, *window, "fidelity=length-only"], load=os.fspath(load), seed=settings.seed
-        )  # fmt: skip
-        finished = finish(simulation)
-    succeed(finished)
-    return finished.result()
+        yield os.fspath(load)
 
 
 def loads(together: Together, settings: Settings) -> str:
@@ -158,7 +179,7 @@ def rates(result: Result, together: Together) -> list[Rate]:
                 one["payload_bps"] / 8e9,
                 None if latency is None else latency["mean"],
                 busiest or result["verdict"]["limit"]["resource"],
-                ", ".join(name for name, count in one["errors"].items() if count) or None,
+                ", ".join(ERRORS[name] for name, count in one["errors"].items() if count) or None,
             )
         )
     return found
@@ -177,7 +198,7 @@ def way(source: str, target: str, parents: Mapping[str, str | None]) -> list[tup
     up, down = ancestors(source, parents), ancestors(target, parents)
     meeting = next(name for name in up if name in down)
     path = [*up[: up.index(meeting) + 1], *reversed(down[: down.index(meeting)])]
-    return list(zip(path, path[1:], strict=False))
+    return list(itertools.pairwise(path))
 
 
 def busiest_of(path: Sequence[tuple[str, str]], directions: Mapping[tuple[str, str], Direction]) -> str | None:

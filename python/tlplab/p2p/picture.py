@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlplab.p2p.survey import MATRICES, Matrix, Survey
+from tlplab.p2p.tables import FAILED
 from tlplab.plotting import COLOURS, write_figure
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def draw(path: str, survey: Survey) -> None:
     several = survey.several
     rows = -(-len(names) // COLUMNS)
     side = max(LEAST, CELL * len(survey.devices) + 1.2)
-    bars = max(1.6, BAR * len(several) + 0.9) if several else 0
+    bars = (
+        max(1.6, BAR * sum(len(one.flows) if one.kind == "named" else 1 for one, _ in several) + 0.9) if several else 0
+    )
     heights = [side] * rows + ([bars] if several else [])
     figure = Figure(figsize=(COLUMNS * (side + 0.6), sum(heights) + 0.4), layout="constrained")
     grid = figure.add_gridspec(len(heights), COLUMNS, height_ratios=heights)
@@ -45,7 +48,7 @@ def heat(axes: Axes, survey: Survey, name: str) -> None:
     matrix = survey.matrices[name]
     labels = [device.name for device in survey.devices]
     values = np.array([[np.nan if value is None else value for value in row] for row in matrix])
-    known = values[~np.isnan(values)]
+    known = values[~np.isnan(values)] if any(value is not None for row in matrix for value in row) else np.zeros(1)
     # Rates from zero, so that half as much looks like half; times from their least, which is never near zero.
     low = float(known.min()) * 0.8 if unit == "ns" else 0.0
     image = axes.imshow(values, cmap="viridis_r" if unit == "ns" else "viridis", vmin=low, vmax=float(known.max()))
@@ -62,6 +65,8 @@ def write_cells(axes: Axes, matrix: Matrix, unit: str, low: float, high: float) 
     for row, line in enumerate(matrix):
         for column, value in enumerate(line):
             if value is None:
+                if row != column:
+                    axes.text(column, row, FAILED, ha="center", va="center", fontsize=7)
                 continue
             share = (value - low) / (high - low or 1)
             light = share > DARK if unit != "ns" else share < 1 - DARK
@@ -70,15 +75,23 @@ def write_cells(axes: Axes, matrix: Matrix, unit: str, low: float, high: float) 
 
 
 def totals(axes: Axes, survey: Survey) -> None:
-    """What flows carry in all, a bar each; writes and reads have colours of their own."""
-    names = [one.name for one, _ in survey.several]
-    carried = [found.total for _, found in survey.several]
-    colours = [COLOURS[0] if one.op == "write" else COLOURS[1] for one, _ in survey.several]
-    bars = axes.barh(range(len(names)), carried, color=colours)
-    axes.bar_label(bars, [f"{value:.1f}" for value in carried], fontsize=7, padding=2)
-    axes.set_yticks(range(len(names)), names, fontsize=7)
+    """What flows carry in all, a bar each; writes and reads have colours of their own. Of flows that somebody named, each."""
+    lines = [
+        line
+        for one, found in survey.several
+        for line in (
+            [(f"{rate.flow}, {rate.flow.op}", rate.gbps, rate.flow.op) for rate in found.rates]
+            if one.kind == "named"
+            else [(one.name, found.total, one.op)]
+        )
+    ]
+    bars = axes.barh(
+        range(len(lines)), [carried for _, carried, _ in lines], color=[COLOURS[op != "write"] for *_, op in lines]
+    )
+    axes.bar_label(bars, [f"{carried:.1f}" for _, carried, _ in lines], fontsize=7, padding=2)
+    axes.set_yticks(range(len(lines)), [name for name, *_ in lines], fontsize=7)
     axes.invert_yaxis()
     axes.margins(x=0.08)
-    axes.set_xlabel("GB/s, all flows together", fontsize=8)
+    axes.set_xlabel("GB/s of flows together", fontsize=8)
     axes.tick_params(axis="x", labelsize=7)
     axes.grid(axis="x", alpha=0.3)

@@ -36,7 +36,7 @@ class Survey:
     title: str
     devices: list[Device]
     matrices: dict[str, Matrix]
-    """By the names of `MATRICES`; what was not asked for is left out."""
+    """By the names of `MATRICES`; what was not asked for is left out, and what failed is None, as is the diagonal."""
     outcomes: dict[Together, Outcome]
     """All of them, in the order of the plan."""
 
@@ -55,12 +55,23 @@ class Survey:
                 ends[first.op] = {"gbps": rate.gbps, "limit": rate.limit, "failed": rate.failed}
             elif one.kind == "both":
                 for flow, way in zip(one.flows, found.rates, strict=True):
-                    pairs[flow.source, flow.target]["both"] = {"gbps": way.gbps, "sum_gbps": found.total, "limit": way.limit}
+                    pairs[flow.source, flow.target]["both"] = {
+                        "gbps": way.gbps,
+                        "sum_gbps": found.total,
+                        "limit": way.limit,
+                    }
             elif one.kind == "latency":
                 ends = pairs.setdefault((first.target, first.source), {"source": first.target, "target": first.source})
                 ends["latency_ns"] = rate.latency_ns
         several = [
-            {"name": one.name, "kind": one.kind, "op": one.op, "gbps": found.total, "steady": found.steady, "flows": document_of(found)}
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "op": one.op,
+                "gbps": found.total,
+                "steady": found.steady,
+                "flows": document_of(found),
+            }
             for one, found in self.several
         ]
         return {
@@ -79,7 +90,7 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
     chosen = list(able) if wanted is None else list(wanted)
     for name in chosen:
         if name not in kinds:
-            there = f'it has {", ".join(able)}' if able else f'it has no device with model = "{MODEL}"'
+            there = f"it has {', '.join(able)}" if able else f'it has no device with model = "{MODEL}"'
             raise ExperimentError(experiment, None, None, "", f"there is no device {name!r}", there)
         if name not in able:
             why = f'{name} has model = "{kinds[name]}", which cannot be both requester and target'
@@ -87,7 +98,7 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
         if chosen.count(name) > 1:
             raise ExperimentError(experiment, None, None, "", f"{name} is named twice", "name each device once")
     if len(chosen) < FEWEST:
-        why = f'{len(chosen)} of its devices can take part, and two are the fewest'
+        why = f"{len(chosen)} of its devices can take part, and two are the fewest"
         raise ExperimentError(experiment, None, None, "", why, f'a device that can has model = "{MODEL}"')
     return [Device(name, able[name]) for name in chosen]
 
@@ -104,7 +115,7 @@ def plan(devices: Sequence[Device], parts: Iterable[str]) -> list[Together]:
 def named(flows: Sequence[Flow]) -> list[Together]:
     """Flows that somebody named: each alone, and all together."""
     alone = [patterns.one("pair", flow) for flow in dict.fromkeys(flows)]
-    return [*alone, Together(f"together, {flows[0].op}", "named", tuple(flows))]
+    return [*alone, Together("together", "named", tuple(flows))]
 
 
 def survey(
@@ -116,7 +127,8 @@ def survey(
         partial(run, experiment, list(overrides), settings), listed, "measurements", quiet=quiet, at_once=at_once
     )
     outcomes = {one: found[one.name] for one in listed}
-    return Survey(title, list(devices), matrices(devices, outcomes), outcomes)
+    apart = any(one.kind == "named" for one in listed)
+    return Survey(title, list(devices), {} if apart else matrices(devices, outcomes), outcomes)
 
 
 def matrices(devices: Sequence[Device], outcomes: Mapping[Together, Outcome]) -> dict[str, Matrix]:
@@ -133,10 +145,11 @@ def matrices(devices: Sequence[Device], outcomes: Mapping[Together, Outcome]) ->
         if flow.source not in at or flow.target not in at:
             continue
         if one.kind == "pair":
-            put(flow.op, flow.source, flow.target, rate.gbps)
+            put(flow.op, flow.source, flow.target, rate.carried)
         elif one.kind == "both":
-            put("both", flow.source, flow.target, outcome.total)
-            put("both", flow.target, flow.source, outcome.total)
+            carried = None if any(way.carried is None for way in outcome.rates) else outcome.total
+            put("both", flow.source, flow.target, carried)
+            put("both", flow.target, flow.source, carried)
         elif one.kind == "latency":
             put("latency", flow.target, flow.source, rate.latency_ns)
     return {name: found[name] for name in MATRICES if name in found}

@@ -24,7 +24,7 @@ TITLES: dict[Kind, str] = {
     "fan": "From one switch to others, a flow from each device",
     "named": "The flows together",
 }
-UNSTEADY = "~"
+UNSTEADY, FAILED = "~", "✗"
 
 
 def show(survey: Survey, stream: TextIO) -> None:
@@ -42,8 +42,7 @@ def as_text(survey: Survey) -> str:
 def write(survey: Survey, console: Console) -> None:
     """The title, the pairs by their way, the matrices, the flows."""
     console.print(Text(survey.title, style="bold"))
-    named = [one for one, _ in survey.several if one.kind == "named"]
-    tables = [] if named else [ways(survey), *(matrix(survey, name) for name in survey.matrices)]
+    tables = [ways(survey), *(matrix(survey, name) for name in survey.matrices)]
     tables += [several(survey, kind) for kind in TITLES]
     for table in tables:
         if table is not None and table.rows:
@@ -97,8 +96,14 @@ def matrix(survey: Survey, name: str) -> Sheet:
     words, unit = MATRICES[name]
     names = [device.name for device in survey.devices]
     sheet = Sheet(f"{words} ({unit})", [Column("", name=True), *(Column(one) for one in names)])
-    for one, row in zip(names, survey.matrices[name], strict=True):
-        sheet.add(one, *(NOTHING if value is None else figure(value, unit) for value in row))
+    for at, (one, row) in enumerate(zip(names, survey.matrices[name], strict=True)):
+        sheet.add(
+            one,
+            *(
+                NOTHING if at == to else FAILED if value is None else figure(value, unit)
+                for to, value in enumerate(row)
+            ),
+        )
     return sheet
 
 
@@ -130,8 +135,14 @@ def together(survey: Survey, listed: list[tuple[Together, Outcome]]) -> Sheet:
     for _, found in listed:
         for rate in found.rates:
             mark = "" if found.steady else UNSTEADY
-            sheet.add(str(rate.flow), rate.flow.op, figure(alone[rate.flow].gbps, ""), mark + figure(rate.gbps, ""), rate.limit)
-        sheet.add("in all", found.rates[0].flow.op, "", figure(found.total, ""), "", ends_section=True)
+            sheet.add(
+                str(rate.flow),
+                rate.flow.op,
+                figure(alone[rate.flow].gbps, ""),
+                mark + figure(rate.gbps, ""),
+                rate.limit,
+            )
+        sheet.add("in all", "", "", figure(found.total, ""), "", ends_section=True)
     return sheet
 
 
@@ -148,7 +159,10 @@ def notes(survey: Survey, console: Console) -> None:
     if failed:
         count = sum(any(rate.failed for rate in found.rates) for found in survey.outcomes.values())
         console.print()
-        console.print(f"in {count} of {len(survey.outcomes)} measurements requests failed: {', '.join(sorted(failed))}", style="dim")
+        console.print(
+            f"in {count} of {len(survey.outcomes)} measurements requests failed ({FAILED}): {', '.join(sorted(failed))}",
+            style="dim",
+        )
     unsteady = sum(not found.steady for found in survey.outcomes.values())
     if unsteady:
         console.print()

@@ -110,7 +110,8 @@ impl Egress {
             let chosen = match queue.only_class() {
                 Some(class) => queue.head(class).and_then(|head| may_go((class, head))),
                 None if self.two_engines => {
-                    let other = |(class, _): &(FcClass, &Waiting)| (*class == FcClass::Completion) != answered;
+                    let other =
+                        |(class, _): &(FcClass, &Waiting)| (*class == FcClass::Completion) != answered;
                     let first = queue.candidates().filter(other).find_map(&mut may_go);
                     first.or_else(|| queue.candidates().filter(|one| !other(one)).find_map(may_go))
                 }
