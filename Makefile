@@ -89,6 +89,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown studies/gem5/README.md
 	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown studies/nettlp/README.md
+	$(BIN)/tlplab reproduce p2p --quiet --markdown studies/p2p/README.md
 	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown studies/pcie_bench/README.md
 	if [ -e out/rtl/tlpdma-trn128.so ]; then $(BIN)/tlplab reproduce speedy --quiet --markdown studies/speedy/README.md; else echo "skipped: studies/speedy/README.md needs make rtl"; fi
 	if [ -e "$$(linux/build --where)/manifest.json" ]; then for study in gem5 pcie-bench speedy; do $(BIN)/tlplab reproduce $$study --guest --quiet --markdown studies/$${study/-/_}/guest.md; done; else echo "skipped: studies/*/guest.md need make linux"; fi

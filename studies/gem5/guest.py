@@ -10,11 +10,12 @@ from pathlib import Path
 
 from tlplab.errors import RunError
 from tlplab.guest import kernel
+from tlplab.processes import side_by_side
 from tlplab.reproduce import HEADING, ByGuest, GuestOptions, Outcomes, Row
 from tlplab.reproduce.chart import Chart
 from tlplab.reproduce.in_guest import GuestOutcomes, GuestRun, Told, boot_all
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.running import one_run, side_by_side
+from tlplab.reproduce.running import one_run
 
 from . import figures
 from .figures import (

@@ -15,6 +15,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from tlplab.p2p.flows import Together
 from tlplab.result import Result
 
 Verdict = Literal["reproduced", "explained", "not reproducible"]
@@ -62,6 +63,8 @@ class Run:
     overrides: tuple[str, ...] = ()
     samples: int = 0
     """Reads of each target, where the differential method is to measure the topology; 0: its load is run."""
+    together: Together | None = None
+    """Flows from device to device in place of its load, as `tlplab p2p` makes them."""
 
 
 Outcomes = Mapping[str, Result]
@@ -145,7 +148,7 @@ class Study:
     """Whether a published library can be measured beside it."""
 
 
-STUDIES = ("differential", "gem5", "nettlp", "pcie-bench", "speedy")
+STUDIES = ("differential", "gem5", "nettlp", "p2p", "pcie-bench", "speedy")
 
 
 def study(name: str, folder: Path) -> Study:

@@ -65,7 +65,7 @@ def reproduce_command(
     """Run the experiments of a published system again and lay them beside what was published.
 
     \b
-    Studies: differential, gem5, nettlp, pcie-bench, speedy (after `make rtl`).
+    Studies: differential, gem5, nettlp, p2p, pcie-bench, speedy (after `make rtl`).
 
     \b
     Examples:

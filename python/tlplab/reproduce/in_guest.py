@@ -17,7 +17,7 @@ from tlplab.errors import RunError
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.kernel import Kernel
 from tlplab.guest.running import run
-from tlplab.reproduce.running import side_by_side
+from tlplab.processes import side_by_side
 from tlplab.result import Result
 
 LARGEST = 512 * 2**20

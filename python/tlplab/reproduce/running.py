@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import cast
 
 import click
 
 from tlplab import _core
 from tlplab.guest import kernel, tools
-from tlplab.progress import Bar
+from tlplab.p2p.measure import Settings, measure
+from tlplab.processes import side_by_side
 from tlplab.reproduce import HEADING, Beside, ByGuest, GuestOptions, Outcomes, Row, Run, Study, chart
 from tlplab.reproduce import study as load_study
 from tlplab.result import Result
@@ -27,17 +25,6 @@ from tlplab.summary import console_for
 
 # The studies that `--guest` is for.
 WITH_GUEST = ("gem5", "nettlp", "pcie-bench", "speedy")
-
-
-class Named(Protocol):
-    """Something to do that has a name."""
-
-    @property
-    def name(self) -> str: ...
-
-
-Task = TypeVar("Task", bound=Named)
-Done = TypeVar("Done")
 
 
 def find_study(name: str, folder: str) -> Study:
@@ -78,7 +65,10 @@ def one_run(place: str, one: Run) -> Result:
     if one.samples:
         document = _core.measure_on(path, list(one.overrides), one.samples, None, lambda _: None)
         return cast(Result, json.loads(document))
-    result = run(path, overrides=one.overrides, verdict=False)
+    if one.together is not None:
+        result, _ = measure(path, one.overrides, Settings(), one.together)
+    else:
+        result = run(path, overrides=one.overrides, verdict=False)
     for large in ("series", "samples", "ladder"):
         result.pop(large)  # type: ignore[misc]
     return result
@@ -87,28 +77,6 @@ def one_run(place: str, one: Run) -> Result:
 def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     """Runs the study."""
     return side_by_side(partial(one_run, str(place)), study.runs(), "runs", quiet=quiet)
-
-
-def side_by_side(do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *, quiet: bool) -> dict[str, Done]:
-    """Does the tasks, each in a process, on all processors; what came of each, by its name. `what` they are, for the progress bar."""
-    found: dict[str, Done] = {}
-    if not tasks:
-        return found
-    pool = ProcessPoolExecutor(min(len(tasks), os.cpu_count() or 1), initializer=end_at_once)
-    try:
-        with Bar(quiet=quiet) as bar:
-            under_way = {pool.submit(do, one): one for one in tasks}
-            for future in as_completed(under_way):
-                found[under_way[future].name] = future.result()
-                bar.show(len(found) / len(tasks), f"{len(found)} of {len(tasks)} {what}")
-    except BaseException:
-        # Nobody waits for what is under way, and what has ended is not in the way of Python's own end.
-        for worker in multiprocessing.active_children():
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return found
 
 
 def by_guest(study: Study, folder: str, options: GuestOptions, *, quiet: bool) -> ByGuest:
@@ -121,12 +89,6 @@ def by_guest(study: Study, folder: str, options: GuestOptions, *, quiet: bool) -
         raise click.UsageError(f"{study.name} has no published library: --library is for nettlp")
     (tools.find if study.in_machine else kernel.find)(None)
     return study.under_linux(experiments_of(study, folder), options, quiet=quiet)
-
-
-def end_at_once() -> None:
-    """A process that simulates has nothing to bring in order."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def show(rows: list[Row]) -> None:

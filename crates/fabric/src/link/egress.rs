@@ -27,12 +27,17 @@ pub(crate) struct Egress {
     /// Whose turn it is, and how many TLPs it may still send in this turn.
     turn: usize,
     left: u16,
+    /// Requests and completions of a source take turns: an end point's come from two engines. By age, its own requests, of which few
+    /// wait at a time, would stand behind everything that others read of it.
+    two_engines: bool,
 }
 
 #[derive(Clone)]
 struct Source {
     queue: OrderedQueue<Waiting>,
     weight: u16,
+    /// Its last TLP was a completion.
+    answered: bool,
 }
 
 impl Waiting {
@@ -52,12 +57,13 @@ pub(crate) enum Choice {
 }
 
 impl Egress {
-    /// One source for each weight.
-    pub(crate) fn new(weights: impl Iterator<Item = u16>) -> Self {
-        let sources: Vec<_> =
-            weights.map(|weight| Source { queue: OrderedQueue::new(), weight: weight.max(1) }).collect();
+    /// One source for each weight; of an end point, or not.
+    pub(crate) fn new(weights: impl Iterator<Item = u16>, end_point: bool) -> Self {
+        let source =
+            |weight: u16| Source { queue: OrderedQueue::new(), weight: weight.max(1), answered: false };
+        let sources: Vec<_> = weights.map(source).collect();
         let left = sources.first().map_or(0, |s| s.weight);
-        Self { sources, waiting: 0, turn: 0, left }
+        Self { sources, waiting: 0, turn: 0, left, two_engines: end_point }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -73,7 +79,7 @@ impl Egress {
         self.waiting += 1;
     }
 
-    /// Weighted round robin among sources, the oldest that may go within a source.
+    /// Weighted round robin among sources, the oldest that may go within a source (of an end point: of the engine whose turn it is).
     pub(crate) fn pick(&mut self, admit: impl Fn(&TlpShape) -> Result<(), Blocked>) -> Choice {
         let mut blocked = [None; 3];
         if self.waiting == 0 {
@@ -89,6 +95,7 @@ impl Egress {
             if (step == 0 && self.left == 0) || (step == count && self.left > 0) {
                 continue;
             }
+            let answered = self.sources[source].answered;
             let queue = &mut self.sources[source].queue;
             if queue.is_empty() {
                 continue;
@@ -102,11 +109,18 @@ impl Egress {
             };
             let chosen = match queue.only_class() {
                 Some(class) => queue.head(class).and_then(|head| may_go((class, head))),
+                None if self.two_engines => {
+                    let other =
+                        |(class, _): &(FcClass, &Waiting)| (*class == FcClass::Completion) != answered;
+                    let first = queue.candidates().filter(other).find_map(&mut may_go);
+                    first.or_else(|| queue.candidates().filter(|one| !other(one)).find_map(may_go))
+                }
                 None => queue.candidates().find_map(may_go),
             };
             if let Some(class) = chosen
                 && let Some(waiting) = queue.pop(class)
             {
+                self.sources[source].answered = class == FcClass::Completion;
                 self.left = if step == 0 { self.left - 1 } else { self.sources[source].weight - 1 };
                 self.turn = source;
                 self.waiting -= 1;

@@ -61,7 +61,7 @@ pub(crate) fn make_port(
         payloads: Vec::new(),
         checks_digests: config.host.ecrc,
         missing: false,
-        egress: Egress::new(weights.into_iter()),
+        egress: Egress::new(weights.into_iter(), matches!(numbering.kind(slot.node), NodeKind::EndPoint)),
         lines: Lines::of(&config.host, numbering.kind(slot.node), numbering.ports_of(slot.node).count()),
         partition: Partition::new(),
         transmitting: false,

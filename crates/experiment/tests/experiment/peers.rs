@@ -1,0 +1,76 @@
+//! `experiments/p2p`: flows from device to device, against figures computed by hand.
+#![allow(clippy::disallowed_methods, reason = "tests read the experiments from their files")]
+
+use tlplab_experiment::result::Document;
+use tlplab_experiment::run::{Inputs, run};
+use tlplab_experiment::{Experiment, Options};
+
+/// 16 lanes of 32 GT/s with 128b/130b, less the ordered sets: GB/s.
+const LINK: f64 = 32.0 * 16.0 * 128.0 / 130.0 / 8.0 * (1.0 - 0.0026);
+/// Beside the payload of a write: STP and sequence number, header with a 64-bit address, LCRC. Of a completion the header is 12 B.
+const WRITE: f64 = 4.0 + 16.0 + 4.0;
+const COMPLETION: f64 = 4.0 + 12.0 + 4.0;
+const DLLP: f64 = 8.0;
+
+fn go(name: &str, sets: &[&str]) -> Document {
+    let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
+    let set = sets.iter().map(|s| (*s).to_owned()).collect();
+    let options = Options { set, ..Options::default() };
+    let path = format!("{}/../../experiments/p2p/{name}", env!("CARGO_MANIFEST_DIR"));
+    let experiment = Experiment::parse_with(&read, &path, &options).unwrap_or_else(|e| panic!("{e}"));
+    run(experiment, Inputs::default()).unwrap()
+}
+
+/// GB/s of a load.
+fn rate(document: &Document, load: &str) -> f64 {
+    document.flows.iter().find(|f| f.name == load).unwrap().payload_bps / 8e9
+}
+
+fn close(found: f64, by_hand: f64, within: f64) {
+    assert!((found / by_hand - 1.0).abs() < within, "{found} GB/s against {by_hand} by hand");
+}
+
+#[test]
+fn two_pairs_share_an_uplink() {
+    for (set, payload) in [("defaults.link.mps=128B", 128.0), ("defaults.link.mps=256B", 256.0)] {
+        let document = go("flat.toml", &[set]);
+        let pair = LINK * payload / (payload + WRITE) / 2.0;
+        for load in ["gpu0", "gpu1"] {
+            close(rate(&document, load), pair, 0.005);
+        }
+        assert_eq!(document.verdict.limit.resource, "link sw1 → host.rp0");
+    }
+}
+
+#[test]
+fn two_pairs_below_one_switch_do_not() {
+    let inside = ["load.gpu0.target=gpu2", "load.gpu1.target=gpu3"];
+    let document = go("flat.toml", &inside);
+    for load in ["gpu0", "gpu1"] {
+        close(rate(&document, load), LINK * 128.0 / (128.0 + WRITE), 0.005);
+    }
+    let uplink = document.links.iter().find(|l| l.name == "sw1").unwrap();
+    assert!(uplink.directions.iter().all(|d| d.payload_bytes == 0), "nothing goes up");
+}
+
+/// Each GPU of the ring of four sends and receives: every TLP of the other way takes an Ack.
+#[test]
+fn pairs_from_switch_to_switch_are_independent() {
+    let document = go("four-roots.toml", &[]);
+    let pair = LINK * 128.0 / (128.0 + WRITE + DLLP);
+    for load in ["gpu0", "gpu4", "gpu8", "gpu12"] {
+        close(rate(&document, load), pair, 0.005);
+    }
+}
+
+/// GPU 0 reads from GPU 1, which reads from GPU 2: what GPU 1 sends are completions, a request of 24 B for each 512 B that it reads, and Acks of completions
+/// that come (some of one and a request together, so a little less). Its requests take turns with the completions; behind them all, they would starve.
+#[test]
+fn a_device_that_is_read_from_still_reads() {
+    let chain = ["load.gpu0.op=read", "load.gpu0.target=gpu1", "load.gpu1.op=read", "load.gpu1.target=gpu2"];
+    let document = go("flat.toml", &chain);
+    let each = LINK / ((128.0 + COMPLETION + DLLP) / 128.0 + (WRITE + DLLP) / 512.0);
+    for load in ["gpu0", "gpu1"] {
+        close(rate(&document, load), each, 0.02);
+    }
+}

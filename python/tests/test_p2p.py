@@ -1,0 +1,169 @@
+"""`tlplab p2p`: matrices, flows together, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tlplab.cli import status
+from tlplab.p2p import flows, measure, survey
+from tlplab.p2p.flows import Device, Flow, Together
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAT = str(ROOT / "experiments/p2p/flat.toml")
+# 16 lanes of 32 GT/s with 128b/130b, less ordered sets; a write of 128 B has 24 B beside its payload.
+LINK = 32 * 16 * 128 / 130 / 8 * (1 - 0.0026)
+PAIR = LINK * 128 / 152
+EIGHT = [Device(f"gpu{n}", f"sw{n // 4 + 1}") for n in range(8)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, Path]:
+    """The document, the tables and the picture of three devices."""
+    folder = tmp_path_factory.mktemp("p2p")
+    files = {option: folder / name for option, name in (("--json", "p.json"), ("-o", "p.txt"), ("--plot", "p.png"))}
+    arguments = [part for option, file in files.items() for part in (option, str(file))]
+    assert status(["p2p", FLAT, "--quick", "--devices", "gpu0,gpu1,gpu4", *arguments]) == 0
+    return json.loads(files["--json"].read_text()), files["-o"].read_text(), files["--plot"]
+
+
+def test_pairs_are_what_the_link_carries(whole: tuple[dict[str, Any], str, Path]) -> None:
+    document, _, _ = whole
+    assert set(document) == {"title", "devices", "matrix", "pairs", "flows"}
+    assert [device["name"] for device in document["devices"]] == ["gpu0", "gpu1", "gpu4"]
+    write, both, latency = (document["matrix"][name] for name in ("write", "both", "latency"))
+    for row in range(3):
+        for column in range(3):
+            if row == column:
+                assert write[row][column] is None
+                continue
+            assert write[row][column] == pytest.approx(PAIR, rel=0.005)
+            # Of the other way every TLP takes an Ack of 8 B.
+            assert both[row][column] == pytest.approx(2 * LINK * 128 / 160, rel=0.005)
+            # Below a switch four times the GPU's 124 ns and two passages; across two more passages and twice the root complex.
+            across = 2 in (row, column)
+            assert latency[row][column] == pytest.approx(4 * 124 + 2 * 110 + across * (2 * 110 + 2 * 240), abs=8)
+    assert len(document["pairs"]) == 6
+    first = document["pairs"][0]
+    assert (first["source"], first["target"], first["write"]["limit"]) == ("gpu0", "gpu1", "gpu0 → sw1")
+    assert first["both"]["sum_gbps"] == pytest.approx(2 * first["both"]["gbps"], rel=0.01)
+
+
+def test_flows_together_share_the_uplink(whole: tuple[dict[str, Any], str, Path]) -> None:
+    document, _, _ = whole
+    by_name = {one["name"]: one for one in document["flows"]}
+    assert len([one for one in document["flows"] if one["kind"] == "ring"]) == 4
+    # gpu0 → gpu1 → gpu4 → gpu0: all links carry both ways, but gpu0's and gpu1's carry other flows' data each way.
+    assert by_name["ring +1, write"]["gbps"] == pytest.approx(3 * LINK * 128 / 160, rel=0.02)
+    fan = by_name["1 from sw1 to sw2, write"]
+    assert [(one["source"], one["target"]) for one in fan["flows"]] == [("gpu0", "gpu4")]
+
+
+def test_tables_fit_a_page_and_the_picture_is_one(whole: tuple[dict[str, Any], str, Path]) -> None:
+    _, text, picture = whole
+    assert max(map(len, text.splitlines())) <= 80
+    for title in ("Pairs", "Writes: the row", "Reads: the column", "Latency of", "Rings", "All to all", "From one"):
+        assert title in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_named_flows_are_measured_alone_and_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["p2p", FLAT, "--quick", "--flow", "gpu0:gpu4", "--flow", "gpu1:gpu5", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    alone = [pair["write"]["gbps"] for pair in document["pairs"]]
+    assert alone == pytest.approx([PAIR, PAIR], rel=0.005)
+    (together,) = document["flows"]
+    assert [one["gbps"] for one in together["flows"]] == pytest.approx([PAIR / 2, PAIR / 2], rel=0.01)
+    assert {one["limit"] for one in together["flows"]} == {"sw1 → host.rp0"}
+
+
+def test_what_is_refused_is_no_rate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    refused = ["p2p", FLAT, "--quick", "--set", "host.p2p=off", "--json", str(tmp_path / "p.json")]
+    assert (
+        status([*refused, "--devices", "gpu0,gpu1,gpu4", "--only", "latency", "--plot", str(tmp_path / "p.png")]) == 0
+    )
+    (latency,) = json.loads((tmp_path / "p.json").read_text())["matrix"].values()
+    assert [latency[0][1] is None, latency[0][2] is None, latency[2][1] is None] == [False, True, True]
+    assert "✗" in capsys.readouterr().out
+    assert status([*refused, "--devices", "gpu0,gpu4", "--only", "pairs"]) == 0
+    matrices = json.loads((tmp_path / "p.json").read_text())["matrix"]
+    assert matrices == {key: [[None, None], [None, None]] for key in ("write", "read", "both")}
+    assert "requests failed (✗): lost, unsupported requests" in capsys.readouterr().out
+
+
+def test_rates_are_steady_or_said_not_to_be() -> None:
+    """Seven flows of each GPU fill buffers first: the first windows tell more than they carry in the end."""
+    pairs = [Flow(a.name, b.name) for a in EIGHT for b in EIGHT if a != b]
+    together = Together("all", "all", tuple(pairs))
+    hasty = measure.run(FLAT, [], measure.QUICK, together)
+    patient = measure.run(FLAT, [], measure.Settings(), together)
+    assert not hasty.steady
+    assert patient.steady
+    # 16 flows over each uplink, Acks of the other way beside them: if all flows carry as much, 56/16 of it.
+    assert patient.total == pytest.approx(LINK * 128 / 160 * 56 / 16, rel=0.01)
+    assert hasty.total > 1.05 * patient.total
+
+
+def test_the_plan_has_every_pair_once() -> None:
+    plan = survey.plan(EIGHT, survey.PARTS)
+    assert len({one.name for one in plan}) == len(plan)
+    kinds = [one.kind for one in plan]
+    assert (kinds.count("pair"), kinds.count("both"), kinds.count("latency"), kinds.count("ring")) == (112, 28, 56, 14)
+    ring = next(one for one in plan if one.name == "ring +3, read")
+    assert ring.flows[6] == Flow("gpu6", "gpu1", "read")
+    assert (ring.flows[6].issuer, ring.flows[6].completer) == ("gpu1", "gpu6")
+    assert [len(one.flows) for one in plan if one.kind == "all" and one.op == "write"] == [12, 56]
+    sixteen = [Device(f"gpu{n}", f"sw{n // 4 + 1}") for n in range(16)]
+    fans = [one for one in flows.fans(sixteen) if one.op == "write"]
+    assert [one.name for one in fans][-2:] == ["2 from sw1 to 2 others, write", "3 from sw1 to 3 others, write"]
+    assert [str(flow) for flow in fans[-1].flows] == ["gpu0 → gpu4", "gpu1 → gpu8", "gpu2 → gpu12"]
+
+
+def test_a_way_goes_up_to_where_it_goes_down() -> None:
+    parents = {
+        "host": None,
+        "rp0": "host",
+        "rp1": "host",
+        "sw1": "rp0",
+        "sw2": "rp1",
+        "a": "sw1",
+        "b": "sw1",
+        "c": "sw2",
+    }
+    assert measure.way("a", "b", parents) == [("a", "sw1"), ("sw1", "b")]
+    assert [step for step in measure.way("a", "c", parents) if "host" not in step] == [
+        ("a", "sw1"), ("sw1", "rp0"), ("rp1", "sw2"), ("sw2", "c"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none.toml"], "none.toml"),
+        ([FLAT, "--devices", "gpu0,gpu9"], "there is no device 'gpu9'; it has gpu0, gpu1"),
+        ([FLAT, "--devices", "gpu0,gpu0"], "gpu0 is named twice"),
+        ([FLAT, "--devices", "gpu0"], "two are the fewest"),
+        ([FLAT, "--devices", "sw1,gpu0"], 'sw1 has model = "switch", which cannot be both requester and target'),
+        ([str(ROOT / "experiments/peer-to-peer.toml")], "1 of its devices can take part"),
+        ([FLAT, "--flow", "gpu0"], "--flow gpu0: write FROM:TO"),
+        ([FLAT, "--flow", "gpu0:gpu1:push"], "write FROM:TO"),
+        ([FLAT, "--flow", "gpu0:gpu0"], "from one device to another"),
+        ([FLAT, "--flow", "gpu0:gpu1", "--only", "ring"], "leave --only and --devices out"),
+        ([FLAT, "--only", "rings"], "there is no part 'rings'"),
+        ([FLAT, "--only", "fan", "--devices", "gpu0,gpu1"], "a fan needs two switches"),
+        ([FLAT, "--size", "128MiB"], "--size 128MiB: a window of"),
+        ([FLAT, "--size", "0B"], "one byte at least"),
+        ([FLAT, "--set", "switch.sw1.lnk=3"], 'did you mean "link"'),
+        ([FLAT, "--plot", "x.txt"], "name a file that ends in .png"),
+        ([FLAT, "--json", "/nowhere/x.json"], "/nowhere does not exist"),
+    ],
+)
+def test_bad_input_has_one_message(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["p2p", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("Error") == 1
+    assert "Traceback" not in error

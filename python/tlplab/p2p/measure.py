@@ -1,0 +1,221 @@
+"""One measurement: the experiment with these flows in place of its loads, run until the rates are steady."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from tlplab import _core, outline
+from tlplab.p2p.flows import Flow, Together
+from tlplab.result import Direction, Result
+from tlplab.session import finish, succeed
+from tlplab.summary import ERRORS
+
+# Of both halves of the time that is measured; a flow of a few hundred packets cannot tell less.
+STEADY = 0.02
+LATENCY_READS = 32
+LATENCY_BYTES = 128
+# A direction that is idle for less than this has nothing left.
+BUSY = 0.02
+# Waiting longer for steady rates is given up.
+LONGEST = 16
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the flows are made and how long they run."""
+
+    size: int = 4096
+    outstanding: int = 64
+    warmup_us: int = 6
+    span_us: int = 8
+    patient: bool = True
+    """Whether a run that is not steady is made again, with twice the time."""
+    seed: int | None = None
+
+
+QUICK = Settings(warmup_us=4, span_us=4, patient=False)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What came of one flow."""
+
+    flow: Flow
+    gbps: float
+    """Payload, 10^9 bytes a second."""
+    latency_ns: float | None
+    """From the beginning of a transaction to its last byte, on average."""
+    limit: str
+    """The busiest link on its way if that has nothing left; otherwise what limits the run, by its figures."""
+    failed: str | None
+    """How transactions ended that did not end well."""
+
+    @property
+    def carried(self) -> float | None:
+        """The rate, unless all that came of it is failures."""
+        return None if self.failed and self.gbps == 0 else self.gbps
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of flows that ran together."""
+
+    rates: tuple[Rate, ...]
+    steady: bool
+
+    @property
+    def total(self) -> float:
+        """The sum of their rates, GB/s."""
+        return sum(rate.gbps for rate in self.rates)
+
+
+def run(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> Outcome:
+    """Runs `together` on `experiment`, whose own loads are left out. Raises `ExperimentError`, `RunError`."""
+    result, steady = measure(experiment, overrides, settings, together)
+    return Outcome(tuple(rates(result, together)), steady)
+
+
+def measure(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> tuple[Result, bool]:
+    """The same: the result document, and whether its rates are steady."""
+    factor = 1
+    while True:
+        result = run_once(experiment, overrides, settings, together, factor)
+        steady = together.kind == "latency" or is_steady(result)
+        if steady or not settings.patient or factor >= LONGEST:
+            return result, steady
+        factor *= 2
+
+
+def run_once(experiment: str, overrides: Sequence[str], settings: Settings, together: Together, factor: int) -> Result:
+    """One run; its time is `factor` times the setting's."""
+    warmup = settings.warmup_us * factor
+    window = [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
+    if together.kind == "latency":
+        window = ["stop=100ms", "warmup=0s"]
+    with file_of(together, settings) as load:
+        simulation = _core.Simulation(
+            experiment, overrides=[*overrides, *window, "fidelity=length-only"], load=load, seed=settings.seed
+        )  # fmt: skip
+    finished = finish(simulation)
+    succeed(finished)
+    return finished.result()
+
+
+def check_loads(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> None:
+    """Raises `ExperimentError` if the experiment's devices cannot make such flows; the experiment itself is right."""
+    with file_of(together, settings) as load:
+        outline.read(experiment, overrides=overrides, load=load)
+
+
+@contextmanager
+def file_of(together: Together, settings: Settings) -> Iterator[str]:
+    """A file with the `[load]` of these flows."""
+    with TemporaryDirectory(prefix="tlplab-p2p-") as folder:
+        load = Path(folder, "flows.toml")
+        load.write_text(loads(together, settings), encoding="utf-8")
+        yield os.fspath(load)
+
+
+def loads(together: Together, settings: Settings) -> str:
+    """The `[load]` of these flows."""
+    if together.kind == "latency":
+        rest = f'size = "{LATENCY_BYTES}B", outstanding = 1, count = {LATENCY_READS}'
+    else:
+        rest = f'size = "{settings.size}B", outstanding = {settings.outstanding}'
+    lines = [
+        f"{name_of(number)} = {{ device = {json.dumps(flow.issuer)}, target = {json.dumps(flow.completer)}, op = {json.dumps(flow.op)}, {rest} }}"
+        for number, flow in enumerate(together.flows)
+    ]
+    return "\n".join(["[load]", *lines, ""])
+
+
+def name_of(number: int) -> str:
+    """Of the load of a flow."""
+    return f"flow{number}"
+
+
+def is_steady(result: Result) -> bool:
+    """Whether every flow carries as much in the first half of the time that is measured as in the second."""
+    series = result["series"]
+    size = series["bin_fs"]
+    bins = range(-(-(result["start_fs"] - series["start_fs"]) // size), (result["end_fs"] - series["start_fs"]) // size)
+    half = len(bins) // 2
+    if half == 0:
+        return False
+    for one in series["flows"]:
+        counted = one["bytes"]
+        first, second = (
+            sum(counted[at] for at in part if at < len(counted)) for part in (bins[:half], bins[half : 2 * half])
+        )
+        # One packet of 256 B more or less at each edge says nothing.
+        if abs(first - second) > STEADY * max(first, second) + 512:
+            return False
+    return True
+
+
+def rates(result: Result, together: Together) -> list[Rate]:
+    """Of each flow, in their order."""
+    parents = {node["name"]: node["parent"] for node in result["topology"]["nodes"]}
+    directions = {(way["from"], way["to"]): way for link in result["links"] for way in link["directions"]}
+    by_name = {flow["name"]: flow for flow in result["flows"]}
+    found = []
+    for number, flow in enumerate(together.flows):
+        one = by_name[name_of(number)]
+        busiest = None
+        if together.kind != "latency":
+            busiest = busiest_of(way(flow.source, flow.target, parents), directions)
+        latency = one["latency_ns"]
+        found.append(
+            Rate(
+                flow,
+                one["payload_bps"] / 8e9,
+                None if latency is None else latency["mean"],
+                busiest or result["verdict"]["limit"]["resource"],
+                ", ".join(ERRORS[name] for name, count in one["errors"].items() if count) or None,
+            )
+        )
+    return found
+
+
+def ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
+    """A component and all above it, the root complex last."""
+    found = [name]
+    while (above := parents.get(found[-1])) is not None:
+        found.append(above)
+    return found
+
+
+def way(source: str, target: str, parents: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """The links from one device to another, each from and to what is at its ends."""
+    up, down = ancestors(source, parents), ancestors(target, parents)
+    meeting = next(name for name in up if name in down)
+    path = [*up[: up.index(meeting) + 1], *reversed(down[: down.index(meeting)])]
+    return list(itertools.pairwise(path))
+
+
+def busiest_of(path: Sequence[tuple[str, str]], directions: Mapping[tuple[str, str], Direction]) -> str | None:
+    """The busiest of these links, if it has nothing left; of equal ones the first. Steps inside of the root complex are no links."""
+    links = [directions[step] for step in path if step in directions]
+    busiest = min(links, key=lambda link: round(link["utilization"]["idle"], 2), default=None)
+    if busiest is None or busiest["utilization"]["idle"] > BUSY:
+        return None
+    return f"{busiest['from']} → {busiest['to']}"
+
+
+def document_of(outcome: Outcome) -> list[dict[str, object]]:
+    """The flows as JSON has them."""
+    return cast(
+        "list[dict[str, object]]",
+        [
+            {"source": rate.flow.source, "target": rate.flow.target, "op": rate.flow.op, "gbps": rate.gbps, "limit": rate.limit, "failed": rate.failed}
+            for rate in outcome.rates
+        ],
+    )  # fmt: skip

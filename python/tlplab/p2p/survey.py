@@ -1,0 +1,155 @@
+"""All measurements of an experiment, put into matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tlplab.errors import ExperimentError
+from tlplab.outline import Outline
+from tlplab.p2p import flows as patterns
+from tlplab.p2p.flows import Device, Flow, Together
+from tlplab.p2p.measure import Outcome, Settings, document_of, run
+from tlplab.processes import side_by_side
+
+PARTS = ("pairs", "latency", "ring", "all", "fan")
+# The matrices, with what they say and their unit.
+MATRICES = {
+    "write": ("Writes: the row pushes to the column", "GB/s"),
+    "read": ("Reads: the column pulls from the row", "GB/s"),
+    "both": ("Writes both ways at once, the sum", "GB/s"),
+    "latency": ("Latency of a read of 128 B: the row reads from the column", "ns"),
+}
+# The model that makes requests and whose memory takes them.
+MODEL = "dma"
+FEWEST = 2
+
+Matrix = list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was measured."""
+
+    title: str
+    devices: list[Device]
+    matrices: dict[str, Matrix]
+    """By the names of `MATRICES`; what was not asked for is left out, and what failed is None, as is the diagonal."""
+    outcomes: dict[Together, Outcome]
+    """All of them, in the order of the plan."""
+
+    @property
+    def several(self) -> list[tuple[Together, Outcome]]:
+        """Those of more than a pair."""
+        return [(one, found) for one, found in self.outcomes.items() if one.kind in ("ring", "all", "fan", "named")]
+
+    def as_json(self) -> dict[str, Any]:
+        """`matrix` by row and column of `devices`, `pairs` one by one, `flows` of several at once."""
+        pairs: dict[tuple[str, str], dict[str, Any]] = {}
+        for one, found in self.outcomes.items():
+            first, rate = one.flows[0], found.rates[0]
+            if one.kind == "pair":
+                ends = pairs.setdefault((first.source, first.target), {"source": first.source, "target": first.target})
+                ends[first.op] = {"gbps": rate.gbps, "limit": rate.limit, "failed": rate.failed}
+            elif one.kind == "both":
+                for flow, way in zip(one.flows, found.rates, strict=True):
+                    pairs[flow.source, flow.target]["both"] = {
+                        "gbps": way.gbps,
+                        "sum_gbps": found.total,
+                        "limit": way.limit,
+                    }
+            elif one.kind == "latency":
+                ends = pairs.setdefault((first.target, first.source), {"source": first.target, "target": first.source})
+                ends["latency_ns"] = rate.latency_ns
+        several = [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "op": one.op,
+                "gbps": found.total,
+                "steady": found.steady,
+                "flows": document_of(found),
+            }
+            for one, found in self.several
+        ]
+        return {
+            "title": self.title,
+            "devices": [{"name": device.name, "under": device.under} for device in self.devices],
+            "matrix": self.matrices,
+            "pairs": list(pairs.values()),
+            "flows": several,
+        }  # fmt: skip
+
+
+def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) -> list[Device]:
+    """The devices that take part: those that are `wanted`, or all that can. Raises `ExperimentError`."""
+    kinds = {part["name"]: part["model"] for part in outline["components"]}
+    able = {part["name"]: part["under"] for part in outline["components"] if part["model"] == MODEL}
+    chosen = list(able) if wanted is None else list(wanted)
+    for name in chosen:
+        if name not in kinds:
+            there = f"it has {', '.join(able)}" if able else f'it has no device with model = "{MODEL}"'
+            raise ExperimentError(experiment, None, None, "", f"there is no device {name!r}", there)
+        if name not in able:
+            why = f'{name} has model = "{kinds[name]}", which cannot be both requester and target'
+            raise ExperimentError(experiment, None, None, f"device.{name}", why, f'give it model = "{MODEL}"')
+        if chosen.count(name) > 1:
+            raise ExperimentError(experiment, None, None, "", f"{name} is named twice", "name each device once")
+    if len(chosen) < FEWEST:
+        why = f"{len(chosen)} of its devices can take part, and two are the fewest"
+        raise ExperimentError(experiment, None, None, "", why, f'a device that can has model = "{MODEL}"')
+    return [Device(name, able[name]) for name in chosen]
+
+
+def plan(devices: Sequence[Device], parts: Iterable[str]) -> list[Together]:
+    """What there is to measure."""
+    made = {
+        "pairs": patterns.pairs, "latency": patterns.latencies, "ring": patterns.rings, "all": patterns.all_to_all,
+        "fan": patterns.fans,
+    }  # fmt: skip
+    return [one for part in PARTS if part in set(parts) for one in made[part](devices)]
+
+
+def named(flows: Sequence[Flow]) -> list[Together]:
+    """Flows that somebody named: each alone, and all together."""
+    alone = [patterns.one("pair", flow) for flow in dict.fromkeys(flows)]
+    return [*alone, Together("together", "named", tuple(flows))]
+
+
+def survey(
+    experiment: str, overrides: Sequence[str], settings: Settings, title: str, devices: Sequence[Device],
+    listed: Sequence[Together], *, quiet: bool, at_once: int | None = None,
+) -> Survey:  # fmt: skip
+    """Measures everything that is listed."""
+    found = side_by_side(
+        partial(run, experiment, list(overrides), settings), listed, "measurements", quiet=quiet, at_once=at_once
+    )
+    outcomes = {one: found[one.name] for one in listed}
+    apart = any(one.kind == "named" for one in listed)
+    return Survey(title, list(devices), {} if apart else matrices(devices, outcomes), outcomes)
+
+
+def matrices(devices: Sequence[Device], outcomes: Mapping[Together, Outcome]) -> dict[str, Matrix]:
+    """The matrices that these fill."""
+    at = {device.name: number for number, device in enumerate(devices)}
+    found: dict[str, Matrix] = {}
+
+    def put(name: str, row: str, column: str, value: float | None) -> None:
+        matrix = found.setdefault(name, [[None] * len(devices) for _ in devices])
+        matrix[at[row]][at[column]] = value
+
+    for one, outcome in outcomes.items():
+        flow, rate = one.flows[0], outcome.rates[0]
+        if flow.source not in at or flow.target not in at:
+            continue
+        if one.kind == "pair":
+            put(flow.op, flow.source, flow.target, rate.carried)
+        elif one.kind == "both":
+            carried = None if any(way.carried is None for way in outcome.rates) else outcome.total
+            put("both", flow.source, flow.target, carried)
+            put("both", flow.target, flow.source, carried)
+        elif one.kind == "latency":
+            put("latency", flow.target, flow.source, rate.latency_ns)
+    return {name: found[name] for name in MATRICES if name in found}
