@@ -39,7 +39,7 @@ pub(crate) struct SwitchCore {
 impl SwitchCore {
     pub(crate) fn new(config: SwitchCoreConfig, ports: usize) -> Self {
         Self {
-            queues: Egress::new(std::iter::repeat_n(1, ports)),
+            queues: Egress::new(std::iter::repeat_n(1, ports), false),
             rate: config.rate.map(LinkRate::of_bits_per_second),
             egress: config.egress,
             shared: config.shared,
@@ -80,7 +80,7 @@ impl Switch {
         loop {
             let Some(core) = self.core.as_mut().filter(|core| !core.busy) else { return };
             // The queues are taken out, because the way of a TLP is the switch's to say.
-            let mut queues = std::mem::replace(&mut core.queues, Egress::new(std::iter::empty()));
+            let mut queues = std::mem::replace(&mut core.queues, Egress::new(std::iter::empty(), false));
             let taken = queues.take(|class, waiting| {
                 let (Some(ingress), Some(core)) = (waiting.ingress, &self.core) else { return true };
                 let egress = self.egress_of(cx.links.index(ingress), &cx.tlps.get(waiting.tlp).repr);

@@ -105,7 +105,7 @@ impl Domains {
         let sources = ports.len() + 1 + domains.len();
         let passages =
             domains.iter().flat_map(|domain| [*domain; 2]).zip(first..).map(|(domain, place)| Passage {
-                queue: Egress::new(std::iter::repeat_n(1, sources)),
+                queue: Egress::new(std::iter::repeat_n(1, sources), false),
                 rate: domain.rate.map(LinkRate::of_bits_per_second),
                 latency: domain.latency,
                 entries: domain.entries,
