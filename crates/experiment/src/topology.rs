@@ -342,6 +342,7 @@ fn switch(
         },
         port_buffer: view.integer("port_buffer").map(|n| n as u16),
         core: core(view)?,
+        chip: view.text_of("chip").map(str::to_owned),
     })
 }
 

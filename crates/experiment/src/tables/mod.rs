@@ -232,6 +232,13 @@ pub static SWITCH: Section = Section {
         PORT_BUFFER,
         access::ACS,
         key(
+            "chip",
+            Kind::Text,
+            "",
+            r#""a""#,
+            "Switches that name the same chip are partitions of it (virtual switches): what comes from below one for what is below another goes there inside the chip, without its uplink, the root complex and access control. Absent: a chip of its own.",
+        ),
+        key(
             "core",
             Kind::Table(&SWITCH_CORE),
             "",

@@ -44,8 +44,8 @@ const _: fn(&StallConfig) = |StallConfig { every: _, lasts: _ }| ();
 #[rustfmt::skip]
 const _: fn(&SwitchConfig) = |SwitchConfig {
     uplink: _, latency: _, forwarding: _, arbitration: _, port_buffer: _, core: _,
-    // no resource: names
-    name: _,
+    // no resource: names, and where it is
+    name: _, chip: _,
 }| ();
 const _: fn(&SwitchCoreConfig) = |SwitchCoreConfig { rate: _, egress: _, shared: _ }| ();
 #[rustfmt::skip]

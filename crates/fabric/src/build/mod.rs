@@ -276,6 +276,9 @@ impl Builder {
                     if switch.core.is_some() && forwarding != Forwarding::StoreAndForward {
                         return Err(BuildError::Core(name.clone()));
                     }
+                    let others = numbering.other_partitions(&self.config, i).into_iter();
+                    let inside = others.flat_map(|other| numbering.ports_of(other).skip(1));
+                    let inside = inside.map(|port| PortId(port as u16)).collect();
                     let core = switch.core.map(|core| SwitchCore::new(core, ports.len()));
                     let functions = config_space::of_switch(switch, numbering, &self.config, &ports)?;
                     let bridges = vec![BridgeRegisters::RESET; ports.len()];
@@ -289,6 +292,7 @@ impl Builder {
                         bridges,
                         id: Bdf(0),
                         core,
+                        inside,
                     }))
                 }
                 NodeKind::Bridge => {

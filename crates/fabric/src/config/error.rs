@@ -85,6 +85,18 @@ pub enum BuildError {
         /// What is named.
         peer: String,
     },
+    /// Partitions of a chip whose hierarchies have different payloads.
+    #[error("{first} and {second} share chip {chip:?}, and have payloads of {} B and {} B; inside a chip TLPs are not cut: give both hierarchies the same mps", payloads.0, payloads.1)]
+    Chip {
+        /// The chip.
+        chip: String,
+        /// One partition.
+        first: String,
+        /// The other.
+        second: String,
+        /// Their payloads in bytes.
+        payloads: (u32, u32),
+    },
     /// A switch with a core that forwards before it has all of a TLP.
     #[error("{0}: a switch with a core stores TLPs; write forwarding = \"store-and-forward\"")]
     Core(String),
@@ -122,6 +134,7 @@ impl BuildError {
             | Self::ConfigSpace { component, .. }
             | Self::Identity { component, .. }
             | Self::NoPeer { component, .. }
+            | Self::Chip { second: component, .. }
             | Self::Port { component, .. } => Some(component),
             Self::Domain { .. } | Self::HostMemory(_) | Self::TooLarge(_) => None,
         }

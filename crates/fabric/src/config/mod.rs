@@ -309,6 +309,9 @@ pub struct SwitchConfig {
     /// What is between ingresses and egresses. `None`: a TLP waits for its egress as soon as it may, and each ingress has a queue of its own
     /// at each egress, limited by its receive buffer alone.
     pub core: Option<SwitchCoreConfig>,
+    /// The chip that it is a partition of, with all others that name it: what comes in by a downstream port of one for what is below a downstream
+    /// port of another goes there inside of the chip, without root complex and access control. `None`: it is a chip of its own.
+    pub chip: Option<String>,
 }
 
 /// What is between the ingresses and the egresses of a switch. TLPs are stored before they pass; each ingress has one queue, whose first TLPs hold up
@@ -334,6 +337,7 @@ impl SwitchConfig {
             arbitration: Arbitration::RoundRobin,
             port_buffer: None,
             core: None,
+            chip: None,
         }
     }
 }

@@ -77,6 +77,7 @@ impl Numbering {
         let children = numbering.children(config)?;
         numbering.number(config, &children);
         numbering.limit_payload(config)?;
+        numbering.check_chips(config)?;
         Ok(numbering)
     }
 
@@ -117,7 +118,51 @@ impl Numbering {
         node != self.root && !is_function
     }
 
-    /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory and one for each domain. An end
+    /// The other partitions of the chip that a switch is one of, by their nodes.
+    pub(crate) fn other_partitions(&self, config: &FabricConfig, node: usize) -> Vec<usize> {
+        let chip_of = |name: &str| config.switches.iter().find(|s| s.name == name)?.chip.as_deref();
+        let Some(chip) = chip_of(&self.nodes[node]) else { return Vec::new() };
+        (0..self.nodes.len())
+            .filter(|&other| other != node && chip_of(&self.nodes[other]) == Some(chip))
+            .collect()
+    }
+
+    /// Which source of the egress queues of each other partition of its chip the port of a switch is: behind that partition's own ports.
+    pub(crate) fn sources_inside(&self, config: &FabricConfig, port: usize) -> Vec<(usize, usize)> {
+        let PortSlot { node, index, .. } = self.ports[port];
+        let count = |node: usize| self.ports_of(node).count();
+        let others = self.other_partitions(config, node);
+        let source = |other: usize| {
+            let before =
+                self.other_partitions(config, other).into_iter().take_while(|between| *between != node);
+            count(other) + before.map(count).sum::<usize>() + index
+        };
+        others.into_iter().map(|other| (other, source(other))).collect()
+    }
+
+    /// Partitions of a chip must have one payload.
+    fn check_chips(&self, config: &FabricConfig) -> Result<(), BuildError> {
+        let payload =
+            |node: usize| self.ports_of(node).next().map(|port| self.links[self.ports[port].link].mps);
+        for node in (0..self.nodes.len()).filter(|&node| self.kinds[node] == NodeKind::Switch) {
+            for other in self.other_partitions(config, node) {
+                let (Some(one), Some(two)) = (payload(node), payload(other)) else { continue };
+                if one != two {
+                    let chip = config.switches.iter().find(|s| s.name == self.nodes[node]);
+                    return Err(BuildError::Chip {
+                        chip: chip.and_then(|switch| switch.chip.clone()).unwrap_or_default(),
+                        first: self.nodes[node].clone(),
+                        second: self.nodes[other].clone(),
+                        payloads: (one.bytes(), two.bytes()),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory and one for each domain; of a partition of a chip
+    /// one for each port of the others. An end
     /// point has its functions as sources.
     pub(crate) fn sources(&self, config: &FabricConfig, node: usize) -> Vec<u16> {
         let name = &self.nodes[node];
@@ -141,7 +186,12 @@ impl Numbering {
             // The processor and memory, and the domains.
             NodeKind::Root => weights.extend(std::iter::repeat_n(1, 1 + config.host.domains.len())),
             NodeKind::EndPoint => weights.resize(self.functions[node].len(), 1),
-            NodeKind::Switch | NodeKind::Bridge => {}
+            NodeKind::Switch => {
+                let inside =
+                    self.other_partitions(config, node).into_iter().flat_map(|other| self.ports_of(other));
+                weights.extend(inside.map(|_| 1));
+            }
+            NodeKind::Bridge => {}
         }
         weights
     }

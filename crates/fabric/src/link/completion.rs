@@ -89,7 +89,7 @@ impl Context {
         integrity: Integrity,
         tail: Time,
     ) {
-        let source = self.links.ports[ingress.index()].index;
+        let source = self.links.source(ingress, egress);
         let shape = self.tlps.get(tlp).shape;
         let nullified = integrity == Integrity::Bad;
         if !nullified {

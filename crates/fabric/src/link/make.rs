@@ -39,6 +39,11 @@ pub(crate) fn make_port(
     Ok(Port {
         node: NodeId(slot.node as u16),
         index: slot.index,
+        inside: numbering
+            .sources_inside(config, index)
+            .into_iter()
+            .map(|(node, source)| (NodeId(node as u16), source))
+            .collect(),
         peer: PortId(if slot.direction == 0 { link.upper } else { link.lower } as u16),
         link: LinkId(slot.link as u16),
         direction: slot.direction,

@@ -141,6 +141,17 @@ impl Links {
         self.ports[port.index()].index
     }
 
+    /// Which source of the queues at `egress` an ingress of the same node is, or of another partition of its chip.
+    #[inline]
+    pub(crate) fn source(&self, ingress: PortId, egress: PortId) -> usize {
+        let (from, to) = (&self.ports[ingress.index()], &self.ports[egress.index()]);
+        if from.node == to.node {
+            return from.index;
+        }
+        let inside = from.inside.iter().find(|(node, _)| *node == to.node);
+        inside.map_or(from.index, |(_, source)| *source)
+    }
+
     pub(crate) fn peer(&self, port: PortId) -> PortId {
         self.ports[port.index()].peer
     }

@@ -19,6 +19,8 @@ pub(crate) struct Port {
     pub(super) node: NodeId,
     /// Which of its node's ports it is.
     pub(super) index: usize,
+    /// Which source it is at the egress queues of other nodes: the other partitions of its chip.
+    pub(super) inside: Vec<(NodeId, usize)>,
     pub(super) peer: PortId,
     pub(super) link: LinkId,
     /// 0: it transmits towards the root complex.

@@ -129,7 +129,7 @@ impl Hardware {
         let repr = &self.cx.tlps.get(handle).repr;
         match &self.nodes[self.cx.links.node(ingress)] {
             Node::Switch(switch) => {
-                switch.route(self.cx.links.index(ingress), repr).map(|port| Queue(port.0))
+                switch.route(&self.cx.topology, self.cx.links.index(ingress), repr).map(|port| Queue(port.0))
             }
             Node::Root(root) => {
                 let port = root.port_for(route_of(repr));
@@ -144,7 +144,7 @@ impl Hardware {
         let Some(unit) = self.cx.header_arrived(id) else { return };
         let Node::Switch(switch) = &self.nodes[self.cx.links.node(id)] else { return };
         let repr = &self.cx.tlps.get(unit.handle).repr;
-        if let Some(egress) = switch.route(self.cx.links.index(id), repr) {
+        if let Some(egress) = switch.route(&self.cx.topology, self.cx.links.index(id), repr) {
             self.cx.begin_forwarding(id, unit, egress);
         }
     }

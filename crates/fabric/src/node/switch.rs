@@ -11,6 +11,7 @@ use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::switch_core::SwitchCore;
 use crate::node::wires::{take_local_message, tell_above};
+use crate::observe::topology::Topology;
 use crate::packet::access::PeerWay;
 use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
 use crate::packet::slab::{TlpHandle, shape_of};
@@ -37,12 +38,16 @@ pub(crate) struct Switch {
     pub(crate) id: Bdf,
     /// What is between its ingresses and egresses, if that has limits.
     pub(crate) core: Option<SwitchCore>,
+    /// Downstream ports of the other partitions of its chip.
+    pub(crate) inside: Vec<PortId>,
 }
 
 /// Where a TLP goes from an ingress.
 #[derive(Clone)]
 enum Way {
     To(usize),
+    /// To a port of another partition of the chip.
+    Inside(PortId),
     /// Up, unless a bridge stops it: a message to the root complex.
     ToRoot,
     /// To every downstream port.
@@ -56,7 +61,7 @@ enum Way {
 }
 
 impl Switch {
-    fn way(&self, ingress: usize, repr: &Repr) -> Way {
+    fn way(&self, topology: &Topology, ingress: usize, repr: &Repr) -> Way {
         let route = route_of(repr);
         let from = &self.bridges[ingress];
         if ingress != 0 && !from.admits(repr) {
@@ -84,9 +89,20 @@ impl Switch {
                 PeerWay::Redirected => self.way_up(route),
                 PeerWay::Forbidden => Way::Forbidden,
             },
-            None if ingress != 0 && !claims(&self.bridges[0], route) => self.way_up(route),
+            None if ingress != 0 => match self.way_inside(topology, route) {
+                Some(port) => Way::Inside(port),
+                None if claims(&self.bridges[0], route) => Way::Nowhere,
+                None => self.way_up(route),
+            },
             None => Way::Nowhere,
         }
+    }
+
+    /// The port of another partition of the chip that claims what has come from below.
+    fn way_inside(&self, topology: &Topology, route: Route) -> Option<PortId> {
+        let claims =
+            |port: &PortId| topology.ports[port.index()].bridge.is_some_and(|bridge| claims(&bridge, route));
+        self.inside.iter().copied().find(claims)
     }
 
     /// The way up of what has come from below.
@@ -195,25 +211,26 @@ impl Bridges for Switch {
 
 impl Switch {
     /// The egress of a TLP, if it has just one.
-    pub(crate) fn route(&self, ingress: usize, repr: &Repr) -> Option<PortId> {
+    pub(crate) fn route(&self, topology: &Topology, ingress: usize, repr: &Repr) -> Option<PortId> {
         if config_target(repr).is_some() {
             return None; // it may have to be changed on the way
         }
-        match self.way(ingress, repr) {
+        match self.way(topology, ingress, repr) {
             Way::To(egress) => Some(self.ports[egress]),
+            Way::Inside(egress) => Some(egress),
             _ => None,
         }
     }
 
     /// The egress that a TLP will wait for; `None` if it ends here, or goes to several.
-    pub(crate) fn egress_of(&self, ingress: usize, repr: &Repr) -> Option<usize> {
+    pub(crate) fn egress_of(&self, topology: &Topology, ingress: usize, repr: &Repr) -> Option<usize> {
         if let Some(target) = config_target(repr) {
             return match self.config_way(target.function(), target.is_type1()) {
                 ConfigWay::Down { port, .. } if ingress == 0 => Some(port),
                 _ => None,
             };
         }
-        match self.way(ingress, repr) {
+        match self.way(topology, ingress, repr) {
             Way::To(egress) => Some(egress),
             Way::ToRoot => Some(0),
             _ => None,
@@ -234,7 +251,8 @@ impl Switch {
         if let Some(target) = config_target(repr) {
             return self.config_request(cx, ingress, tlp, target);
         }
-        match self.way(cx.links.index(ingress), repr) {
+        match self.way(&cx.topology, cx.links.index(ingress), repr) {
+            Way::Inside(egress) => cx.forward_to(ingress, egress, tlp, Integrity::Good, Time::ZERO),
             Way::To(egress) => cx.forward_to(ingress, self.ports[egress], tlp, Integrity::Good, Time::ZERO),
             Way::ToRoot => self.pass_to_root(cx, ingress, tlp),
             Way::Broadcast => self.broadcast(cx, ingress, tlp),

@@ -83,7 +83,8 @@ impl Switch {
             let mut queues = std::mem::replace(&mut core.queues, Egress::new(std::iter::empty(), false));
             let taken = queues.take(|class, waiting| {
                 let (Some(ingress), Some(core)) = (waiting.ingress, &self.core) else { return true };
-                let egress = self.egress_of(cx.links.index(ingress), &cx.tlps.get(waiting.tlp).repr);
+                let egress =
+                    self.egress_of(&cx.topology, cx.links.index(ingress), &cx.tlps.get(waiting.tlp).repr);
                 egress.is_none_or(|egress| core.has_room(egress, class))
             });
             let Some(core) = &mut self.core else { return };
@@ -111,7 +112,7 @@ impl Switch {
 
     /// A TLP that the core takes has its place among those that wait for its egress.
     fn take_hold(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        let egress = self.egress_of(cx.links.index(ingress), &cx.tlps.get(handle).repr);
+        let egress = self.egress_of(&cx.topology, cx.links.index(ingress), &cx.tlps.get(handle).repr);
         let (Some(egress), Some(core)) = (egress, &mut self.core) else { return };
         if core.is_limited() {
             let tlp = cx.tlps.get_mut(handle);

@@ -25,6 +25,7 @@
 //! * [`monotone`]: More buffer never carries less, and a longer way never more: one flow, whatever its TLPs, buffers, policy and link.
 //! * [`nvme`]: The NVMe controller on the fabric, with a driver that writes a drive and reads it back, by each way to interrupt.
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
+//! * [`partitions`]: Switches that are partitions of one chip: what goes between them stays inside, and takes no longer than within one of them.
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
 //! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
 //! * [`switch_cores`]: The core of a switch: what its rate, its egress buffers and its shared buffer cost, computed by hand first; and nothing is lost or overtaken.
@@ -56,6 +57,7 @@ mod models;
 mod monotone;
 mod nvme;
 mod ordering;
+mod partitions;
 mod refusals;
 mod saturation;
 mod snapshot;

@@ -113,6 +113,8 @@ struct AnyPeers {
     /// Domains: which of two each root port is in, by a bit; both in a third, or not.
     domains: Option<(u8, bool, DomainConfig)>,
     acs: Option<AcsControls>,
+    /// All switches are partitions of one chip.
+    one_chip: bool,
 }
 
 impl AnyPeers {
@@ -366,23 +368,27 @@ pub fn any_peers() -> impl Strategy<Value = AnyFabric> {
         prop::option::weighted(0.6, prop::sample::select(controls)),
     );
     let mps = prop::sample::select(&Mps::ALL[..3]);
-    (any_fabric(), peers, mps).prop_map(|(mut fabric, (core, domains, acs), mps)| {
-        fabric.peers = AnyPeers { core, domains, acs };
-        let count = fabric.devices.len();
-        for (i, device) in fabric.devices.iter_mut().enumerate() {
-            device.peer = device.peer.or((i % 2 == 0).then_some(i + count / 2));
-        }
-        if fabric.peers.domains.is_some() {
-            fabric.peer_to_peer = PeerToPeer::Forward;
-            let links = fabric.switches.iter_mut().map(|switch| &mut switch.link);
-            let links = links.chain(fabric.devices.iter_mut().map(|device| &mut device.link));
-            links.for_each(|link| link.mps = mps);
-        }
-        if core.is_some() {
-            fabric.switches.iter_mut().for_each(|switch| switch.forwarding = Forwarding::StoreAndForward);
-        }
-        fabric
-    })
+    (any_fabric(), peers, prop::bool::weighted(0.3), mps).prop_map(
+        |(mut fabric, (core, domains, acs), one_chip, mps)| {
+            fabric.peers = AnyPeers { core, domains, acs, one_chip };
+            let count = fabric.devices.len();
+            for (i, device) in fabric.devices.iter_mut().enumerate() {
+                device.peer = device.peer.or((i % 2 == 0).then_some(i + count / 2));
+            }
+            if fabric.peers.domains.is_some() {
+                fabric.peer_to_peer = PeerToPeer::Forward;
+            }
+            if one_chip || fabric.peers.domains.is_some() {
+                let links = fabric.switches.iter_mut().map(|switch| &mut switch.link);
+                let links = links.chain(fabric.devices.iter_mut().map(|device| &mut device.link));
+                links.for_each(|link| link.mps = mps);
+            }
+            if core.is_some() {
+                fabric.switches.iter_mut().for_each(|switch| switch.forwarding = Forwarding::StoreAndForward);
+            }
+            fabric
+        },
+    )
 }
 
 /// Links that drop and replay wherever they are not in flit mode, ports with room for few TLPs, and writes that are completed.
@@ -561,6 +567,7 @@ impl AnyFabric {
                 }),
                 port_buffer: switch.port_buffer,
                 core: self.peers.core.filter(|_| switch.forwarding == Forwarding::StoreAndForward),
+                chip: self.peers.one_chip.then(|| "chip".to_string()),
             });
             switches.push((name, depth, top));
         }
