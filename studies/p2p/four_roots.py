@@ -69,6 +69,6 @@ TEXT = """## Sixteen GPUs under four switches
 kernel and driver: single pairs of 52 to 54 GB/s and four independent ones from the older, 56.4 GB/s over an uplink from the newer. An uplink that carries 56.4 GB/s cannot do so with TLPs
 of 128 B, which make 52.9 at most; with 256 B the simulated one carries {two:.1f}. So the newer state may write larger TLPs, or mixed ones. One set of parameters for both is off by 6 % there.
 
-All four roots are alike here, since the root complex has no inside: writes to one, two or three of them are the source's uplink. The published dips to 51.8 GB/s (8 %) have no cause in this model."""
+All four roots are alike here: nothing is published of the root complex's inside, and none is made up (`host.domain` could). Writes to one, two or three of them are the source's uplink. The published dips to 51.8 GB/s (8 %) have no cause in this model."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)

@@ -23,9 +23,9 @@ TURNS = "an input for the last root, one for the others"
 EQUAL = "an input for each root"
 
 
-# SW2 and SW3 come in together; for the other pattern, SW1 and SW2.
-JOINED = "joined.toml"
-SIBLING_OVERRIDES = ("switch.sw1.under=join", "switch.sw3.under=host.rp0")
+# Root ports of one domain come in together: those of SW2 and SW3; for the other pattern, of SW1 and SW2.
+JOINED = "host.domain={ joined = { ports = [\"host.rp1\", \"host.rp2\"] } }"
+SIBLING_JOINED = "host.domain={ joined = { ports = [\"host.rp0\", \"host.rp1\"] } }"
 
 
 def runs() -> list[Run]:
@@ -33,8 +33,8 @@ def runs() -> list[Run]:
     listed = []
     for name, pairs in READS.items():
         listed.append(run(f"{EQUAL}: {name}", EXPERIMENT, pairs))
-        listed.append(run(f"{TURNS}: {name}", JOINED, pairs))
-    return [*listed, run(f"{TURNS}: {SIBLING}", JOINED, SIBLING_PAIRS, *SIBLING_OVERRIDES)]
+        listed.append(run(f"{TURNS}: {name}", EXPERIMENT, pairs, JOINED))
+    return [*listed, run(f"{TURNS}: {SIBLING}", EXPERIMENT, SIBLING_PAIRS, SIBLING_JOINED)]
 
 
 INFERENCE = (
@@ -110,7 +110,7 @@ The first two are of another page of the same source, whose three wirings differ
 the same table, and 56.4 GB/s where it repeats the pattern of 81.1 GB/s with more iterations.
 
 For 81.1 and 108.1 the last pair must have had half of the uplink, 27.0 GB/s. Round robin among three roots gives it a third or less. A root port with two inputs that take turns gives it half, if the
-last root is alone behind one of them. The root complex simulated here has one input for each root; a switch without latency that joins two of them stands for the other kind:
+last root is alone behind one of them. The root complex of `four-roots.toml` has one input for each root; with two root ports in one domain (`host.domain`) these come in together:
 
 {simulated}
 
