@@ -24,8 +24,8 @@ EQUAL = "an input for each root"
 
 
 # Root ports of one domain come in together: those of SW2 and SW3; for the other pattern, of SW1 and SW2.
-JOINED = "host.domain={ joined = { ports = [\"host.rp1\", \"host.rp2\"] } }"
-SIBLING_JOINED = "host.domain={ joined = { ports = [\"host.rp0\", \"host.rp1\"] } }"
+JOINED = 'host.domain={ joined = { ports = ["host.rp1", "host.rp2"] } }'
+SIBLING_JOINED = 'host.domain={ joined = { ports = ["host.rp0", "host.rp1"] } }'
 
 
 def runs() -> list[Run]:

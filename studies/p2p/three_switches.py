@@ -83,6 +83,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 def text(outcomes: Outcomes) -> str:
     """Which of two topologies the rings tell."""
+
     def of(name: str) -> str:
         return ", ".join(f"{total(outcomes, f'{name} ring +{by}') / GPUS:.1f}" for by in INSIDE)
 
