@@ -202,8 +202,16 @@ class Simulation:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def lspci(self) -> tuple[str, str]:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
-    def finish(self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None) -> str:
-        """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
+    def finish(
+        self,
+        stopped_by: str | None = None,
+        guest: tuple[str, str, str, str, int | None] | None = None,
+        *,
+        brief: bool = False,
+    ) -> str:
+        """Closes the trace and the capture, and returns the result document as JSON. With `brief`, what only a page shows is left out: series
+        of links and resources, samples, the ladder. Raises RunError, OSError.
+        """
     def judge(self, *, full: bool = False) -> Judge:
         """Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
 
