@@ -108,6 +108,15 @@ def test_rates_are_steady_or_said_not_to_be() -> None:
     assert hasty.total > 1.05 * patient.total
 
 
+def test_an_experiment_needs_no_load_of_its_own(tmp_path: Path) -> None:
+    text = Path(FLAT).read_text(encoding="utf-8")
+    bare = tmp_path / "bare.toml"
+    bare.write_text(text[: text.index("[load]")], encoding="utf-8")
+    arguments = ["--quick", "--only", "latency", "--devices", "gpu0,gpu4", "--json", str(tmp_path / "p.json")]
+    assert status(["p2p", str(bare), *arguments]) == 0
+    assert json.loads((tmp_path / "p.json").read_text())["matrix"]["latency"][0][1] == pytest.approx(1423, abs=1)
+
+
 def test_the_plan_has_every_pair_once() -> None:
     plan = survey.plan(EIGHT, survey.PARTS)
     assert len({one.name for one in plan}) == len(plan)

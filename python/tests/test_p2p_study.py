@@ -46,11 +46,13 @@ def test_what_is_fitted_fits_and_what_is_predicted_is_near(rows: list[Row]) -> N
     for row in rows:
         error = abs(row.relative_error or 0)
         if row.note.startswith("fitted"):
-            assert error <= (0.05 if row.unit == "ns" else 0.02), row
+            # 256 B is the nearest payload that there is; the note says so.
+            pairs = 0.022 if row.result.startswith(p.NEWER) else 0.02
+            assert error <= (0.05 if row.unit == "ns" else pairs), row
     # Two pairs, rings, an uplink at Gen2, whatever an uplink bounds.
     for row in rows:
         if (
-            row.result.startswith((p.FLAT, p.ROOTS))
+            row.result.startswith((p.FLAT, p.ROOTS, p.NEWER))
             and row.unit == "GB/s"
             and row.published
             and "12 flows" not in row.result

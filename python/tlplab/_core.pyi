@@ -266,8 +266,8 @@ class Task:
     def result(self) -> tuple[str, float, float, float] | None:
         """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares; None: there is no such run."""
 
-def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
-    """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""
+def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None, loads_follow: bool = False) -> str:
+    """Reads an experiment without running it; its outline as JSON. It may have no load if `loads_follow`. Raises ExperimentError."""
 
 def check_guests(path: str, *, overrides: Sequence[str] = ()) -> str:
     """Reads the experiment of a guest, or of several, without running it; what `tlplab.outline.Guests` has, as JSON. Raises ExperimentError."""
