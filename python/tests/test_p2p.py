@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tlplab import outline
 from tlplab.cli import status
 from tlplab.p2p import flows, measure, survey
 from tlplab.p2p.flows import Device, Flow, Together
@@ -107,6 +108,15 @@ def test_rates_are_steady_or_said_not_to_be() -> None:
     assert hasty.total > 1.05 * patient.total
 
 
+def test_an_experiment_needs_no_load_of_its_own(tmp_path: Path) -> None:
+    text = Path(FLAT).read_text(encoding="utf-8")
+    bare = tmp_path / "bare.toml"
+    bare.write_text(text[: text.index("[load]")], encoding="utf-8")
+    arguments = ["--quick", "--only", "latency", "--devices", "gpu0,gpu4", "--json", str(tmp_path / "p.json")]
+    assert status(["p2p", str(bare), *arguments]) == 0
+    assert json.loads((tmp_path / "p.json").read_text())["matrix"]["latency"][0][1] == pytest.approx(1423, abs=1)
+
+
 def test_the_plan_has_every_pair_once() -> None:
     plan = survey.plan(EIGHT, survey.PARTS)
     assert len({one.name for one in plan}) == len(plan)
@@ -120,6 +130,13 @@ def test_the_plan_has_every_pair_once() -> None:
     fans = [one for one in flows.fans(sixteen) if one.op == "write"]
     assert [one.name for one in fans][-2:] == ["2 from sw1 to 2 others, write", "3 from sw1 to 3 others, write"]
     assert [str(flow) for flow in fans[-1].flows] == ["gpu0 → gpu4", "gpu1 → gpu8", "gpu2 → gpu12"]
+
+
+def test_devices_come_in_the_order_of_their_numbers() -> None:
+    path = str(ROOT / "experiments/p2p/four-roots.toml")
+    found = survey.devices_of(outline.read(path), path, None)
+    assert [device.name for device in found] == [f"gpu{n}" for n in range(16)]
+    assert list(flows.groups(found)) == ["sw1", "sw2", "sw3", "sw4"]
 
 
 def test_a_way_goes_up_to_where_it_goes_down() -> None:

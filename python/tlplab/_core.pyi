@@ -202,8 +202,16 @@ class Simulation:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def lspci(self) -> tuple[str, str]:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
-    def finish(self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None) -> str:
-        """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
+    def finish(
+        self,
+        stopped_by: str | None = None,
+        guest: tuple[str, str, str, str, int | None] | None = None,
+        *,
+        brief: bool = False,
+    ) -> str:
+        """Closes the trace and the capture, and returns the result document as JSON. With `brief`, what only a page shows is left out: series
+        of links and resources, samples, the ladder. Raises RunError, OSError.
+        """
     def judge(self, *, full: bool = False) -> Judge:
         """Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
 
@@ -258,8 +266,8 @@ class Task:
     def result(self) -> tuple[str, float, float, float] | None:
         """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares; None: there is no such run."""
 
-def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
-    """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""
+def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None, loads_follow: bool = False) -> str:
+    """Reads an experiment without running it; its outline as JSON. It may have no load if `loads_follow`. Raises ExperimentError."""
 
 def check_guests(path: str, *, overrides: Sequence[str] = ()) -> str:
     """Reads the experiment of a guest, or of several, without running it; what `tlplab.outline.Guests` has, as JSON. Raises ExperimentError."""

@@ -79,9 +79,16 @@ def read_guests(experiment: str | os.PathLike[str], *, overrides: Sequence[str] 
     return cast(Guests, json.loads(_core.check_guests(os.fspath(experiment), overrides=overrides)))
 
 
-def read(experiment: str | os.PathLike[str], *, overrides: Sequence[str] = (), load: str | None = None) -> Outline:
-    """The outline of an experiment file. Raises `ExperimentError`."""
-    return cast(Outline, json.loads(_core.check(os.fspath(experiment), overrides=overrides, load=load)))
+def read(
+    experiment: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    load: str | None = None,
+    loads_follow: bool = False,
+) -> Outline:
+    """The outline of an experiment file, which may have no load if `loads_follow`. Raises `ExperimentError`."""
+    found = _core.check(os.fspath(experiment), overrides=overrides, load=load, loads_follow=loads_follow)
+    return cast(Outline, json.loads(found))
 
 
 def show(outline: Outline, stream: TextIO) -> None:

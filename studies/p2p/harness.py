@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.p2p import published as p
-from studies.p2p.four_roots import EXPERIMENT
+from studies.p2p.four_roots import EXPERIMENT, LARGE
 from studies.p2p.rows import PAPER, PREDICTED, Pairs, by_harness, judged, rates, run, total
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.markdown import table
@@ -32,9 +32,9 @@ def runs() -> list[Run]:
     """Each pattern with both kinds of turns."""
     listed = []
     for name, pairs in READS.items():
-        listed.append(run(f"{EQUAL}: {name}", EXPERIMENT, pairs))
-        listed.append(run(f"{TURNS}: {name}", EXPERIMENT, pairs, JOINED))
-    return [*listed, run(f"{TURNS}: {SIBLING}", EXPERIMENT, SIBLING_PAIRS, SIBLING_JOINED)]
+        listed.append(run(f"{EQUAL}: {name}", EXPERIMENT, pairs, *LARGE))
+        listed.append(run(f"{TURNS}: {name}", EXPERIMENT, pairs, *LARGE, JOINED))
+    return [*listed, run(f"{TURNS}: {SIBLING}", EXPERIMENT, SIBLING_PAIRS, *LARGE, SIBLING_JOINED)]
 
 
 INFERENCE = (
@@ -48,23 +48,23 @@ def rows(outcomes: Outcomes) -> list[Row]:
     found = []
     for name in READS:
         rate = total(outcomes, f"{EQUAL}: {name}")
-        told = p.ROOTS_READS[name]
+        told = p.READS[name]
         if told <= p.UPLINK:
-            found.append(judged(f"{p.ROOTS}: reads, {name}", told, rate, "GB/s", PREDICTED, "predicted"))
+            found.append(judged(f"{p.NEWER}: reads, {name}", told, rate, "GB/s", PREDICTED, "predicted"))
         else:
             note = f"predicted, the data rate: a link of 63 GB/s bounds it; published with other figures of the same pattern is {told:g}, which no such link carries"
             if name == "SW1 → SW2 + SW3 + SW4":
-                found.append(judged(f"{p.ROOTS}: reads, {name}, repeated with 50 to 2000 iterations", p.ROOTS_READS_AGAIN, rate, "GB/s", PREDICTED, note))  # fmt: skip
+                found.append(judged(f"{p.NEWER}: reads, {name}, repeated with 50 to 2000 iterations", p.READS_AGAIN, rate, "GB/s", PREDICTED, note))  # fmt: skip
             else:
                 found.append(
-                    Row(PAPER, f"{p.ROOTS}: reads, {name}, the data rate", None, rate, "GB/s", "explained", note)
+                    Row(PAPER, f"{p.NEWER}: reads, {name}, the data rate", None, rate, "GB/s", "explained", note)
                 )
-    for name, told in p.ROOTS_READS.items():
+    for name, told in p.READS.items():
         if told > p.UPLINK:
             figure = by_harness(rates(outcomes, f"{TURNS}: {name}"))
-            found.append(judged(f"{p.ROOTS}: reads, {name}, as the harness prints it", told, figure, "GB/s", PREDICTED, INFERENCE))  # fmt: skip
+            found.append(judged(f"{p.NEWER}: reads, {name}, as the harness prints it", told, figure, "GB/s", PREDICTED, INFERENCE))  # fmt: skip
     figure = by_harness(rates(outcomes, f"{TURNS}: {SIBLING}"))
-    found.append(judged(f"four switches, three roots: reads, {SIBLING}, as the harness prints it", p.THREE_ROOTS_READS[SIBLING], figure, "GB/s", PREDICTED, INFERENCE))  # fmt: skip
+    found.append(judged(f"{p.NEWER}, three roots: reads, {SIBLING}, as the harness prints it", p.SIBLING_READS, figure, "GB/s", PREDICTED, INFERENCE))  # fmt: skip
     return found
 
 
@@ -74,7 +74,7 @@ def text(outcomes: Outcomes) -> str:
     for name in READS:
         for kind in (EQUAL, TURNS):
             each = rates(outcomes, f"{kind}: {name}")
-            told = f"{p.ROOTS_READS[name]:g}"
+            told = f"{p.READS[name]:g}"
             lines.append(
                 [
                     name,
@@ -85,11 +85,17 @@ def text(outcomes: Outcomes) -> str:
                     told,
                 ]
             )
+    half = p.UPLINK / 2
     by_hand = [
-        ["four flows to one switch, three over its uplink", "4 · 56.4 / 3", f"{4 * p.UPLINK / 3:.1f}", f"{p.FOUR_TO_ONE['three over the uplink']:g}"],
-        ["the same, two over its uplink", "4 · 56.4 / 2", f"{4 * p.UPLINK / 2:.1f}", f"{p.FOUR_TO_ONE['two over the uplink']:g}"],
-        [SIBLING, "3 · 56.4 / 2", f"{3 * p.UPLINK / 2:.1f}", f"{p.THREE_ROOTS_READS[SIBLING]:g}"],
-    ]  # fmt: skip
+        [f"{SIBLING}, three roots", f"3 · {p.UPLINK} / 2", f"{3 * half:.1f}", f"{p.SIBLING_READS:g}"],
+        ["SW1 → SW2 + SW3 + SW4", f"3 · {p.UPLINK} / 2", f"{3 * half:.1f}", f"{p.READS['SW1 → SW2 + SW3 + SW4']:g}"],
+        [
+            "SW1 → 2×SW2 + SW3 + SW4",
+            f"4 · {p.UPLINK} / 2",
+            f"{4 * half:.1f}",
+            f"{p.READS['SW1 → 2×SW2 + SW3 + SW4']:g}",
+        ],
+    ]
     return TEXT.format(
         simulated=table(("reads", "turns at the root port", "each, GB/s", "data rate", "harness", "published"), lines),
         by_hand=table(("pattern", "pairs · rate of the last", "GB/s", "published"), by_hand),
@@ -102,14 +108,13 @@ TEXT = """## Reads beyond the uplink
 81.1 and 108.1 GB/s were published for reads by the GPUs of one switch, whose uplink carries 63 GB/s at most in a direction. They cannot be rates of data. The published harness
 (`collapse-report.md`, method 1) starts copies of all pairs, calls `torch.cuda.synchronize()` without a device, which waits for the current device only, and divides the bytes of all pairs by
 that time. The current device is that of the last pair. So it prints **the number of pairs times the rate of the last pair**, whatever the others did meanwhile: the sum where all share alike, more where the last pair is the fastest.
-(PyTorch moreover runs a copy on a stream of its source, which pushes: a "read" is a write of the other side.) This is an inference from its text. What speaks for it, without any simulation:
+(PyTorch moreover runs a copy on a stream of its source, which pushes: a "read" is a write of the other side.) This is an inference from its text. What speaks for it: the same table has {writes} GB/s
+for *writes* of GPUs of one switch, which its uplink cannot carry, either; where the source repeats the pattern of 81.1 GB/s with more iterations, it prints 56.4; and the figures are what comes out if the last pair
+has half of the uplink, whatever the others have:
 
 {by_hand}
 
-The first two are of another page of the same source, whose three wirings differ in how many of four flows share the uplink. The source itself prints {writes} GB/s for *writes* of GPUs of one switch, in
-the same table, and 56.4 GB/s where it repeats the pattern of 81.1 GB/s with more iterations.
-
-For 81.1 and 108.1 the last pair must have had half of the uplink, 27.0 GB/s. Round robin among three roots gives it a third or less. A root port with two inputs that take turns gives it half, if the
+Round robin among three roots gives the last pair a third or less. A root port with two inputs that take turns gives it half, if the
 last root is alone behind one of them. The root complex of `four-roots.toml` has one input for each root; with two root ports in one domain (`host.domain`) these come in together:
 
 {simulated}

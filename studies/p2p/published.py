@@ -7,7 +7,8 @@ The harness of the flows is a script with PyTorch (collapse-report.md, "Method 1
 from __future__ import annotations
 
 FLAT = "two switches"
-ROOTS = "four switches, four roots"
+ROOTS = "four switches, older state"
+NEWER = "four switches, newer state"
 TREE = "three switches, one above"
 
 # wrx90-cpayne-2switch-flat.md. Ranges are given by their middle.
@@ -26,27 +27,34 @@ FLAT_SEVERAL = {
 FLAT_IN_ONE, FLAT_ALL = 148.9, 168.4
 FLAT_TWO = {"(0,4) + (1,6)": 53.1, "(0,4) + (1,5)": 55.1}
 
-# wrx90-cpayne-16gpu-4switch.md; the four independent pairs are collapse-report.md's.
+# wrx90-cpayne-16gpu-4switch.md, in the older state of firmware, kernel and driver; the four independent pairs are collapse-report.md's.
 ROOTS_PAIR = {"in a switch": 53.0, "across": 53.0}
 ROOTS_LATENCY = {"in a switch": 760.0, "across": 1515.0}
 ROOTS_LOADED = 7430.0
 ROOTS_GEN2 = 7.0
-ROOTS_SEVERAL = {
-    "two pairs to one switch": 56.0,
+ROOTS_INDEPENDENT = 197.8
+# The newer state: the same page, and for pairs, both ways and all to all wrx90-cpayne-8gpu-root-topology-comparison.md, of the same machine.
+NEWER_PAIR = {"in a switch": 56.26, "across": 56.26}
+# Within a switch; hardware/wrx90-cpayne-8gpu-2vs-per-chip.md.
+NEWER_BOTH = 109.4
+NEWER_SEVERAL = {
+    "both ways, two pairs": 109.3,
+    "two pairs to one switch": 56.4,
     "two pairs in one switch": 112.0,
-    "four independent pairs": 197.8,
+    "four pairs to one switch": 56.4,
     "SW1 → SW2 + SW3": 52.2,
     "SW1 → SW2 + SW4": 51.9,
     "SW1 → SW3 + SW4": 51.8,
     "SW1 → SW2 + SW3 + SW4": 56.3,
     "SW1 → 2×SW2 + SW3 + SW4": 56.4,
+    "56 flows, each to each in two switches": 179.0,
 }
 # Reads of the same patterns: "READ" of the harness.
-ROOTS_READS = {"SW1 → SW2 + SW3": 56.4, "SW1 → SW2 + SW3 + SW4": 81.1, "SW1 → 2×SW2 + SW3 + SW4": 108.1}
+READS = {"SW1 → SW2 + SW3": 56.4, "SW1 → SW2 + SW3 + SW4": 81.1, "SW1 → 2×SW2 + SW3 + SW4": 108.1}
 # The same pattern of three destinations again, with 50 to 2000 iterations.
-ROOTS_READS_AGAIN = 56.4
-# The cabling with three roots: SW3 and SW4 on one.
-THREE_ROOTS_READS = {"SW3 → SW1 + SW2 + SW4": 84.4}
+READS_AGAIN = 56.4
+# The cabling with three roots: SW3 and SW4 on one. In the other order of switches: 84.5.
+SIBLING_READS = 84.4
 
 # wrx90-cpayne-microchip-switches.md.
 TREE_PAIR = {"in a leaf": 53.9, "across the upper switch": 54.2}
@@ -66,8 +74,6 @@ TREE_ALL = 232.8
 
 # The uplink, where several flows have it (16 GPUs, newer firmware and driver).
 UPLINK = 56.4
-# Four sources in four switches to one switch, one of which shares a chip with it (wrx90-cpayne-8gpu-2vs-per-chip.md): variants 1 and 3.
-FOUR_TO_ONE = {"three over the uplink": 75.4, "two over the uplink": 112.0}
 # Published as writes of one switch with one uplink of 63 GB/s.
 IMPOSSIBLE_WRITES = (87.5, 97.4)
 

@@ -158,12 +158,14 @@ impl Simulation {
 
     /// Closes the files that were written meanwhile; the result document as JSON. `stopped_by` is `interrupted` or `time-limit`.
     /// `guest` is what became of the guest: SHA-256 of kernel, of initial file system and of console; how it ended; its script's status.
-    #[pyo3(signature = (stopped_by = None, guest = None))]
+    /// With `brief`, what only a page shows is left out: series of links and resources, samples, the ladder.
+    #[pyo3(signature = (stopped_by = None, guest = None, *, brief = false))]
     fn finish(
         &self,
         py: Python<'_>,
         stopped_by: Option<&str>,
         guest: Option<guest::Ended>,
+        brief: bool,
     ) -> PyResult<String> {
         let mut guard = self.state()?;
         let state = &mut *guard;
@@ -174,7 +176,7 @@ impl Simulation {
             state.run.guest_ended(result::Guest { kernel, initramfs, console, end, status });
         }
         state.run.still_waiting(state.residents.waits(py)?);
-        py.detach(|| state.finish()).map_err(|error| error::file(&error))
+        py.detach(|| state.finish(brief)).map_err(|error| error::file(&error))
     }
 
     /// Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again.
@@ -208,8 +210,14 @@ impl Simulation {
 }
 
 impl State {
-    fn finish(&mut self) -> Result<String, tlplab_trace::Error> {
-        let document = self.run.document();
+    fn finish(&mut self, brief: bool) -> Result<String, tlplab_trace::Error> {
+        let mut document = self.run.document();
+        if brief {
+            document.series.directions.clear();
+            document.series.resources.clear();
+            document.samples.clear();
+            document.ladder = None;
+        }
         if let Some(recorder) = &self.recorder {
             let fabric = self.run.fabric();
             let levels = fabric.level_results();

@@ -73,7 +73,7 @@ def p2p_command(
     if plot is not None:
         check_ending("--plot", plot)
     settings = replace(QUICK if quick else Settings(), size=bytes_of(size), outstanding=outstanding, seed=seed)
-    read = outline.read(experiment, overrides=overrides)
+    read = outline.read(experiment, overrides=overrides, loads_follow=True)
     flows = [flow_of(text) for text in flow_texts]
     if flows:
         if only is not None or devices is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -87,7 +88,7 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
     """The devices that take part: those that are `wanted`, or all that can. Raises `ExperimentError`."""
     kinds = {part["name"]: part["model"] for part in outline["components"]}
     able = {part["name"]: part["under"] for part in outline["components"] if part["model"] == MODEL}
-    chosen = list(able) if wanted is None else list(wanted)
+    chosen = sorted(able, key=natural) if wanted is None else list(wanted)
     for name in chosen:
         if name not in kinds:
             there = f"it has {', '.join(able)}" if able else f'it has no device with model = "{MODEL}"'
@@ -101,6 +102,11 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
         why = f"{len(chosen)} of its devices can take part, and two are the fewest"
         raise ExperimentError(experiment, None, None, "", why, f'a device that can has model = "{MODEL}"')
     return [Device(name, able[name]) for name in chosen]
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Orders names with their numbers: gpu2 before gpu10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def plan(devices: Sequence[Device], parts: Iterable[str]) -> list[Together]:

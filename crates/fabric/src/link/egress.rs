@@ -95,8 +95,7 @@ impl Egress {
             if (step == 0 && self.left == 0) || (step == count && self.left > 0) {
                 continue;
             }
-            let answered = self.sources[source].answered;
-            let queue = &mut self.sources[source].queue;
+            let Source { queue, answered, .. } = &mut self.sources[source];
             if queue.is_empty() {
                 continue;
             }
@@ -111,7 +110,7 @@ impl Egress {
                 Some(class) => queue.head(class).and_then(|head| may_go((class, head))),
                 None if self.two_engines => {
                     let other =
-                        |(class, _): &(FcClass, &Waiting)| (*class == FcClass::Completion) != answered;
+                        |(class, _): &(FcClass, &Waiting)| (*class == FcClass::Completion) != *answered;
                     let first = queue.candidates().filter(other).find_map(&mut may_go);
                     first.or_else(|| queue.candidates().filter(|one| !other(one)).find_map(may_go))
                 }
@@ -120,7 +119,7 @@ impl Egress {
             if let Some(class) = chosen
                 && let Some(waiting) = queue.pop(class)
             {
-                self.sources[source].answered = class == FcClass::Completion;
+                *answered = class == FcClass::Completion;
                 self.left = if step == 0 { self.left - 1 } else { self.sources[source].weight - 1 };
                 self.turn = source;
                 self.waiting -= 1;
