@@ -1,16 +1,23 @@
 """Gen5 machines with eight and sixteen GPUs under switches, as their owners measured them in 2026: flows from GPU to GPU.
 
-The sections: `flat`, `four_roots` and `three_switches` are a machine each, `harness` is what reads beyond an uplink mean, `collapse` what nobody explains.
+The sections: `flat`, `four_roots` and `three_switches` are a machine each, `redirect` is access control, `harness` is what reads beyond an uplink mean, `collapse` what nobody explains.
 `published` has the measurements.
 """
 
 from __future__ import annotations
 
-from studies.p2p import collapse, flat, four_roots, harness, three_switches
+from studies.p2p import collapse, flat, four_roots, harness, redirect, three_switches
 from studies.p2p.rows import PAPER
 from tlplab.reproduce.section import made_of
 
-SECTIONS = (flat.SECTION, four_roots.SECTION, three_switches.SECTION, harness.SECTION, collapse.SECTION)
+SECTIONS = (
+    flat.SECTION,
+    four_roots.SECTION,
+    three_switches.SECTION,
+    redirect.SECTION,
+    harness.SECTION,
+    collapse.SECTION,
+)
 
 PAGE = """# GPUs that write to each other, 2026
 

@@ -79,3 +79,12 @@ IMPOSSIBLE_WRITES = (87.5, 97.4)
 
 # The collapse (collapse-report.md, asus-esc8000a-e13p-broadcom-switches.md): writes of flows together.
 COLLAPSE_TWO, COLLAPSE_THREE, COLLAPSE_BROADCOM = 13.5, 12.6, 2.7
+
+# asus-esc8000a-e13p-broadcom-switches.md: PEX890xx chips of two partitions each, access control as it was found and switched off.
+SERVER = "two chips of two partitions"
+SERVER_BOTH = {
+    "in one partition, redirected": 50.0,
+    "in one partition, straight": 103.0,
+    "in two partitions of a chip, redirected": 103.0,
+    "in two partitions of a chip, straight": 103.0,
+}
