@@ -120,8 +120,12 @@ fn library_folder() -> PathBuf {
 fn installed_folder(folder: &Path) -> PathBuf {
     let installed = folder.join("installed");
     std::fs::create_dir_all(&installed).expect("the build's folder can be written");
-    let link = installed.join("libtlp.so.0");
-    match std::os::unix::fs::symlink(library_folder().join("libtlp.so"), &link) {
+    let (link, library) = (installed.join("libtlp.so.0"), library_folder().join("libtlp.so"));
+    if std::fs::read_link(&link).is_ok_and(|old| old != library) {
+        // The build's folder has been copied from elsewhere.
+        let _ = std::fs::remove_file(&link);
+    }
+    match std::os::unix::fs::symlink(library, &link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             panic!("{}: {error}", link.display())
         }
