@@ -192,7 +192,7 @@ impl Port {
                 if let Some(tlps) = &mut self.dma.tlps {
                     tlps.configure(&self.space, offset as u16, bytes as u16, None);
                 }
-                self.space.bytes()[offset as usize..][..bytes as usize].to_vec()
+                self.space.shown_bytes()[offset as usize..][..bytes as usize].to_vec()
             }
             _ => match &self.msix {
                 Some(memory) if memory.claims(region as u8, offset) => {

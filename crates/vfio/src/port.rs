@@ -240,6 +240,11 @@ impl Port {
                 self.answer_with_ones(token.0);
             }
             Action::Timer { at, id } => self.timers.set(at.max(now), id),
+            Action::SetConfig { offset, data } => {
+                if let Err(wrong) = self.space.show(offset, &data) {
+                    self.fail(wrong.to_string());
+                }
+            }
             Action::Finished => self.finished = true,
             Action::Fault(message) => self.fail(message),
         }

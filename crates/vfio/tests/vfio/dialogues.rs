@@ -218,6 +218,28 @@ fn a_reset_cancels_all_and_answers_reads_under_way() {
 }
 
 #[test]
+fn a_device_changes_what_its_configuration_space_says() {
+    let mut client = Client::agreed();
+    let set = |client: &mut Client, offset: u16, data: &[u8]| {
+        act(client, Action::SetConfig { offset, data: data.to_vec() });
+    };
+    set(&mut client, 0, &[0xFF, 0xFF]);
+    assert_eq!(client.read(7, 0, 4), Ok(vec![0xFF, 0xFF, 1, 0]));
+    // It still is the bus master that it was, and another client finds it as it was made.
+    set(&mut client, 9, &[2, 8, 1]);
+    assert_eq!(client.read(7, 4, 8), Ok(vec![0b110, 0, 0x10, 0, 0, 2, 8, 1]));
+    assert_eq!(client.port.fault(), None);
+    client.port.disconnect(&mut client.machine);
+    assert_eq!(client.port.space().shown(0), 0x0001_1DE5);
+    set(&mut client, 4, &[0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert!(
+        client.port.fault().is_some_and(|why| why.contains("the byte at 0xc")),
+        "{:?}",
+        client.port.fault()
+    );
+}
+
+#[test]
 fn the_legacy_interrupt_is_a_level() {
     let mut client = Client::agreed();
     let set = |flags: u32, count: u32| words(&[20, flags, 0, 0, count]);

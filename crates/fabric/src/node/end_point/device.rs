@@ -57,6 +57,11 @@ impl EndPoint {
                 let event = cx.node_event(self.node);
                 cx.schedule(at.max(asked), EventKind::ProgramTimer, event, id);
             }
+            Action::SetConfig { offset, data } => {
+                if let Err(wrong) = self.function.space.show(offset, &data) {
+                    cx.fail(self.node, wrong.to_string());
+                }
+            }
             Action::Finished => cx.finished(self.node, 0),
             Action::Fault(message) => cx.fail(self.node, message),
         }
