@@ -109,6 +109,21 @@ def qemus_of(process: int) -> list[int]:
 
 
 @pytest.mark.full
+def test_a_guest_that_dies_unseen_shows_its_last_lines(tmp_path: Path) -> None:
+    needs_tools()
+    # The least memory is enough.
+    arguments = command(
+        COPIER, "--quiet", "--memory", "160MiB", "--run", "echo near the end; echo c >/proc/sysrq-trigger"
+    )
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = done.stderr.splitlines()
+    assert said[0] == "Error: the run failed: the guest is off, and its script has not ended"
+    assert any("Kernel panic - not syncing: sysrq triggered crash" in line for line in said), done.stderr
+    assert 3 < len(said) <= 101
+
+
+@pytest.mark.full
 def test_a_copier_is_a_function_below_a_root_port_and_the_status_is_the_scripts(tmp_path: Path) -> None:
     needs_tools()
     found = run(tmp_path, COPIER, COPIER, "--run", "lspci -nn; lspci -s 02:00.0 -vv; exit 3")
@@ -427,6 +442,7 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),
+        ([COPIER, "--shell", "--memory", "159MiB"], "the guest's kernel and its files need 160 MiB"),
         ([COPIER, "--shell", "--share", "/nonexistent"], "there is no such folder"),
         ([COPIER, "--shell", "--set", "seed=1"], "--set is for an experiment"),
         ([NICS, COPIER, "--shell"], "an experiment has all devices of its guest"),

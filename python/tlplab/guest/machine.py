@@ -26,6 +26,8 @@ KVM, PROCESSORS = Path("/dev/kvm"), Path("/proc/cpuinfo")
 # A processor with neither has a KVM that runs no ordinary kernel (kvm-pvm), or none.
 VIRTUALIZATION = re.compile(r"^flags\s*:.*\b(vmx|svm)\b", re.MULTILINE)
 MEMORY = "512MiB"
+# With 128 MiB the kernel ends where it unpacks its initial file system.
+LEAST_MEMORY = 160 << 20
 # How the guest is told where its status goes, and what it shares.
 STATUS, SHARE = "tlplab.status=ttyS1", "tlplab.share=9p"
 # Linux 7.3 compares the time stamp counters of its processors and, where this machine is busy, never ends: one waits for the other in
@@ -152,6 +154,8 @@ class Off:
     timed_out: bool
     interrupted: bool
     """By Ctrl-C; then what its devices have counted is of the part that ran."""
+    last: Sequence[str] = ()
+    """The last lines of its console."""
 
 
 def boot(
@@ -191,7 +195,8 @@ def boot(
         )
         if not (timed_out or interrupted) and running.process.returncode:
             raise RunError(f"QEMU cannot run the guest: {running.complaints()}")
-        return Off(int(said) if said.isdecimal() else None, seconds, serving.counters(), timed_out, interrupted)
+        status = int(said) if said.isdecimal() else None
+        return Off(status, seconds, serving.counters(), timed_out, interrupted, running.last)
 
 
 @dataclass
@@ -201,6 +206,8 @@ class Running:
     process: subprocess.Popen[bytes]
     errors: Path
     begun: float
+    last: Sequence[str] = ()
+    """The last lines that it printed."""
 
     @classmethod
     def start(cls, machine: Machine, folder: Path, sockets: Sequence[Path]) -> Running:
@@ -248,6 +255,7 @@ class Running:
         for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]
             console.hear(time.monotonic() - self.begun, data)
         console.end()
+        self.last = console.last
 
     def end(self) -> None:
         """Takes its power away, if it still has it."""
