@@ -208,6 +208,19 @@ def test_behind_a_switch_the_nvme_driver_verifies_what_it_writes_through_a_reset
 
 
 @pytest.mark.full
+def test_qemu_stops_a_guest_whose_device_reports_a_fatal_error(tmp_path: Path) -> None:
+    needs_tools()
+    # Soon after the guest has its power: what it does by then is of no importance.
+    fault = 'fault=[{link="nvme0", down="4s", until="5s"}]'
+    found = run(tmp_path, ROOT / "experiments/linux/nvme.toml", "--set", fault, "--run", "sleep 600")
+    assert found.status == 1
+    assert "has reported a fatal error, and QEMU has stopped the guest" in found.errors
+    assert found.counters()["fatal_errors"] == 1
+    assert found.result["stopped"]
+    assert found.result["run"]["outages"]
+
+
+@pytest.mark.full
 def test_a_legacy_interrupt_comes_once_for_each_reason(tmp_path: Path) -> None:
     needs_tools()
     script = "grep nvme /proc/interrupts; dd if=/dev/nvme0n1 of=/dev/null bs=4k count=50 iflag=direct; grep nvme /proc/interrupts; dmesg | grep 'nobody cared' || echo quiet"

@@ -145,6 +145,7 @@ impl Port {
             Some(Irq::Intx) => u32::from(self.space.bytes()[0x3D] != 0),
             Some(Irq::Msi) => self.space.msi_vectors().into(),
             Some(Irq::Msix) => self.msix.as_ref().map_or(0, |memory| memory.table.vectors().into()),
+            Some(Irq::Error) => 1,
             None => 0,
         }
     }

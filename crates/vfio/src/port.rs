@@ -437,6 +437,11 @@ impl Port {
         }
     }
 
+    /// A fatal error of the function: the client is told at once, if it wants to be. True if it was.
+    pub fn report_error(&mut self, host: &mut impl Host) -> bool {
+        host.trigger(Irq::Error, 0)
+    }
+
     /// The legacy interrupt may come again: see [`PortEvent::UnmaskIntx`].
     pub fn unmask_intx(&mut self, host: &mut impl Host) {
         self.intx.1 = false;

@@ -33,6 +33,8 @@ STATUS, SHARE = "tlplab.status=ttyS1", "tlplab.share=9p"
 # Linux 7.3 compares the time stamp counters of its processors and, where this machine is busy, never ends: one waits for the other in
 # watchdog_check_skew, and that one for the first in multi_cpu_stop. Those of a guest are the same clock.
 COMMAND_LINE = f"console=ttyS0 quiet panic=-1 tsc=reliable {STATUS}"
+# What QEMU (11.1) says where a device has reported an error: it stops the processors, and goes on for ever.
+STOPPED = "Unrecoverable error detected"
 # Between two looks at whether a device shall end, in seconds.
 SLICE = 0.25
 PR_SET_PDEATHSIG = 1
@@ -156,6 +158,8 @@ class Off:
     """By Ctrl-C; then what its devices have counted is of the part that ran."""
     last: Sequence[str] = ()
     """The last lines of its console."""
+    stopped: bool = False
+    """By QEMU, since a device has reported a fatal error."""
 
 
 def boot(
@@ -193,10 +197,10 @@ def boot(
             if (folder / "status").exists()
             else ""
         )
-        if not (timed_out or interrupted) and running.process.returncode:
+        if not (timed_out or interrupted or running.stopped) and running.process.returncode:
             raise RunError(f"QEMU cannot run the guest: {running.complaints()}")
         status = int(said) if said.isdecimal() else None
-        return Off(status, seconds, serving.counters(), timed_out, interrupted, running.last)
+        return Off(status, seconds, serving.counters(), timed_out, interrupted, running.last, running.stopped)
 
 
 @dataclass
@@ -208,6 +212,8 @@ class Running:
     begun: float
     last: Sequence[str] = ()
     """The last lines that it printed."""
+    stopped: bool = False
+    """QEMU has stopped the guest."""
 
     @classmethod
     def start(cls, machine: Machine, folder: Path, sockets: Sequence[Path]) -> Running:
@@ -228,7 +234,7 @@ class Running:
         return cls(process, errors, time.monotonic())
 
     def wait(self, over: threading.Event, show: Callable[[float, str], None], until: float | None) -> bool:
-        """Shows its console until it ends, `over` is set, or it is time; whether it was time."""
+        """Shows its console until it ends, QEMU stops it, `over` is set, or it is time; whether it was time."""
         reader = None
         if self.process.stdout is not None:
             reader = threading.Thread(target=self.read, args=[show], name="console", daemon=True)
@@ -242,7 +248,9 @@ class Running:
                 self.process.wait(SLICE / 5)
                 break
             except subprocess.TimeoutExpired:
-                continue
+                self.stopped = STOPPED in self.errors.read_text(errors="replace")
+                if self.stopped:
+                    break
         self.end()
         if reader is not None:
             reader.join()

@@ -166,6 +166,10 @@ def badly(off: Off, timeout: float | None, *, shell: bool) -> str | None:
     """How the guest has ended, if not as it should."""
     if off.timed_out:
         return f"the guest was still on after {timeout:g} s, and has lost its power"
+    if off.stopped:
+        return (
+            "a device or its link has reported a fatal error, and QEMU has stopped the guest (docs/virtual-machine.md)"
+        )
     if off.status is None and not shell:
         return "the guest is off, and its script has not ended"
     return f"the guest's script ended with status {off.status}" if off.status else None
@@ -205,7 +209,7 @@ def document(off: Off, devices: Sequence[str], described: FabricDevices | Single
     ]
     result: dict[str, Any] = {
         "schema": FORMAT, "status": off.status, "timed_out": off.timed_out,
-        "interrupted": off.interrupted, "seconds": round(off.seconds, 3),
+        "interrupted": off.interrupted, "stopped": off.stopped, "seconds": round(off.seconds, 3),
         "devices": counters,
     }  # fmt: skip
     if isinstance(described, FabricDevices):

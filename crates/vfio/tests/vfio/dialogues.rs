@@ -71,7 +71,7 @@ fn the_function_tells_of_its_regions_and_interrupts() {
         .map(|index| client.call(Command::GetIrqInfo, &words(&[16, 0, index, 0]), 0).expect("five kinds"))
         .map(|reply| u32_at(&reply, 12))
         .collect();
-    assert_eq!(counts, [1, 2, 4, 0, 0]);
+    assert_eq!(counts, [1, 2, 4, 1, 0]);
     assert_eq!(client.call(Command::GetRegionInfo, &words(&[32, 0, 9, 0, 0, 0, 0, 0]), 0), Err(INVALID));
     assert_eq!(client.call(Command::GetIrqInfo, &words(&[16, 0, 5, 0]), 0), Err(INVALID));
     assert_eq!(client.call(Command::GetIrqInfo, &[], 0), Err(INVALID));
@@ -265,6 +265,22 @@ fn the_legacy_interrupt_is_a_level() {
     assert_eq!(client.machine.signalled.len(), 2);
     client.write_config(4, &[0b110, 0]);
     assert_eq!(client.machine.signalled.len(), 3);
+}
+
+/// An error is signalled whatever the device may do otherwise, and is no interrupt of it.
+#[test]
+fn an_error_is_signalled_if_the_client_wants_that() {
+    let mut client = Client::agreed();
+    client.write_config(4, &[0, 0]);
+    assert!(!client.port.report_error(&mut client.machine));
+    let set = |flags: u32, start: u32, count: u32| words(&[20, flags, 3, start, count]);
+    assert_eq!(client.call(Command::SetIrqs, &set(4 | 32, 1, 1), 1), Err(INVALID));
+    client.call(Command::SetIrqs, &set(4 | 32, 0, 1), 1).expect("there is one");
+    assert!(client.port.report_error(&mut client.machine));
+    let counters = client.port.counters();
+    assert_eq!((counters.interrupts, counters.dropped_interrupts), (0, 0));
+    client.call(Command::SetIrqs, &set(1 | 32, 0, 0), 0).expect("it can go");
+    assert!(!client.port.report_error(&mut client.machine));
 }
 
 #[test]
