@@ -31,6 +31,7 @@ pub(crate) fn config_writes(bytes: &[u8]) -> usize {
                 [Reset::Cold, Reset::Hot, Reset::FunctionLevel][usize::from(choices.byte() % 3)],
             ),
             1 => hardware(&mut space, &mut choices),
+            2 => show(&mut space, &layout, choices.word() % 4099, choices.byte() % 9, choices.byte()),
             _ => {
                 // Where something is, most of the time.
                 let dword = if choices.byte() < 200 { choices.byte().into() } else { choices.word() % 1024 };
@@ -65,6 +66,21 @@ fn write(space: &mut ConfigSpace, layout: &Layout, offset: u16, enables: u8, val
     let bars = if resized { 0x10..0x28 } else { 0..0 };
     for other in (0..4096).step_by(4).filter(|other| *other != offset && !bars.contains(other)) {
         assert_eq!(space.read(other), before.read(other), "{other:#x} changed with a write to {offset:#x}");
+    }
+}
+
+/// The device behind the function changes what it shows.
+fn show(space: &mut ConfigSpace, layout: &Layout, offset: u16, bytes: u8, value: u8) {
+    let before = space.clone();
+    let changed = usize::from(offset)..usize::from(offset) + usize::from(bytes);
+    let done = space.show(offset, &vec![value; bytes.into()]).is_ok();
+    assert_eq!(space.bytes(), before.bytes(), "the function itself is what it was");
+    let bits = bits_now(layout, space);
+    for (at, (now, old)) in space.shown_bytes().into_iter().zip(before.shown_bytes()).enumerate() {
+        let others = ((bits[at / 4].rw | bits[at / 4].rw1c) >> (8 * (at % 4))) as u8;
+        let inside = done && changed.contains(&at);
+        assert!(now == old || inside && others != 0xFF, "{at:#x}: {old:#x} to {now:#x}");
+        assert!(!inside || now & others == space.bytes()[at] & others, "{at:#x} is software's, too");
     }
 }
 

@@ -1,20 +1,27 @@
 """An NVMe drive that lies, to see what a driver and an operating system do about it: docs/lying-devices.md shows Linux.
 
 Its `lie` is one of `page-size` (a register with a wrong value), `never-ready`, `command` (completions of commands that nobody gave), `nonsense` (what
-it says of itself), `elsewhere` (data written to `address` instead of where they were wanted) and `storm` (interrupts without a reason). In all else
-it is a drive with an admin queue and nothing on it.
+it says of itself), `elsewhere` (data written to `address` instead of where they were wanted), `storm` (interrupts without a reason), and of a
+configuration space that changes `gone` (it reads as that of an empty slot) and `other` (it becomes a network adapter's). In all else it is a
+drive with an admin queue and nothing on it.
 """
 
 import struct
 
 import tlplab as tl
 
-LIES = ("page-size", "never-ready", "command", "nonsense", "elsewhere", "storm")
+LIES = ("page-size", "never-ready", "command", "nonsense", "elsewhere", "storm", "gone", "other")
 IDENTIFY = 6
 READY = 1
 # Controller Capabilities (NVMe 1.4 §3.1.1): 64 entries, contiguous, ready within a second, NVM commands; the least page size is 4 KiB << MPSMIN.
 CAPABILITIES = 63 | 1 << 16 | 2 << 24 | 1 << 37
 MPSMIN = 48
+# What configuration space says from the second time on that the drive is enabled (firmware has done so once): nothing, as of an empty slot, or IDs
+# and class of an Ethernet controller (82574L).
+CHANGES = {
+    "gone": [(0x00, b"\xff\xff\xff\xff")],
+    "other": [(0x00, struct.pack("<HH", 0x8086, 0x10D3)), (0x09, b"\x00\x00\x02")],
+}
 
 
 class Drive(tl.Device):
@@ -34,7 +41,7 @@ class Drive(tl.Device):
     def __init__(self, lie, address=0):
         if lie not in LIES:
             raise ValueError(f"lie {lie!r}: it is one of {', '.join(LIES)}")
-        self.lie, self.address, self.busy = lie, int(str(address), 0), False
+        self.lie, self.address, self.busy, self.times = lie, int(str(address), 0), False, 0
 
     def reset(self):
         self.busy = False
@@ -51,6 +58,9 @@ class Drive(tl.Device):
             self.taken, self.given = 0, 0
             if self.lie == "storm":
                 cx.spawn(self.storm(cx))
+            self.times += 1
+            for offset, data in CHANGES.get(self.lie, ()) if self.times > 1 else ():
+                cx.set_config(offset, data)
 
     async def storm(self, cx):
         while self.regs.csts & READY:

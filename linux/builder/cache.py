@@ -54,18 +54,21 @@ def named(*content: object) -> str:
 
 @contextmanager
 def made(folder: Path) -> Iterator[Path]:
-    """A folder beside its place, which is moved there when it is whole."""
+    """A folder beside its place, which is moved there when it is whole, and removed where that fails."""
     work = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    yield work
-    shutil.rmtree(folder, ignore_errors=True)
-    work.rename(folder)
+    try:
+        yield work
+        shutil.rmtree(folder, ignore_errors=True)
+        work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One build at a time: a second one waits, and finds what it wants."""
+    """One build at a time: a second one waits, and finds what it wants. What a killed one has left behind is removed."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as lock:
         try:
@@ -73,6 +76,8 @@ def alone() -> Iterator[None]:
         except BlockingIOError:
             say("another build is under way; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in cache().glob("*.partial"):
+            left.unlink() if left.is_symlink() else shutil.rmtree(left, ignore_errors=True)
         yield
 
 

@@ -309,6 +309,10 @@ def test_what_a_handler_may_not_do_is_said() -> None:
         cx.dma_read(-1, 4)
     with pytest.raises(TypeError, match="data is 'x'; it must be bytes"):
         cx.dma_write(0, "x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="offset is 0x1000; it has 12 bits"):
+        cx.set_config(0x1000, b"")
+    with pytest.raises(TypeError, match="data is 255; it must be bytes"):
+        cx.set_config(0, 255)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Plain takes no parameters, but was given depth"):
         Plain(depth=4)
 
@@ -385,3 +389,44 @@ def test_a_failure_before_anything_else_happens_is_heard() -> None:
 
     with pytest.raises(tl.RunError, match="pass the end of the address space"):
         tl.simulate(Board(), stop="10us")
+
+
+class Chameleon(tl.Device):
+    ids, msix = tl.Ids(0x71AB, 7), 2
+
+    class regs(tl.Bar, size="4KiB"):
+        where = tl.Reg32(0x00)
+        what = tl.Reg32(0x04)
+
+    @regs.what.on_write
+    def change(self, cx: tl.Context, value: int) -> None:
+        cx.set_config(self.regs.where, value.to_bytes(4, "little"))
+
+
+def test_a_device_changes_its_configuration_space() -> None:
+    seen: list[bytes] = []
+
+    async def driver(_host: tl.Host, dev: Any) -> None:
+        await dev.regs.write(where=0, what=0x10D3_8086)
+        assert await dev.regs.read("what") == 0x10D3_8086  # it has arrived
+        seen.append(await dev.config.read(0, 4))
+        await dev.regs.write(where=0x100, what=0xFFFF_FFFF)
+        await dev.regs.read("what")
+        seen.append(await dev.config.read(0x100, 4))
+        # It decodes as before.
+        seen.append(await dev.config.read(4, 1))
+
+    tl.simulate(Chameleon(), driver)
+    assert seen == [b"\x86\x80\xd3\x10", b"\xff" * 4, b"\x06"]
+
+
+@pytest.mark.parametrize(
+    ("where", "says"), [(0x10, "the byte at 0x12"), (0xFFE, "4 bytes of its configuration space at 0xffe")]
+)
+def test_what_is_not_the_devices_to_change_ends_the_run(where: int, says: str) -> None:
+    async def driver(_host: tl.Host, dev: Any) -> None:
+        await dev.regs.write(where=where, what=0)
+        await dev.regs.read("what")
+
+    with pytest.raises(tl.RunError, match=says):
+        tl.simulate(Chameleon(), driver)

@@ -109,6 +109,21 @@ def qemus_of(process: int) -> list[int]:
 
 
 @pytest.mark.full
+def test_a_guest_that_dies_unseen_shows_its_last_lines(tmp_path: Path) -> None:
+    needs_tools()
+    # The least memory is enough.
+    arguments = command(
+        COPIER, "--quiet", "--memory", "160MiB", "--run", "echo near the end; echo c >/proc/sysrq-trigger"
+    )
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = done.stderr.splitlines()
+    assert said[0] == "Error: the run failed: the guest is off, and its script has not ended"
+    assert any("Kernel panic - not syncing: sysrq triggered crash" in line for line in said), done.stderr
+    assert 3 < len(said) <= 101
+
+
+@pytest.mark.full
 def test_a_copier_is_a_function_below_a_root_port_and_the_status_is_the_scripts(tmp_path: Path) -> None:
     needs_tools()
     found = run(tmp_path, COPIER, COPIER, "--run", "lspci -nn; lspci -s 02:00.0 -vv; exit 3")
@@ -190,6 +205,19 @@ def test_behind_a_switch_the_nvme_driver_verifies_what_it_writes_through_a_reset
         if tlp := frame.get("tlp"):
             passed[frame["from"], tlp["kind"]] += len(frame.get("data", "")) // 2
     assert passed["sw0", "CplD"] >= counters["bytes_read"]
+
+
+@pytest.mark.full
+def test_qemu_stops_a_guest_whose_device_reports_a_fatal_error(tmp_path: Path) -> None:
+    needs_tools()
+    # Soon after the guest has its power: what it does by then is of no importance.
+    fault = 'fault=[{link="nvme0", down="4s", until="5s"}]'
+    found = run(tmp_path, ROOT / "experiments/linux/nvme.toml", "--set", fault, "--run", "sleep 600")
+    assert found.status == 1
+    assert "has reported a fatal error, and QEMU has stopped the guest" in found.errors
+    assert found.counters()["fatal_errors"] == 1
+    assert found.result["stopped"]
+    assert found.result["run"]["outages"]
 
 
 @pytest.mark.full
@@ -427,6 +455,7 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),
+        ([COPIER, "--shell", "--memory", "159MiB"], "the guest's kernel and its files need 160 MiB"),
         ([COPIER, "--shell", "--share", "/nonexistent"], "there is no such folder"),
         ([COPIER, "--shell", "--set", "seed=1"], "--set is for an experiment"),
         ([NICS, COPIER, "--shell"], "an experiment has all devices of its guest"),

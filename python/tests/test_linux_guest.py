@@ -16,6 +16,7 @@ import guest_fabric
 import pytest
 from privilege import lacking
 
+from linux.builder import cache as builds
 from linux.builder import cpio, debian, initramfs, kernel, programs, report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,6 +108,35 @@ def test_a_bad_tarball_and_a_bad_hash(tmp_path: Path) -> None:
     assert f"has the SHA-256 {digest}, not {'00' * 32}" in sentence or sentence.startswith("linux: missing: ")
     with pytest.raises(report.BuildError, match="is no kernel's source"):
         kernel.unpack(kernel.named(other), tmp_path / "tree")
+
+
+def test_a_build_that_fails_leaves_nothing_half_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = builds.cache()
+    folder.mkdir(parents=True)
+    # Of one that was killed.
+    (folder / "kernel-0123.partial/build").mkdir(parents=True)
+    (folder / "current.partial").symlink_to("nowhere")
+    result = folder / "kernel-4567"
+
+    def fail() -> None:
+        with builds.made(result) as work:
+            (work / "half").write_text("half")
+            raise report.BuildError("the compiler is tired")
+
+    def succeed() -> None:
+        with builds.made(result) as work:
+            (work / builds.MANIFEST).write_text("{}")
+
+    with pytest.raises(report.BuildError, match="tired"):
+        builds.build_once(result, fail, again=False)
+    assert sorted(path.name for path in folder.iterdir()) == ["lock"]
+    builds.build_once(result, succeed, again=False)
+    # A build that fails later leaves the one before.
+    with pytest.raises(report.BuildError, match="tired"):
+        builds.build_once(result, fail, again=True)
+    assert sorted(path.name for path in folder.iterdir()) == ["kernel-4567", "lock"]
+    assert (result / builds.MANIFEST).exists()
 
 
 @pytest.mark.full

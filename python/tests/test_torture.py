@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from guest import needs_guest
 from privilege import lacking
+from terminal import Terminal
 
 from tlplab import _core
 from tlplab.cli import status
@@ -330,6 +332,34 @@ def numbers(ranges: str) -> Iterator[int]:
     for part in ranges.split():
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+@pytest.mark.full
+def test_an_interrupted_torture_leaves_the_verdicts_that_it_has(tmp_path: Path) -> None:
+    needs_guest()
+    file, page_file = tmp_path / "some.json", tmp_path / "some.html"
+    words = [
+        sys.executable,
+        "-m",
+        "tlplab",
+        "torture",
+        NVME,
+        "--jobs",
+        "1",
+        "--json",
+        str(file),
+        "--report",
+        str(page_file),
+    ]
+    terminal = Terminal(words, tmp_path)
+    terminal.hear(b" boots")
+    terminal.type(b"\x03")
+    terminal.hear(b"interrupted: the verdicts are those of ")
+    assert terminal.end() == 130
+    found = json.loads(file.read_text())
+    assert found["interrupted"]
+    assert found["cases"]
+    assert found["format"] in page_file.read_text()
 
 
 @pytest.mark.full

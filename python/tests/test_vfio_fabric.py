@@ -15,7 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vfio_client import BAR0, CONFIG, DMA_MAP, MEMORY, REGION_READ, REGION_WRITE, Client, signalled
+from vfio_client import (
+    BAR0,
+    CONFIG,
+    DMA_MAP,
+    ERRORS,
+    MEMORY,
+    REGION_READ,
+    REGION_WRITE,
+    SECONDS,
+    SET_IRQS,
+    Client,
+    signalled,
+)
 
 from tlplab import _core
 from tlplab.errors import RunError
@@ -201,6 +213,24 @@ def test_after_a_reset_the_function_is_as_after_power_on_and_works_again(tmp_pat
             else:
                 client.call(13, b"")
             assert client.read(CONFIG, 4, 2) == 0
+
+
+@pytest.mark.parametrize(("fault", "told"), [("down", 1), ("reset", 0)])
+def test_a_link_that_is_lost_is_an_error_of_the_function(tmp_path: Path, fault: str, told: int) -> None:
+    """A port that finds its link down reports a fatal error; one that holds it in reset has nothing to report."""
+    error = os.eventfd(0, os.EFD_NONBLOCK)
+    text = f'{SWITCHED}\n[[fault]]\nlink = "drive"\n{fault} = "500ms"\nuntil = "600ms"\n'
+    with served(tmp_path, text) as fabric, Client(fabric.copier) as client, Client(fabric.drive) as drive:
+        for one in (client, drive):
+            one.call(SET_IRQS, struct.pack("<IIIII", 20, 4 | 32, ERRORS, 0, 1), [error])
+        assert client.read(CONFIG, 0, 4) == 0x0001_71AB
+        until = time.monotonic() + SECONDS
+        while drive.read(CONFIG, 0, 4) != 0xFFFF_FFFF:
+            assert time.monotonic() < until, "the link is up still"
+        if told:
+            assert signalled(error) == 1
+        assert [fabric.counters(device)["fatal_errors"] for device in (0, 1)] == [0, told]
+    os.close(error)
 
 
 def test_memory_that_is_not_mapped_for_a_function_is_refused(tmp_path: Path) -> None:

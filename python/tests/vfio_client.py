@@ -13,6 +13,8 @@ from pathlib import Path
 HEADER = struct.Struct("<HHIII")
 VERSION, DMA_MAP, GET_INFO, SET_IRQS, REGION_READ, REGION_WRITE, DMA_READ, DMA_WRITE = 1, 2, 4, 8, 9, 10, 11, 12
 BAR0, CONFIG, MSIX = 0, 7, 2
+# As MSIX, a kind of interrupts.
+ERRORS = 3
 MEMORY = 1 << 20
 SECONDS = 10.0
 

@@ -131,6 +131,17 @@ class Context:
             raise ValueError("the device has no interrupt pin; give it one: intx = True")
         self._party.actions.append(("intx", fits("stream", stream, 16), bool(asserted)))
 
+    def set_config(self, offset: int, data: bytes) -> None:
+        """Changes what software reads of the function's configuration space, from `offset` on: IDs, class, fields of capabilities.
+
+        Bits that software writes or clears stay as they are, and what obeys the registers does so as before: a device that shows another
+        size of its MSI-X table has the same. Bytes that are software's alone (Command, the address in a BAR) end the run with a
+        message; so does NetTLP, whose card keeps its own configuration space.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"data is {data!r}; it must be bytes")
+        self._party.actions.append(("set_config", fits("offset", offset, 12), bytes(data)))
+
     def spawn(self, handler: Coroutine[Any, Any, Any]) -> None:
         """Starts another handler beside this one; it runs to its first wait at once. A reset ends it, too."""
         self._party.start(handler)

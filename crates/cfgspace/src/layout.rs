@@ -4,6 +4,7 @@ use crate::capability::Capability;
 use crate::extended::ExtendedCapability;
 use crate::header::Header;
 use crate::registers::{header, id, status};
+use crate::shown::Shown;
 use crate::space::{ConfigSpace, Reset, Rules};
 use core::ops::Range;
 
@@ -54,6 +55,7 @@ impl Layout {
             bytes: Box::new([0; 4096]),
             rules: vec![Rules::default(); 1024].into_boxed_slice(),
             positions: Positions::default(),
+            shown: Shown::default(),
         };
         self.header.place(&mut Block { space: &mut space, base: 0, name: "header" })?;
         self.place_capabilities(&mut space)?;

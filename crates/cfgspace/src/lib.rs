@@ -26,7 +26,8 @@
 //!
 //! The tour:
 //! * [`layout`]: the pieces and their places: [`header`], [`capability`], [`extended`]
-//! * [`space`]: reads, writes and resets; [`written`]: the effects of a write
+//! * [`space`]: reads, writes and resets; [`written`]: the effects of a write;
+//!   [`shown`]: what a device changes of its own
 //! * [`view`]: the present meaning of the registers; [`hardware`]: the changes that hardware makes in them
 //! * [`interrupt`]: MSI-X, MSI or INTx
 //! * [`error`]: advanced error reporting, messages, the root port's log
@@ -51,6 +52,7 @@ pub mod msix_memory;
 mod platform;
 mod pme;
 mod registers;
+pub mod shown;
 pub mod space;
 pub mod view;
 pub mod written;
@@ -65,6 +67,7 @@ pub use header::{Bar, BarKind, Header, Identity, IoWindow, Type0, Type1, VENDOR_
 pub use interrupt::{InterruptMode, MessageWrite, MsiView, MsixTable, Signal};
 pub use layout::{Layout, LayoutError};
 pub use msix_memory::MsixMemory;
+pub use shown::ShowError;
 pub use space::{ConfigSpace, Reset};
 pub use view::{BarWindow, Bridge, Command, LinkView, PcieView, PowerState};
 pub use written::Written;

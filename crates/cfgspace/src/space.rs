@@ -1,6 +1,7 @@
 //! The 4 KiB of one function: the result of a read and the effect of a write, bit by bit.
 
 use crate::layout::{Layout, LayoutError, Positions};
+use crate::shown::Shown;
 use crate::written::Written;
 
 /// The behaviour of the bits of one dword (PCIe 5.0 §7.4). Bits in no mask are read-only, hardware-initialised or reserved: writes do
@@ -41,6 +42,7 @@ pub struct ConfigSpace {
     pub(crate) bytes: Box<[u8; 4096]>,
     pub(crate) rules: Box<[Rules]>,
     pub(crate) positions: Positions,
+    pub(crate) shown: Shown,
 }
 
 impl ConfigSpace {
@@ -52,13 +54,14 @@ impl ConfigSpace {
         layout.build()
     }
 
-    /// The dword at `offset` (its two low bits are ignored, and only twelve bits count).
+    /// The dword at `offset` (its two low bits are ignored, and only twelve bits count), as the function obeys it; software reads
+    /// [what it shows](Self::shown).
     pub fn read(&self, offset: u16) -> u32 {
         let at = usize::from(offset & 0xFFC);
         u32::from_le_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]])
     }
 
-    /// All of it, in the order of addresses: little-endian registers.
+    /// All of it as the function obeys it, in the order of addresses: little-endian registers.
     pub fn bytes(&self) -> &[u8; 4096] {
         &self.bytes
     }
@@ -90,6 +93,9 @@ impl ConfigSpace {
             self.store(offset, self.read(offset) & !starts | rules.initial & starts);
         }
         self.apply_bar_sizes();
+        if reset == Reset::Cold {
+            self.shown = Shown::default();
+        }
     }
 
     /// The register at `offset`, which is even.

@@ -27,7 +27,7 @@ extern "C" {
 
 /* Version of this interface. Any change to this file that a built library would
  * notice raises it. */
-#define TLPLAB_DEVICE_ABI 1
+#define TLPLAB_DEVICE_ABI 2
 
 /* Longest message of an error, with its final 0. */
 #define TLPLAB_DEVICE_ERROR_MAX 512
@@ -131,6 +131,10 @@ struct tlplab_device_context {
     void (*finished)(struct tlplab_device_context *cx);
     /* It cannot go on: the run fails with this message. */
     void (*fail)(struct tlplab_device_context *cx, const char *message);
+    /* From now on software reads `data` at `offset` of configuration space. Bits that software
+     * writes or clears stay as they are; the run fails where a byte is all of such bits, and
+     * behind NetTLP, whose card keeps its own. The function obeys its registers as before. */
+    void (*set_config)(struct tlplab_device_context *cx, uint16_t offset, const uint8_t *data, uint16_t bytes);
 };
 
 struct tlplab_device;

@@ -211,6 +211,11 @@ impl Exported {
                     ((*cx).refuse)(cx, token.0, (refusal == Refusal::CompleterAbort).into());
                 }
                 Action::Timer { at, id } => ((*cx).timer)(cx, (at - Time::ZERO).as_fs(), id),
+                Action::SetConfig { offset, data } => {
+                    // More than there are is refused by the number.
+                    let bytes = data.len().try_into().unwrap_or(u16::MAX);
+                    ((*cx).set_config)(cx, offset, data.as_ptr(), bytes);
+                }
                 Action::Finished => ((*cx).finished)(cx),
                 Action::Fault(message) => fail(cx, message),
             }
@@ -283,4 +288,79 @@ fn said_of(identity: &Identity) -> interface::Identity {
         said.bars[usize::from(bar.index)] = interface::Bar { size: bar.size, flags, reserved: 0 };
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Changing;
+
+    impl Device for Changing {
+        fn identity(&self) -> Identity {
+            Identity::new(0x71AB, 1, 0xFF_00_00)
+        }
+        fn handle(&mut self, cx: &mut Context<'_>, _event: Event) {
+            cx.set_config(0x2C, &[0x12, 0x34]);
+        }
+    }
+
+    unsafe extern "C" fn set_config(cx: *mut interface::Context, offset: u16, data: *const u8, bytes: u16) {
+        // SAFETY: the test has put a list there, and so many bytes are given.
+        unsafe {
+            let data = std::slice::from_raw_parts(data, bytes.into()).to_vec();
+            (*(*cx).simulator.cast::<Vec<(u16, Vec<u8>)>>()).push((offset, data));
+        }
+    }
+
+    #[test]
+    fn what_a_device_changes_of_its_configuration_space_reaches_the_caller() {
+        unsafe extern "C" fn read(
+            _: *mut interface::Context,
+            _: u16,
+            _: u64,
+            _: u64,
+            _: std::ffi::c_int,
+        ) -> u64 {
+            0
+        }
+        unsafe extern "C" fn write(_: *mut interface::Context, _: u16, _: u64, _: *const u8, _: u64) -> u64 {
+            0
+        }
+        unsafe extern "C" fn msix(_: *mut interface::Context, _: u16, _: u16) {}
+        unsafe extern "C" fn intx(_: *mut interface::Context, _: u16, _: std::ffi::c_int) {}
+        unsafe extern "C" fn reply(_: *mut interface::Context, _: u64, _: *const u8, _: u64) {}
+        unsafe extern "C" fn refuse(_: *mut interface::Context, _: u64, _: std::ffi::c_int) {}
+        unsafe extern "C" fn timer(_: *mut interface::Context, _: u64, _: u64) {}
+        unsafe extern "C" fn finished(_: *mut interface::Context) {}
+        unsafe extern "C" fn fail(_: *mut interface::Context, _: *const c_char) {}
+        let mut heard: Vec<(u16, Vec<u8>)> = Vec::new();
+        let mut cx = interface::Context {
+            simulator: (&raw mut heard).cast(),
+            now: 0,
+            interrupts: interrupts::NONE,
+            length_only: 0,
+            mps: 128,
+            mrrs: 512,
+            dma_read: read,
+            dma_write: write,
+            msix,
+            intx,
+            reply,
+            refuse,
+            timer,
+            finished,
+            fail,
+            set_config,
+        };
+        let (mut identity, mut error) = (interface::Identity::default(), [0; ERROR_MAX]);
+        // SAFETY: as the header asks for.
+        unsafe {
+            let error = error.as_mut_ptr();
+            let device = open(ABI, c"".as_ptr(), &raw mut identity, error, |_| Ok(Box::new(Changing)));
+            handle(device, &raw mut cx, &interface::Event::of(kind::START));
+            close(device);
+        }
+        assert_eq!(heard, [(0x2C, vec![0x12, 0x34])]);
+    }
 }

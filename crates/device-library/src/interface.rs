@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 /// Version of the interface.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 /// Longest message of an error, with its final 0.
 pub const ERROR_MAX: usize = 512;
 
@@ -121,6 +121,7 @@ pub struct Context {
     pub timer: unsafe extern "C" fn(*mut Self, u64, u64),
     pub finished: unsafe extern "C" fn(*mut Self),
     pub fail: unsafe extern "C" fn(*mut Self, *const c_char),
+    pub set_config: unsafe extern "C" fn(*mut Self, u16, *const u8, u16),
 }
 
 /// `tlplab_device_open`

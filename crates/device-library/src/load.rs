@@ -218,6 +218,7 @@ fn context(cx: &mut Context<'_>) -> interface::Context {
         timer,
         finished,
         fail,
+        set_config,
     }
 }
 
@@ -306,6 +307,14 @@ unsafe extern "C" fn timer(cx: *mut interface::Context, at: u64, id: u64) {
 unsafe extern "C" fn finished(cx: *mut interface::Context) {
     // SAFETY: as above.
     unsafe { simulator(cx) }.finished();
+}
+
+unsafe extern "C" fn set_config(cx: *mut interface::Context, offset: u16, data: *const u8, bytes: u16) {
+    // SAFETY: the library gives so many bytes.
+    unsafe {
+        let data = if data.is_null() { &[] } else { std::slice::from_raw_parts(data, bytes.into()) };
+        simulator(cx).set_config(offset, data);
+    }
 }
 
 unsafe extern "C" fn fail(cx: *mut interface::Context, message: *const c_char) {

@@ -174,6 +174,15 @@ pub enum Action {
         /// Asserted until it is deasserted.
         asserted: bool,
     },
+    /// From now on software reads these bytes of configuration space, as of hardware whose vendor ID, serial number or capabilities are its own
+    /// to say. Bits that software writes or clears stay as they are, and the function obeys its registers as they were laid out: a device
+    /// that shows another table of MSI-X has the same.
+    SetConfig {
+        /// First byte.
+        offset: u16,
+        /// What is read from there on. The run fails where a byte is not the device's to change, and behind NetTLP, whose card keeps its own.
+        data: Vec<u8>,
+    },
     /// Answer a read.
     Reply {
         /// Which.
@@ -286,6 +295,10 @@ impl<'a> Context<'a> {
     /// Sets the level of the legacy interrupt, behind the earlier writes of `stream`.
     pub fn intx(&mut self, stream: u16, asserted: bool) {
         self.actions.push(Action::Intx { stream, asserted });
+    }
+    /// Changes what software reads of its configuration space: see [`Action::SetConfig`].
+    pub fn set_config(&mut self, offset: u16, data: &[u8]) {
+        self.actions.push(Action::SetConfig { offset, data: data.to_vec() });
     }
     /// Answers a read with as many bytes as it asked for.
     pub fn reply(&mut self, token: ReplyToken, data: Payload) {

@@ -50,7 +50,8 @@ fn flows_of(load: &LoadSpec) -> Vec<FlowInfo> {
     }
 }
 
-fn is_finite(load: &LoadSpec) -> bool {
+/// It ends before the run is stopped.
+pub(crate) fn is_finite(load: &LoadSpec) -> bool {
     load.count.is_some() || load.work.ends_by_itself()
 }
 

@@ -96,6 +96,10 @@ impl Issuer {
                     cx.intx(first_stream + stream, asserted);
                     continue;
                 }
+                Action::SetConfig { offset, data } => {
+                    cx.set_config(offset, &data);
+                    continue;
+                }
                 Action::Fault(message) => {
                     cx.fault(message);
                     continue;

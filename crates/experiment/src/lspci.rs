@@ -174,9 +174,9 @@ pub fn lspci(run: &mut Run) -> Result<(Document, String), RunError> {
         functions: there.map(|(found, space)| function(fabric, found, space)).collect(),
         problems: problems(fabric),
     };
-    let mut bytes: Vec<_> = spaces.iter().map(|(id, space)| (*id, space.bytes())).collect();
+    let mut bytes: Vec<_> = spaces.iter().map(|(id, space)| (*id, space.shown_bytes())).collect();
     bytes.sort_by_key(|(id, _)| *id);
-    Ok((document, dump(bytes)))
+    Ok((document, dump(bytes.iter().map(|(id, bytes)| (*id, bytes)))))
 }
 
 fn enumerate(run: &mut Run) -> Result<Hierarchy, RunError> {

@@ -1,6 +1,6 @@
 //! From an experiment to a fabric that runs, and to the end of the run.
 
-use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow, prepare_memory};
+use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow, is_finite, prepare_memory};
 use crate::detail::Detail;
 use crate::document;
 use crate::experiment::Experiment;
@@ -331,7 +331,9 @@ impl Run {
         if stop.transactions.is_some_and(|n| ended >= n) {
             return StopReason::Transactions(ended);
         }
-        if stop.time.is_none() && self.fabric.is_done() {
+        // Loads without a count have more to do, even where none of it is under way.
+        let endless = || stop.transactions.is_some() && !self.experiment.loads.iter().all(is_finite);
+        if stop.time.is_none() && self.fabric.is_done() && !endless() {
             return StopReason::LoadsDone;
         }
         StopReason::Running

@@ -132,6 +132,10 @@ impl PythonDevice {
                 let (stream, asserted) = details.extract()?;
                 Action::Intx { stream, asserted }
             }
+            "set_config" => {
+                let (offset, data) = details.extract()?;
+                Action::SetConfig { offset, data }
+            }
             "refuse" => {
                 let (token, status) = details.extract::<(u64, String)>()?;
                 let refusal = match status.as_str() {

@@ -167,5 +167,6 @@ fn rows(counters: &FunctionCounters) -> Vec<(&'static str, u64)> {
         ("interrupts", counters.interrupts),
         ("dropped_interrupts", counters.dropped_interrupts),
         ("late_reads", counters.late_reads),
+        ("fatal_errors", counters.fatal_errors),
     ]
 }

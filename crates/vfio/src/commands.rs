@@ -145,6 +145,7 @@ impl Port {
             Some(Irq::Intx) => u32::from(self.space.bytes()[0x3D] != 0),
             Some(Irq::Msi) => self.space.msi_vectors().into(),
             Some(Irq::Msix) => self.msix.as_ref().map_or(0, |memory| memory.table.vectors().into()),
+            Some(Irq::Error) => 1,
             None => 0,
         }
     }
@@ -192,7 +193,7 @@ impl Port {
                 if let Some(tlps) = &mut self.dma.tlps {
                     tlps.configure(&self.space, offset as u16, bytes as u16, None);
                 }
-                self.space.bytes()[offset as usize..][..bytes as usize].to_vec()
+                self.space.shown_bytes()[offset as usize..][..bytes as usize].to_vec()
             }
             _ => match &self.msix {
                 Some(memory) if memory.claims(region as u8, offset) => {

@@ -11,11 +11,13 @@ pub enum Irq {
     Msi = 1,
     /// MSI-X.
     Msix = 2,
+    /// An error of the function that it does not recover from by itself.
+    Error = 3,
 }
 
 impl Irq {
     pub(crate) fn new(index: u32) -> Option<Self> {
-        [Self::Intx, Self::Msi, Self::Msix].into_iter().find(|irq| *irq as u32 == index)
+        [Self::Intx, Self::Msi, Self::Msix, Self::Error].into_iter().find(|irq| *irq as u32 == index)
     }
 }
 

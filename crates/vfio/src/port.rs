@@ -240,6 +240,11 @@ impl Port {
                 self.answer_with_ones(token.0);
             }
             Action::Timer { at, id } => self.timers.set(at.max(now), id),
+            Action::SetConfig { offset, data } => {
+                if let Err(wrong) = self.space.show(offset, &data) {
+                    self.fail(wrong.to_string());
+                }
+            }
             Action::Finished => self.finished = true,
             Action::Fault(message) => self.fail(message),
         }
@@ -430,6 +435,11 @@ impl Port {
         if !masked {
             self.events.push_back(PortEvent::UnmaskIntx);
         }
+    }
+
+    /// A fatal error of the function: the client is told at once, if it wants to be. True if it was.
+    pub fn report_error(&mut self, host: &mut impl Host) -> bool {
+        host.trigger(Irq::Error, 0)
     }
 
     /// The legacy interrupt may come again: see [`PortEvent::UnmaskIntx`].

@@ -114,7 +114,7 @@ impl Tlps {
                 None => {
                     let request = Repr::cfg_read(id, target);
                     self.see(false, request, &[]);
-                    self.complete(true, &completer, &request, &space.bytes()[usize::from(register)..][..4]);
+                    self.complete(true, &completer, &request, &space.shown(register).to_le_bytes());
                 }
                 Some(data) => {
                     let request = Repr::cfg_write(id, target);

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import sys
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 # In femtoseconds of a simulation, or in seconds.
 Time = TypeVar("Time", int, float)
-# Lines of the console that are kept, to be shown where a guest ends badly.
-REMEMBERED = 20
+# Lines of the console that are kept, to be shown where a guest ends badly: as many as a kernel that dies may need to say why.
+REMEMBERED = 100
 
 
 @dataclass
@@ -46,6 +46,11 @@ class Console(Generic[Time]):
             self.last = [*self.last[-REMEMBERED + 1 :], text]
             self._line = b""
             self.show(self._begun, text)
+
+
+def last_lines(lines: Sequence[str], *, silent: bool) -> str:
+    """The last lines of a console that was not shown, below what is said of its end."""
+    return "".join(f"\n  {text}" for text in lines) if silent else ""
 
 
 @contextmanager

@@ -26,11 +26,15 @@ KVM, PROCESSORS = Path("/dev/kvm"), Path("/proc/cpuinfo")
 # A processor with neither has a KVM that runs no ordinary kernel (kvm-pvm), or none.
 VIRTUALIZATION = re.compile(r"^flags\s*:.*\b(vmx|svm)\b", re.MULTILINE)
 MEMORY = "512MiB"
+# With 128 MiB the kernel ends where it unpacks its initial file system.
+LEAST_MEMORY = 160 << 20
 # How the guest is told where its status goes, and what it shares.
 STATUS, SHARE = "tlplab.status=ttyS1", "tlplab.share=9p"
 # Linux 7.3 compares the time stamp counters of its processors and, where this machine is busy, never ends: one waits for the other in
 # watchdog_check_skew, and that one for the first in multi_cpu_stop. Those of a guest are the same clock.
 COMMAND_LINE = f"console=ttyS0 quiet panic=-1 tsc=reliable {STATUS}"
+# What QEMU (11.1) says where a device has reported an error: it stops the processors, and goes on for ever.
+STOPPED = "Unrecoverable error detected"
 # Between two looks at whether a device shall end, in seconds.
 SLICE = 0.25
 PR_SET_PDEATHSIG = 1
@@ -152,6 +156,10 @@ class Off:
     timed_out: bool
     interrupted: bool
     """By Ctrl-C; then what its devices have counted is of the part that ran."""
+    last: Sequence[str] = ()
+    """The last lines of its console."""
+    stopped: bool = False
+    """By QEMU, since a device has reported a fatal error."""
 
 
 def boot(
@@ -189,9 +197,10 @@ def boot(
             if (folder / "status").exists()
             else ""
         )
-        if not (timed_out or interrupted) and running.process.returncode:
+        if not (timed_out or interrupted or running.stopped) and running.process.returncode:
             raise RunError(f"QEMU cannot run the guest: {running.complaints()}")
-        return Off(int(said) if said.isdecimal() else None, seconds, serving.counters(), timed_out, interrupted)
+        status = int(said) if said.isdecimal() else None
+        return Off(status, seconds, serving.counters(), timed_out, interrupted, running.last, running.stopped)
 
 
 @dataclass
@@ -201,6 +210,10 @@ class Running:
     process: subprocess.Popen[bytes]
     errors: Path
     begun: float
+    last: Sequence[str] = ()
+    """The last lines that it printed."""
+    stopped: bool = False
+    """QEMU has stopped the guest."""
 
     @classmethod
     def start(cls, machine: Machine, folder: Path, sockets: Sequence[Path]) -> Running:
@@ -221,7 +234,7 @@ class Running:
         return cls(process, errors, time.monotonic())
 
     def wait(self, over: threading.Event, show: Callable[[float, str], None], until: float | None) -> bool:
-        """Shows its console until it ends, `over` is set, or it is time; whether it was time."""
+        """Shows its console until it ends, QEMU stops it, `over` is set, or it is time; whether it was time."""
         reader = None
         if self.process.stdout is not None:
             reader = threading.Thread(target=self.read, args=[show], name="console", daemon=True)
@@ -235,7 +248,9 @@ class Running:
                 self.process.wait(SLICE / 5)
                 break
             except subprocess.TimeoutExpired:
-                continue
+                self.stopped = STOPPED in self.errors.read_text(errors="replace")
+                if self.stopped:
+                    break
         self.end()
         if reader is not None:
             reader.join()
@@ -248,6 +263,7 @@ class Running:
         for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]
             console.hear(time.monotonic() - self.begun, data)
         console.end()
+        self.last = console.last
 
     def end(self) -> None:
         """Takes its power away, if it still has it."""

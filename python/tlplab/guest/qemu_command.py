@@ -13,10 +13,10 @@ from tlplab import _core, outline, summary
 from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED, RunError
 from tlplab.guest import tools
-from tlplab.guest.console import terminal_kept
+from tlplab.guest.console import last_lines, terminal_kept
 from tlplab.guest.devices import FabricDevices, SingleDevices, device_of
 from tlplab.guest.initramfs import SCRIPT
-from tlplab.guest.machine import MEMORY, Machine, Off, boot
+from tlplab.guest.machine import LEAST_MEMORY, MEMORY, Machine, Off, boot
 from tlplab.guest.options import check_share, script_of
 from tlplab.guest.uml_command import files_of
 from tlplab.nettlp.live import show_lag
@@ -108,6 +108,11 @@ def qemu(
         size = _core.size(memory)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--memory") from None
+    if size < LEAST_MEMORY:
+        raise click.BadParameter(
+            f"{memory}: the guest's kernel and its files need {LEAST_MEMORY >> 20} MiB; give that or more",
+            param_hint="--memory",
+        )
     described: FabricDevices | SingleDevices
     if any(device.endswith(EXPERIMENT) for device in devices):
         if len(devices) > 1:
@@ -152,13 +157,22 @@ def qemu(
     if off.interrupted:
         click.echo("interrupted: the figures are of the part that ran", err=True)
         return INTERRUPTED
-    if off.timed_out:
-        raise RunError(f"the guest was still on after {timeout:g} s, and has lost its power")
-    if off.status is None and not shell:
-        raise RunError("the guest is off, and its script has not ended")
-    if off.status:
-        raise RunError(f"the guest's script ended with status {off.status}")
+    if ended := badly(off, timeout, shell=shell):
+        raise RunError(ended + last_lines(off.last, silent=silent))
     return 0
+
+
+def badly(off: Off, timeout: float | None, *, shell: bool) -> str | None:
+    """How the guest has ended, if not as it should."""
+    if off.timed_out:
+        return f"the guest was still on after {timeout:g} s, and has lost its power"
+    if off.stopped:
+        return (
+            "a device or its link has reported a fatal error, and QEMU has stopped the guest (docs/virtual-machine.md)"
+        )
+    if off.status is None and not shell:
+        return "the guest is off, and its script has not ended"
+    return f"the guest's script ended with status {off.status}" if off.status else None
 
 
 def refuse_options_of_experiment() -> None:
@@ -195,7 +209,7 @@ def document(off: Off, devices: Sequence[str], described: FabricDevices | Single
     ]
     result: dict[str, Any] = {
         "schema": FORMAT, "status": off.status, "timed_out": off.timed_out,
-        "interrupted": off.interrupted, "seconds": round(off.seconds, 3),
+        "interrupted": off.interrupted, "stopped": off.stopped, "seconds": round(off.seconds, 3),
         "devices": counters,
     }  # fmt: skip
     if isinstance(described, FabricDevices):

@@ -12,6 +12,7 @@ from tlplab import outline, summary
 from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED, RunError
 from tlplab.guest import kernel
+from tlplab.guest.console import last_lines
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.options import check_share, script_of
 from tlplab.guest.running import Ended, run
@@ -188,7 +189,7 @@ def fail_if_failed(ended: Ended, *, silent: bool, machine: str | None = None) ->
     if failed := ended.finished.failures():
         raise RunError(whose + "; ".join(failed))
     if ended.status:
-        raise RunError(f"{whose}the guest's script ended with status {ended.status}")
+        shown = last_lines(ended.last, silent=silent)
+        raise RunError(f"{whose}the guest's script ended with status {ended.status}{shown}")
     if ended.end.startswith("died"):
-        shown = "".join(f"\n  {text}" for text in ended.last) if silent else ""
-        raise RunError(f"{whose}the guest {ended.end}{shown}")
+        raise RunError(f"{whose}the guest {ended.end}{last_lines(ended.last, silent=silent)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tlplab.errors import FAILED
+from tlplab.errors import FAILED, INTERRUPTED
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.torture import page, verdict
@@ -88,13 +88,18 @@ def torture_command(
     cases = planned.cases if size is None else sample(planned.cases, size)
     judged = []
     counters = None if tried is None else tried.counters
-    with Bar(quiet=False) as bar:
-        for one in judge_all(machine, cases, planned.references, jobs or cpu_count() or 1, counters):
-            judged.append(one)
-            bar.show(len(judged) / len(cases), f"{len(judged)} of {len(cases)} boots")
+    interrupted = False
+    try:
+        with Bar(quiet=False) as bar:
+            for one in judge_all(machine, cases, planned.references, jobs or cpu_count() or 1, counters):
+                judged.append(one)
+                bar.show(len(judged) / len(cases), f"{len(judged)} of {len(cases)} boots")
+    except KeyboardInterrupt:
+        interrupted = True
     order = {case: at for at, case in enumerate(cases)}
     judged.sort(key=lambda one: order[one.case])
-    document = document_of(machine, chosen, planned.references.plain, judged) | (tried.document() if tried else {})
+    document = document_of(machine, chosen, planned.references.plain, judged, interrupted=interrupted)
+    document |= tried.document() if tried else {}
     if json_file != "-":
         show(judged, chosen)
         if tried is not None:
@@ -103,6 +108,9 @@ def torture_command(
         write_text(json_file, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     if report is not None:
         Path(report).write_text(page.render(document), encoding="utf-8")
+    if interrupted:
+        click.echo(f"interrupted: the verdicts are those of {len(judged)} of {len(cases)} boots", err=True)
+        return INTERRUPTED
     return 0
 
 

@@ -17,9 +17,9 @@ FORMAT = "tlplab/torture/2"
 
 
 def document_of(
-    machine: Machine, faults: Mapping[str, str], reference: Told, judged: Sequence[Judged]
+    machine: Machine, faults: Mapping[str, str], reference: Told, judged: Sequence[Judged], *, interrupted: bool = False
 ) -> dict[str, Any]:
-    """All verdicts; `faults` has what each does. What a console has in common with the reference is in both as the same numbers of `lines`."""
+    """All verdicts, or those of the cases that were over when it was `interrupted`; `faults` has what each does. What a console has in common with the reference is in both as the same numbers of `lines`."""
     evidence = Evidence()
     without = evidence.of(reference.boot.console, ())
     return {
@@ -27,6 +27,7 @@ def document_of(
         "title": outline.read(machine.experiment, overrides=machine.overrides)["title"],
         "experiment": machine.experiment,
         "kernel": machine.kernel.sha256,
+        "interrupted": interrupted,
         "verdicts": list(verdict.VERDICTS),
         "faults": [{"name": name, "doc": doc} for name, doc in faults.items()],
         "findings": [

@@ -9,6 +9,7 @@
 //! * [`lspci`]: The dumps, judged by the real `lspci` (pciutils) where it is installed.
 //! * [`msix_memory`]: The MSI-X table and its pending bits, as software reaches them through BARs.
 //! * [`views`]: The meaning of registers: each bit that software can write, on and off.
+//! * [`shown`]: What a device changes of its own registers: software's reads of the others, and what obeys them, are as before.
 //! * [`registers`]: Registers that do something: sizes of BARs, requests in control registers, and the state of links and slots that hardware shows.
 
 mod bits;
@@ -20,4 +21,5 @@ mod layout;
 mod lspci;
 mod msix_memory;
 mod registers;
+mod shown;
 mod views;

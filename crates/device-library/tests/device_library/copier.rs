@@ -1,8 +1,9 @@
 //! `examples/c/copier.c`, event by event.
 
+use crate::mistakes::doing;
 use crate::{compile, here};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tlplab_device::{Action, BarSpec, Context, Device, DmaError, Event, OpId, ReplyToken};
 use tlplab_device_library::LibraryDevice;
@@ -21,7 +22,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self { device: LibraryDevice::open(&library(), &BTreeMap::new()).unwrap(), next_op: 7 }
+        Self::of(&library())
+    }
+
+    fn of(library: &Path) -> Self {
+        Self { device: LibraryDevice::open(library, &BTreeMap::new()).unwrap(), next_op: 7 }
     }
 
     fn tell(&mut self, event: Event) -> Vec<Action> {
@@ -74,6 +79,14 @@ fn a_copy_is_a_read_then_a_write_and_an_interrupt_behind_it() {
     assert_eq!(bench.tell(Event::Reset), []);
     assert_eq!(bench.done(), 0);
     bench.device.rebase(Duration::from_ns(1));
+}
+
+#[test]
+fn a_library_changes_what_its_configuration_space_says() {
+    let handle = "static const uint8_t ids[] = { 0xff, 0xff, 3 }; cx->set_config(cx, 0x100, ids, 3); cx->set_config(cx, 7, 0, 0);";
+    let mut bench = Bench::of(&doing("changing", "", handle));
+    let set = |offset, data: &[u8]| Action::SetConfig { offset, data: data.to_vec() };
+    assert_eq!(bench.tell(Event::Start), [set(0x100, &[0xFF, 0xFF, 3]), set(7, &[])]);
 }
 
 /// The library is told of an error by its number and in words.

@@ -31,6 +31,7 @@ fn sizes_offsets_and_numbers_are_those_of_the_header() {
         ("offsetof(struct tlplab_device_context, timer)", offset_of!(Context, timer)),
         ("offsetof(struct tlplab_device_context, finished)", offset_of!(Context, finished)),
         ("offsetof(struct tlplab_device_context, fail)", offset_of!(Context, fail)),
+        ("offsetof(struct tlplab_device_context, set_config)", offset_of!(Context, set_config)),
         ("sizeof(struct tlplab_device_bar)", size_of::<Bar>()),
         ("sizeof(struct tlplab_device_identity)", size_of::<Identity>()),
         ("sizeof(struct tlplab_device_event)", size_of::<Event>()),

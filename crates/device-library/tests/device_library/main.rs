@@ -2,7 +2,7 @@
 
 mod copier;
 mod layout;
-mod mistakes;
+pub(crate) mod mistakes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -14,6 +14,11 @@ fn refusal(path: &Path, parameters: &[(&str, &str)]) -> String {
 
 /// A library whose `tlplab_device_open` does this.
 fn opening(name: &str, open: &str) -> PathBuf {
+    doing(name, open, "(void)cx;")
+}
+
+/// One that does this at each event, too.
+pub(crate) fn doing(name: &str, open: &str, handle: &str) -> PathBuf {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("device.c");
     let source = format!(
@@ -23,7 +28,7 @@ fn opening(name: &str, open: &str) -> PathBuf {
          identity->bars[0].size = 4096; {open} return (struct tlplab_device *)&device; }}\n\
          void tlplab_device_close(struct tlplab_device *device) {{ (void)device; }}\n\
          void tlplab_device_handle(struct tlplab_device *device, struct tlplab_device_context *cx, const struct tlplab_device_event *event)\n\
-         {{ (void)device, (void)cx, (void)event; }}\n"
+         {{ (void)device, (void)event; {handle} }}\n"
     );
     std::fs::write(&file, source).unwrap();
     compile(name, &file)
@@ -51,7 +56,7 @@ fn a_library_refuses_parameters_in_its_own_words() {
 #[test]
 fn another_version_of_the_interface_is_refused() {
     let older = opening("older", "identity->abi = TLPLAB_DEVICE_ABI + 1;");
-    assert!(refusal(&older, &[]).starts_with("it was built with version 2 of tlplab_device.h"));
+    assert!(refusal(&older, &[]).starts_with("it was built with version 3 of tlplab_device.h"));
 }
 
 #[test]

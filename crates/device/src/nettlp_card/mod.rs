@@ -37,6 +37,9 @@ pub const WINDOW_BAR: u8 = 4;
 /// The BAR of the MSI-X table.
 const TABLE_BAR: u8 = 2;
 const VECTORS: u16 = 16;
+/// The fault of a device behind NetTLP that changes its configuration space.
+pub const CONFIG_IS_THE_CARDS: &str = "it changes its configuration space, which behind NetTLP is the card's: no message of NetTLP changes what \
+                                       software cannot write; simulate the device, or give it to a guest by vfio-user";
 
 /// A card, its link and the software behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +215,7 @@ impl NettlpCard {
                 Action::ReplyError { token, refusal } => self.answer(cx, token, Err(refusal)),
                 Action::Timer { at, id } => self.at(cx, at, Step::Own(id)),
                 Action::Intx { stream, asserted } => cx.intx(stream, asserted),
+                Action::SetConfig { .. } => cx.fault(CONFIG_IS_THE_CARDS.into()),
                 Action::Finished => cx.finished(),
                 Action::Fault(message) => cx.fault(message),
             }

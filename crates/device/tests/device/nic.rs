@@ -77,6 +77,38 @@ fn without_descriptors_frames_are_lost() {
     assert_eq!(counters.map(|at| register(&mut world, at)), [13, 13, 87]);
 }
 
+/// A NIC whose packet buffer has 2 KiB, whatever its driver says: one frame of 1514 B.
+struct Narrow(Nic);
+
+impl Device for Narrow {
+    fn identity(&self) -> Identity {
+        self.0.identity()
+    }
+    fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
+        let event = match event {
+            Event::MmioWrite { bar: 0, offset, .. } if offset == u64::from(regs::PBA) => {
+                Event::MmioWrite { bar: 0, offset, data: 2u32.to_le_bytes().into() }
+            }
+            event => event,
+        };
+        self.0.handle(cx, event);
+    }
+}
+
+/// Frames come before the one in front of them is in memory. The NIC counts those as missed, and what comes is what was sent.
+#[test]
+fn frames_that_the_nic_misses_are_no_frames_that_changed() {
+    let load = NicLoad { entries: 8, bytes: 1514, send: 500, receive: 0 };
+    let speed = nic::ethernet::Speed::from_bps(400_000_000_000);
+    let nic = Narrow(Nic::new(NicConfig { cable: Cable::LoopBack, speed, ..NicConfig::default() }));
+    let mut world = Ideal::new(false).device("nic", nic).host(NicDriver::new("nic", load));
+    (world.mode, world.strangers) = (InterruptMode::MsiX, true);
+    world.run(us(100_000));
+    assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
+    let [received, missed] = [statistics::RECEIVED, statistics::MISSED].map(|at| register(&mut world, at));
+    assert!(received > 0 && missed > 0 && received + missed == 500, "{received} received, {missed} missed");
+}
+
 /// What a broken driver may write: registers that start things, and anything else.
 fn writes() -> impl Strategy<Value = (u32, u32)> {
     let registers = prop_oneof![

@@ -630,3 +630,24 @@ fn every_experiment_can_be_copied_in_the_middle_and_says_the_same() {
         }
     }
 }
+
+/// A load without a count that has yet to begin, or that pauses, has more to do.
+#[test]
+fn a_run_of_so_many_transactions_waits_for_loads_without_a_count() {
+    let file = |late: &str| {
+        let text = format!(
+            "title = \"t\"\nstop = {{ transactions = 60 }}\n[device.a]\nunder = \"host.rp0\"\nlink = \"gen3 x4\"\nmodel = \"dma\"\n\
+             [load]\na = {{ op = \"write\", size = \"64B\", count = 10 }}\nb = {{ device = \"a\", op = \"write\", size = \"64B\", {late} }}\n"
+        );
+        let read = |_: &str| Ok(text.clone());
+        let experiment =
+            Experiment::parse_with(&read, "t.toml", &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        run(experiment, Inputs::default()).unwrap()
+    };
+    for late in ["start = \"1ms\"", "rate = \"1Mb/s\""] {
+        let document = file(late);
+        assert_eq!(document.stop_reason, StopReason::Transactions(60), "{late}");
+    }
+    // What has a count is done, and there are no more.
+    assert_eq!(file("count = 20").stop_reason, StopReason::LoadsDone);
+}

@@ -501,6 +501,7 @@ impl Builder {
             interrupt_mode: function.space.interrupt_mode(),
             function,
             started: false,
+            stopped: None,
             device: (!behaviour.outside).then_some(behaviour.device),
             core,
             next_op: 0,

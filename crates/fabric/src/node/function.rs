@@ -56,7 +56,7 @@ pub(crate) trait Functions: Answer {
 
     /// Reads a register, or writes it; a write tells the function its ID (PCIe 5.0 §2.2.6.2).
     fn access(&mut self, cx: &mut Context, index: usize, target: CfgTarget, written: Option<u32>) -> u32 {
-        let Some(value) = written else { return self.function(index).space.read(target.register()) };
+        let Some(value) = written else { return self.function(index).space.shown(target.register()) };
         self.set_id(cx, index, target.function());
         let written = self.function(index).space.write(target.register(), target.enables(), value);
         if written.any() {

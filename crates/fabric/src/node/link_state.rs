@@ -2,8 +2,10 @@
 
 use crate::kernel::ids::{FunctionAt, PortId};
 use crate::kernel::queue::EventKind;
+use crate::link::context::Context;
 use crate::link::state::{DOWN, NARROWED, RESET, UP};
 use crate::node::Node;
+use crate::node::end_point::EndPoint;
 use crate::node::function::Function;
 use crate::node::hardware::Hardware;
 use crate::observe::errors::ErrorKind;
@@ -56,6 +58,9 @@ impl Hardware {
         self.nodes.record_detections(&mut self.cx);
         for &link in &down {
             self.hot_reset(link);
+            if by_surprise {
+                self.of_functions(link, |function, _| function.stop_time());
+            }
             self.show_link(self.cx.links.peer(link));
         }
         if down.contains(&lower) {
@@ -127,11 +132,7 @@ impl Hardware {
     fn hot_reset(&mut self, lower: PortId) {
         let node = self.cx.links.node(lower);
         match &mut self.nodes[node] {
-            Node::EndPoint(_) => {
-                for function in self.nodes.functions_of(node) {
-                    self.nodes.end_point_mut(function).reset(&mut self.cx, Reset::Hot);
-                }
-            }
+            Node::EndPoint(_) => self.of_functions(lower, |function, cx| function.reset(cx, Reset::Hot)),
             Node::Switch(switch) => switch.reset(&mut self.cx),
             Node::Bridge(bridge) => bridge.reset(&mut self.cx),
             Node::Root(_) => {}
@@ -140,10 +141,18 @@ impl Hardware {
 
     /// The functions below a link that came up need their time before they can be configured (PCIe 5.0 §6.6.1).
     fn leave_reset(&mut self, lower: PortId) {
+        self.of_functions(lower, |function, cx| {
+            function.leave_reset(cx);
+            function.go_on(cx);
+        });
+    }
+
+    /// Each function of the end point below a link, if there is one.
+    fn of_functions(&mut self, lower: PortId, mut each: impl FnMut(&mut EndPoint, &mut Context)) {
         let node = self.cx.links.node(lower);
         if let Node::EndPoint(_) = &self.nodes[node] {
             for function in self.nodes.functions_of(node) {
-                self.nodes.end_point_mut(function).leave_reset(&self.cx);
+                each(self.nodes.end_point_mut(function), &mut self.cx);
             }
         }
     }

@@ -64,6 +64,7 @@ impl EndPoint {
             ready: self.ready,
             function: self.function.clone(),
             started: self.started,
+            stopped: self.stopped.clone(),
             next_op: self.next_op,
             first_op: self.first_op,
             bars: self.bars,

@@ -5,7 +5,8 @@ use crate::bench::any::{AnyFabric, Built, any_fabric, any_faults, cases};
 use crate::bench::{Bench, Watch, ns};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tlplab_device::{LoadConfig, LoadOp, Target};
+use tlplab_device::nic::{OpenEnd, Signal};
+use tlplab_device::{LoadConfig, LoadOp, Nic, NicConfig, NicDriver, NicLoad, Target};
 use tlplab_fabric::config::*;
 use tlplab_fabric::{Ending, Fabric, MSI_ADDRESS};
 use tlplab_units::{Bdf, Duration, Time};
@@ -19,25 +20,28 @@ pub(crate) fn downs() -> impl Strategy<Value = Vec<(usize, Fault)>> {
     prop::collection::vec((any::<usize>(), down), 1..4)
 }
 
-fn build(any: &AnyFabric, interrupts: InterruptPolicy) -> Built {
+/// `narrow`: links may be left with one lane, on which an answer takes longer.
+fn build(any: &AnyFabric, interrupts: InterruptPolicy, narrow: bool) -> Built {
+    let timeout = Duration::from_ms(if narrow { 10 } else { 1 });
     any.build_with(|config| {
         config.host.interrupts = interrupts;
-        config.host.completion_timeout = Duration::from_ms(1);
-        config.devices.iter_mut().for_each(|d| d.completion_timeout = Duration::from_ms(1));
+        config.host.completion_timeout = timeout;
+        config.devices.iter_mut().for_each(|d| d.completion_timeout = timeout);
     })
 }
 
-fn run(built: &mut Built) {
-    built.run(Duration::from_ms(400));
+fn run(built: &mut Built, narrow: bool) {
+    let slow = if narrow { 10 } else { 1 };
+    built.run(Duration::from_ms(400 * slow));
     // Software may still be configuring, and wait for the answer of somebody who is gone.
     let go_on = |built: &mut Built, ms| {
         built.fabric.run_until(built.fabric.now() + Duration::from_ms(ms));
         built.rest(Duration::from_us(200));
     };
-    go_on(built, 5);
+    go_on(built, 5 * slow);
     // The root complex may still have pieces to ask for, once its tags have rested, for a requester that has given up.
     if built.fabric.tlps_live() > 0 {
-        go_on(built, 60);
+        go_on(built, 60 * slow);
     }
 }
 
@@ -60,24 +64,23 @@ proptest! {
     fn surprise_down_leaves_nothing_in_limbo(
         mut any in any_fabric(),
         downs in downs(),
-        mut faults in any_faults(),
+        faults in any_faults(),
         (second_function, wires) in any::<(bool, bool)>(),
     ) {
-        // One lane may be too slow for completion timeouts as short as these.
-        faults.retain(|(_, fault)| !matches!(fault.kind, FaultKind::Narrow { .. }));
         // With three devices or more the second is no memory that others aim at.
         any.second_function = second_function && any.devices.len() > 2;
         let interrupts = if wires { InterruptPolicy::Intx } else { InterruptPolicy::MsiX };
         let idle = any.idle();
+        let narrow = faults.iter().any(|(_, fault)| matches!(fault.kind, FaultKind::Narrow { .. }));
         let any = any.with_faults(&faults).with_faults(&downs);
-        let mut built = build(&any, interrupts);
+        let mut built = build(&any, interrupts, narrow);
         let before = built.fabric.devices().to_vec();
-        run(&mut built);
+        run(&mut built, narrow);
         built.check_accounted();
         built.check_quiet(&idle);
         built.watch.check_attribution(&built.fabric);
-        let mut again = build(&any, interrupts);
-        run(&mut again);
+        let mut again = build(&any, interrupts, narrow);
+        run(&mut again, narrow);
         prop_assert_eq!(built.fabric.trace_hash(), again.fabric.trace_hash(), "the same again");
         // All is configured as it was before.
         let fabric = &built.fabric;
@@ -140,6 +143,38 @@ fn tree(down: Time, up: Option<Time>, count: Option<u64>, watch: &Watch) -> Fabr
         .load(load(LoadOp::Both));
     bench.device("other", "sw0", 3, 1).load(LoadConfig { count, ..load(LoadOp::Write) });
     bench.build_watched(watch.probe())
+}
+
+/// What a card does by itself, without a word from the host, it does while it has power: a NIC's transceiver is off from the moment in which it is
+/// pulled out until it is back. One that is only held in reset negotiates with its partner meanwhile.
+#[test]
+fn a_card_that_is_pulled_out_does_nothing() {
+    let at = |us| Time::ZERO + Duration::from_us(us);
+    let until = Some(at(400));
+    let cases =
+        [(FaultKind::Down { at: at(200), until }, 410), (FaultKind::Reset { at: at(200), until }, 210)];
+    for (kind, back) in cases {
+        let mut bench = Bench::new();
+        bench.switch("sw0", "host.rp0", 3, 4);
+        let end = OpenEnd::new();
+        let nic = Nic::with_open_end(NicConfig::default(), end.clone());
+        let fault = Fault { direction: Direction::Up, kind };
+        bench.device("nic", "sw0", 3, 4).config(|d| d.link.faults.push(fault)).model(Box::new(nic));
+        let load = NicLoad { receive: 1, ..NicLoad::default() };
+        bench.finishing_program(Box::new(NicDriver::new("nic", load)));
+        let mut fabric = bench.build();
+        fabric.run_until(at(190));
+        end.take_sent();
+        fabric.run_until(at(405));
+        let mut said: Vec<_> = end.take_sent().into();
+        fabric.run_until(at(440));
+        said.extend(end.take_sent());
+        assert_eq!(said[0], (at(200), Signal::Ready(false)));
+        // A driver that configures it anew has it negotiate once more.
+        let (again, signal) = said[1].clone();
+        assert!((at(back)..at(back + 5)).contains(&again), "{again:?}");
+        assert_eq!(signal, Signal::Ready(true));
+    }
 }
 
 /// A card below a switch is taken out and put back: what its port shows, when software hears, and what it does.

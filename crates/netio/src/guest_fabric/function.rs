@@ -61,6 +61,8 @@ pub struct FunctionCounters {
     pub dropped_interrupts: u64,
     /// Reads of its registers that were not answered in time.
     pub late_reads: u64,
+    /// Fatal errors of it or its link of which the virtual machine was told.
+    pub fatal_errors: u64,
 }
 
 /// What firmware has given a function, which it has again after a reset.
@@ -151,6 +153,9 @@ pub(super) struct Function {
     writes: u64,
     /// The level of its legacy interrupt, as the port was told.
     wire: bool,
+    /// Fatal errors that it and the port above have reported, and of how many the port was told.
+    errors: u64,
+    told_errors: u64,
 }
 
 /// Where the processor sees each BAR.
@@ -183,6 +188,8 @@ impl Function {
             reads: 0,
             writes: 0,
             wire: false,
+            errors: 0,
+            told_errors: 0,
         };
         function.reset();
         function
@@ -202,6 +209,7 @@ impl Function {
             interrupts: signalled.interrupts,
             dropped_interrupts: signalled.dropped_interrupts,
             late_reads: port.late_reads(),
+            fatal_errors: self.told_errors,
         }
     }
 
@@ -351,6 +359,13 @@ impl Function {
     pub(super) fn set_wire(&mut self, asserted: bool) {
         if std::mem::replace(&mut self.wire, asserted) != asserted {
             self.act(Action::Intx { stream: 0, asserted });
+        }
+    }
+
+    /// So many fatal errors it and the port above have reported so far.
+    pub(super) fn set_errors(&mut self, count: u64) {
+        if count > std::mem::replace(&mut self.errors, count) {
+            self.told_errors += u64::from(self.socket.report_error());
         }
     }
 

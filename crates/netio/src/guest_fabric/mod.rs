@@ -31,6 +31,7 @@ use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::Run;
 use tlplab_fabric::config::{Fidelity, function_of_message, message_of_function};
+use tlplab_fabric::errors::ErrorMessage;
 use tlplab_fabric::{Driven, NodeId, Told};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_vfio::Port;
@@ -179,6 +180,7 @@ impl GuestFabric {
         }
         board.carry_frames(&mut paced.run);
         board.tell_wires(&mut paced.run);
+        board.tell_errors(&mut paced.run);
         paced.look_ahead();
     }
 }
@@ -242,6 +244,23 @@ impl Board {
         for function in &mut self.functions {
             let asserted = run.fabric().function_space(function.node).asserted_intx().is_some();
             function.set_wire(asserted);
+        }
+    }
+
+    /// Tells the ports of fatal errors, as the host of a device does that is lent to a virtual machine: those that the function reports, and those
+    /// that the port above reports of their link.
+    fn tell_errors(&mut self, run: &mut Run) {
+        let fabric = run.fabric();
+        if fabric.errors().next().is_none() {
+            return;
+        }
+        for function in &mut self.functions {
+            let link = fabric.topology().links.iter().find(|link| link.name == function.name);
+            let ports = link.map(|link| link.ports);
+            let own = fabric.errors().filter(|error| ports.is_some_and(|ports| ports.contains(&error.port)));
+            let fatal =
+                own.filter_map(|error| error.messages.filter(|(message, _)| *message == ErrorMessage::Fatal));
+            function.set_errors(fatal.map(|(_, count)| count).sum());
         }
     }
 

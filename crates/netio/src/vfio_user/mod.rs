@@ -191,6 +191,11 @@ impl VfioUser {
         }
     }
 
+    /// A fatal error of the function. True if the client was told.
+    pub(crate) fn report_error(&mut self) -> bool {
+        self.port.report_error(&mut self.machine)
+    }
+
     /// The legacy interrupt may come again.
     pub(crate) fn unmask_intx(&mut self) {
         self.port.unmask_intx(&mut self.machine);

@@ -7,6 +7,7 @@ use crate::engine::{Datagram, Engine, Outgoing, Undeliverable};
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_cfgspace::{InterruptMode, MessageWrite, MsiX, MsixMemory, Signal};
+use tlplab_device::nettlp_card::CONFIG_IS_THE_CARDS;
 use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken, Timers};
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
@@ -179,6 +180,7 @@ impl DevicePort {
             Action::Reply { token, data } => self.reply(token, Ok(data)),
             Action::ReplyError { token, refusal } => self.reply(token, Err(refusal)),
             Action::Timer { at, id } => self.timers.set(at.max(now), id),
+            Action::SetConfig { .. } => self.fail(CONFIG_IS_THE_CARDS.into()),
             Action::Finished => self.finished = true,
             Action::Fault(message) => self.fail(message),
         }

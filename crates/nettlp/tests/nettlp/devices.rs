@@ -74,6 +74,28 @@ fn a_ring_turns_the_same() {
     }
 }
 
+/// It changes its configuration space, which is the card's.
+struct Changing;
+
+impl Device for Changing {
+    fn identity(&self) -> Identity {
+        Dma::new().identity()
+    }
+    fn handle(&mut self, cx: &mut Context<'_>, _event: Event) {
+        cx.set_config(0, &[0xFF, 0xFF]);
+    }
+}
+
+#[test]
+fn a_device_does_not_change_what_the_card_says() {
+    for looks in LOOKS {
+        let mut world = World::new("dma", Changing, DmaDriver::new("dma", 64, 1), looks);
+        world.run(Duration::from_ms(100));
+        let fault = world.server().port().fault().unwrap_or_default();
+        assert!(fault.contains("which behind NetTLP is the card's"), "{looks:?}: {fault}");
+    }
+}
+
 /// Writes a pattern, reads it back in pieces, and reads outside.
 #[derive(Default)]
 struct Prober {

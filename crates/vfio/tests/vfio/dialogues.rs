@@ -71,7 +71,7 @@ fn the_function_tells_of_its_regions_and_interrupts() {
         .map(|index| client.call(Command::GetIrqInfo, &words(&[16, 0, index, 0]), 0).expect("five kinds"))
         .map(|reply| u32_at(&reply, 12))
         .collect();
-    assert_eq!(counts, [1, 2, 4, 0, 0]);
+    assert_eq!(counts, [1, 2, 4, 1, 0]);
     assert_eq!(client.call(Command::GetRegionInfo, &words(&[32, 0, 9, 0, 0, 0, 0, 0]), 0), Err(INVALID));
     assert_eq!(client.call(Command::GetIrqInfo, &words(&[16, 0, 5, 0]), 0), Err(INVALID));
     assert_eq!(client.call(Command::GetIrqInfo, &[], 0), Err(INVALID));
@@ -218,6 +218,28 @@ fn a_reset_cancels_all_and_answers_reads_under_way() {
 }
 
 #[test]
+fn a_device_changes_what_its_configuration_space_says() {
+    let mut client = Client::agreed();
+    let set = |client: &mut Client, offset: u16, data: &[u8]| {
+        act(client, Action::SetConfig { offset, data: data.to_vec() });
+    };
+    set(&mut client, 0, &[0xFF, 0xFF]);
+    assert_eq!(client.read(7, 0, 4), Ok(vec![0xFF, 0xFF, 1, 0]));
+    // It still is the bus master that it was, and another client finds it as it was made.
+    set(&mut client, 9, &[2, 8, 1]);
+    assert_eq!(client.read(7, 4, 8), Ok(vec![0b110, 0, 0x10, 0, 0, 2, 8, 1]));
+    assert_eq!(client.port.fault(), None);
+    client.port.disconnect(&mut client.machine);
+    assert_eq!(client.port.space().shown(0), 0x0001_1DE5);
+    set(&mut client, 4, &[0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert!(
+        client.port.fault().is_some_and(|why| why.contains("the byte at 0xc")),
+        "{:?}",
+        client.port.fault()
+    );
+}
+
+#[test]
 fn the_legacy_interrupt_is_a_level() {
     let mut client = Client::agreed();
     let set = |flags: u32, count: u32| words(&[20, flags, 0, 0, count]);
@@ -243,6 +265,22 @@ fn the_legacy_interrupt_is_a_level() {
     assert_eq!(client.machine.signalled.len(), 2);
     client.write_config(4, &[0b110, 0]);
     assert_eq!(client.machine.signalled.len(), 3);
+}
+
+/// An error is signalled whatever the device may do otherwise, and is no interrupt of it.
+#[test]
+fn an_error_is_signalled_if_the_client_wants_that() {
+    let mut client = Client::agreed();
+    client.write_config(4, &[0, 0]);
+    assert!(!client.port.report_error(&mut client.machine));
+    let set = |flags: u32, start: u32, count: u32| words(&[20, flags, 3, start, count]);
+    assert_eq!(client.call(Command::SetIrqs, &set(4 | 32, 1, 1), 1), Err(INVALID));
+    client.call(Command::SetIrqs, &set(4 | 32, 0, 1), 1).expect("there is one");
+    assert!(client.port.report_error(&mut client.machine));
+    let counters = client.port.counters();
+    assert_eq!((counters.interrupts, counters.dropped_interrupts), (0, 0));
+    client.call(Command::SetIrqs, &set(1 | 32, 0, 0), 0).expect("it can go");
+    assert!(!client.port.report_error(&mut client.machine));
 }
 
 #[test]

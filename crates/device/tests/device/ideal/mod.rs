@@ -286,6 +286,7 @@ impl Ideal {
                 let after = at - self.now;
                 self.at(after, Happening::Device(index, Event::Timer { id }));
             }
+            Action::SetConfig { .. } => panic!("no built-in device changes what it is"),
             Action::Finished => self.finished += 1,
             Action::Fault(why) => self.faults.push(why),
         }

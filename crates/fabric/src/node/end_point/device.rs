@@ -9,6 +9,7 @@ use tlplab_cfgspace::interrupt::{raise, take_pending};
 use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal};
 use tlplab_device::{Action, Context as DeviceContext, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Access, Payload, RequesterConfig, memory_access};
+use tlplab_units::Time;
 use tlplab_wire::tlp::{CompletionStatus, Kind};
 
 impl EndPoint {
@@ -53,13 +54,23 @@ impl EndPoint {
             }
             Action::Reply { token, data } => self.reply(cx, token, Ok(data)),
             Action::ReplyError { token, refusal } => self.reply(cx, token, Err(refusal)),
-            Action::Timer { at, id } => {
-                let event = cx.node_event(self.node);
-                cx.schedule(at.max(asked), EventKind::ProgramTimer, event, id);
+            Action::Timer { at, id } => match &mut self.stopped {
+                Some(stopped) => stopped.push((at.saturating_since(asked), id)),
+                None => self.set_timer(cx, at, id),
+            },
+            Action::SetConfig { offset, data } => {
+                if let Err(wrong) = self.function.space.show(offset, &data) {
+                    cx.fail(self.node, wrong.to_string());
+                }
             }
             Action::Finished => cx.finished(self.node, 0),
             Action::Fault(message) => cx.fail(self.node, message),
         }
+    }
+
+    pub(crate) fn set_timer(&mut self, cx: &mut Context, at: Time, id: u64) {
+        let event = cx.node_event(self.node);
+        cx.schedule(at.max(cx.now()), EventKind::ProgramTimer, event, id);
     }
 
     fn reply(&mut self, cx: &mut Context, token: ReplyToken, answer: Result<Payload, Refusal>) {

@@ -44,6 +44,8 @@ pub(crate) struct EndPoint {
     pub(crate) function: Function,
     /// Its device has been told that it may act.
     pub(crate) started: bool,
+    /// Its device's timers, each with the time that is left, while it is pulled out: without power its time stands.
+    pub(crate) stopped: Option<Vec<(Duration, u64)>>,
     /// Absent if it is driven from outside.
     pub(crate) device: Option<Box<dyn Device>>,
     /// A device at the level of TLPs, which stands in for `device`.

@@ -151,6 +151,18 @@ impl EndPoint {
         cx.agenda.push(Task::Tell { node: self.node, event: Event::Reset });
     }
 
+    /// Its card is pulled out.
+    pub(crate) fn stop_time(&mut self) {
+        self.stopped.get_or_insert_default();
+    }
+
+    /// Its link is coming up: if its card was pulled out, that is back, and its device's time goes on.
+    pub(crate) fn go_on(&mut self, cx: &mut Context) {
+        for (left, id) in self.stopped.take().into_iter().flatten() {
+            self.set_timer(cx, cx.now() + left, id);
+        }
+    }
+
     /// The function needs its time before it can be configured (PCIe 5.0 §6.6.1).
     pub(crate) fn leave_reset(&mut self, cx: &Context) {
         self.function.ready = cx.now() + self.ready;
@@ -163,6 +175,7 @@ impl EndPoint {
             event.at == own && matches!(event.kind, EventKind::ProgramTimer | EventKind::Submit)
         });
         cx.agenda.forget_device(self.node);
+        self.stopped.iter_mut().for_each(Vec::clear);
         self.first_op = self.next_op;
         let id = self.function.id;
         let forgets_requests = reset != Reset::FunctionLevel && id != Bdf(0);
