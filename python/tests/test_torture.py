@@ -18,10 +18,11 @@ from tlplab import _core
 from tlplab.cli import status
 from tlplab.guest.kernel import Kernel
 from tlplab.torture import cases, page, verdict
-from tlplab.torture.boot import Machine
+from tlplab.torture.boot import Machine, strikes
 from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
 from tlplab.torture.evidence import Evidence, Hop
 from tlplab.torture.faults import FAULTS, WITH_DATA
+from tlplab.torture.prepare import Wanted
 from tlplab.torture.verdict import SILENT, Boot, judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,13 +123,13 @@ def test_data_change_at_each_place_once_for_each_content() -> None:
     def planned(name: str, *, every: bool = False) -> list[str]:
         fault = next(fault for fault in FAULTS if fault.name == name)
         found = cases.plan(of, [fault], cases.Numbers(of), every=every)
-        return [f"{case.name} {case.overrides(packets=None)[0].partition('byte')[2]}" for case in found]
+        return [f"{case.name} {case.entries()[0].partition('byte')[2]}" for case in found]
 
     name = "ssd probe up MWr memory 12 B"
     assert planned("zero") == [
-        f"{name}: zero at 4  = 4, flip = 0x11223344}}]",
-        f"{name}: zero at 8  = 8, flip = 0xa}}]",
-        f"{name} #2: zero at 4  = 4, flip = 0x11223355}}]",
+        f"{name}: zero at 4  = 4, flip = 0x11223344}}",
+        f"{name}: zero at 8  = 8, flip = 0xa}}",
+        f"{name} #2: zero at 4  = 4, flip = 0x11223355}}",
     ]
     places = [(one.partition(":")[0].removeprefix(name), one.split()[-4].rstrip(",")) for one in planned("inverted")]
     assert places == [("", "0"), ("", "4"), ("", "8"), (" #2", "4"), (" #3", "4")], "of 0 and 0xa there is one each"
@@ -152,7 +153,55 @@ def test_data_that_change_are_counted_among_the_tlps_that_have_the_byte() -> Non
     assert [numbers.of(one, 12) for one in tlps if len(one.data) > 12] == [1, 2, 3]
     fault = next(fault for fault in FAULTS if fault.name == "byte")
     last = [case for case in cases.plan(of, [fault], numbers, every=False) if case.name.endswith("#3: byte at 15")]
-    assert [case.overrides(packets=None)[0].partition("tlp = ")[2][:2] for case in last] == ["3,"]
+    assert [case.entries()[0].partition("tlp = ")[2][:2] for case in last] == ["3,"]
+
+
+def pair(first_time: int = 20, second_time: int = 30, fault: str = "UR") -> cases.Case:
+    first = cases.Case("ssd work up MRd 0x4", "lost", replace(tlp("MRd", "up", 3), time=first_time * 10**6), 1)
+    second = replace(tlp("MRd", "up", 7), time=second_time * 10**6)
+    return cases.Case("ssd recovery up MRd 0x8", fault, second, 1, first=first)
+
+
+def test_what_comes_after_a_first_fault_in_its_phase_is_recovery() -> None:
+    phases = Phases(work=100, remove=200, fault=150)
+    at = [50, 100, 150, 151, 199, 200]
+    assert [phases.of(time) for time in at] == ["probe", "work", "work", "recovery", "recovery", "remove"]
+    assert [replace(phases, fault=40).of(time) for time in at] == ["recovery", "work", "work", "work", "work", "remove"]
+
+
+def test_a_pair_has_both_faults_in_the_order_in_which_they_happen() -> None:
+    both = pair()
+    assert both.name == "ssd work up MRd 0x4: lost, then ssd recovery up MRd 0x8: UR"
+    assert both.row == "ssd recovery up MRd 0x8 after ssd work up MRd 0x4: lost"
+    lost, refused = both.entries()
+    assert "tlp = 3" in lost
+    assert '"lose"' in lost
+    assert "tlp = 7" in refused
+    assert '"refuse"' in refused
+    entries = ", ".join(both.entries()).replace('"ssd"', '"nvme0"')
+    _core.check(NVME, overrides=[f"fault=[{entries}]"])
+    machine = Machine("x.toml", (), None, Kernel(Path("linux"), Path("initramfs"), ""), {})
+    assert cases.command(machine, both) == f"tlplab torture x.toml --case '{both.name}'"
+    assert Wanted(case=both.name).alone() == ("ssd recovery up MRd 0x8: UR", ["ssd work up MRd 0x4: lost"])
+    assert Wanted(case="ssd work up MRd 0x4: lost").alone() == ("ssd work up MRd 0x4: lost", [])
+
+
+@pytest.mark.parametrize(("hits", "struck"), [((1, 0), 0), ((0, 1), 1), ((1, 1), 1)])
+def test_of_a_pair_only_the_second_fault_counts(hits: tuple[int, int], struck: int) -> None:
+    its = {"link": "ssd", "direction": "up", "of": "MRd"}
+    faults = [{**its, "damage": damage, "first": first, "struck": hit}
+              for damage, first, hit in zip(("lose", "refuse"), (3, 7), hits, strict=True)]  # fmt: skip
+    assert strikes({"faults": faults, "outages": []}, pair().entries()[-1]) == struck
+
+
+def test_a_link_that_goes_down_for_another_reason_is_not_the_fault() -> None:
+    (*_, entry) = pair(second_time=30, fault="hot reset").entries()
+    down = {"link": "ssd", "down_fs": 30 * 10**6}
+    assert strikes({"faults": [], "outages": [down]}, entry) == 1
+    for other in ({**down, "down_fs": 31 * 10**6}, {**down, "link": "sw0"}):
+        assert strikes({"faults": [], "outages": [other]}, entry) == 0
+    (*_, entry) = pair(fault="narrowed").entries()
+    assert strikes({"faults": [], "outages": [down]}, entry) is None
 
 
 @pytest.mark.parametrize(
@@ -246,6 +295,9 @@ def test_cases_that_end_alike_are_one_finding_with_the_fewest_tlps_before_its_fa
     assert cases.findings([late, fine, soon, other]) == [
         cases.Finding(other, (other,)), cases.Finding(soon, (soon, late)),
     ]  # fmt: skip
+    # One fault is less than two.
+    two = replace(soon, case=replace(soon.case, first=other.case))
+    assert cases.findings([two, late]) == [cases.Finding(late, (late, two))]
 
 
 def test_a_case_is_repeated_with_its_kernel_and_overrides() -> None:
