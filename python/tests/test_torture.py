@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from guest import needs_guest
@@ -17,12 +18,13 @@ from privilege import lacking
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.guest.kernel import Kernel
+from tlplab.result import Result
 from tlplab.torture import cases, page, verdict
 from tlplab.torture.boot import Machine, strikes
-from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
+from tlplab.torture.classes import PER_SECOND, Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
 from tlplab.torture.evidence import Evidence, Hop
 from tlplab.torture.faults import FAULTS, WITH_DATA
-from tlplab.torture.prepare import Wanted
+from tlplab.torture.prepare import Wanted, machine_of, prepare
 from tlplab.torture.verdict import SILENT, Boot, judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,22 +188,27 @@ def test_a_pair_has_both_faults_in_the_order_in_which_they_happen() -> None:
     assert Wanted(case="ssd work up MRd 0x4: lost").alone() == ("ssd work up MRd 0x4: lost", [])
 
 
+def told(faults: list[dict[str, object]], outages: list[dict[str, object]]) -> Result:
+    """What a result says of faults."""
+    return cast("Result", {"faults": faults, "outages": outages})
+
+
 @pytest.mark.parametrize(("hits", "struck"), [((1, 0), 0), ((0, 1), 1), ((1, 1), 1)])
 def test_of_a_pair_only_the_second_fault_counts(hits: tuple[int, int], struck: int) -> None:
     its = {"link": "ssd", "direction": "up", "of": "MRd"}
     faults = [{**its, "damage": damage, "first": first, "struck": hit}
               for damage, first, hit in zip(("lose", "refuse"), (3, 7), hits, strict=True)]  # fmt: skip
-    assert strikes({"faults": faults, "outages": []}, pair().entries()[-1]) == struck
+    assert strikes(told(faults, []), pair().entries()[-1]) == struck
 
 
 def test_a_link_that_goes_down_for_another_reason_is_not_the_fault() -> None:
     (*_, entry) = pair(second_time=30, fault="hot reset").entries()
     down = {"link": "ssd", "down_fs": 30 * 10**6}
-    assert strikes({"faults": [], "outages": [down]}, entry) == 1
+    assert strikes(told([], [down]), entry) == 1
     for other in ({**down, "down_fs": 31 * 10**6}, {**down, "link": "sw0"}):
-        assert strikes({"faults": [], "outages": [other]}, entry) == 0
+        assert strikes(told([], [other]), entry) == 0
     (*_, entry) = pair(fault="narrowed").entries()
-    assert strikes({"faults": [], "outages": [down]}, entry) is None
+    assert strikes(told([], [down]), entry) is None
 
 
 @pytest.mark.parametrize(
@@ -348,6 +355,9 @@ def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> 
         ([NVME, "--fault", "lots"], 'there is no fault "lots"; there are lost, corrupted'),
         ([NVME, "--device", "sw0"], 'there is no device "sw0" with a link; there are nvme0'),
         ([NVME, "--case", "none"], 'there is no case "none"'),
+        ([NVME, "--first", "none"], '--first: there is no case "none"'),
+        ([NVME, "--first", "x", "--case", "y"], "leave --first or --case away"),
+        ([NVME, "--first", "x", "--fault", "no memory"], "it is not tried after another fault"),
     ):
         assert status(["torture", *arguments]) == 2
         assert why in capsys.readouterr().err
@@ -366,6 +376,27 @@ def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
     assert status(["torture", NVME, "--case", "nvme0 probe down MWr MSI-X+0x0: lost", "--report", str(run_page)]) == 1
     assert "corrupted: " in capsys.readouterr().out
     assert "nvme0" in run_page.read_text()
+
+
+@pytest.mark.full
+def test_a_second_fault_meets_the_driver_as_it_mends_the_first_and_one_that_does_nothing_is_missed() -> None:
+    needs_guest()
+    first = "nvme0 work up MRd memory 64 B: lost"
+    name = f"{first}, then nvme0 recovery down MWr BAR0+0x14: hot reset"
+    machine = machine_of(NVME, (), None)
+    planned = prepare(machine, Wanted(faults=[fault.name for fault in FAULTS], case=name), None)
+    (case,) = planned.cases
+    judged = cases.judge(machine, case, planned.references.of(case))
+    assert (judged.struck, judged.verdict.word) == (1, "degraded")
+    assert any("reset failure" in line for line in judged.verdict.new)
+    # The first fault is in the boot that it is compared with.
+    assert not any("controller is down" in line for line in judged.verdict.new)
+    assert any("controller is down" in line for line in judged.console)
+    assert isinstance(case.target, Tlp)
+    never = (replace(case, fault="lost", target=replace(case.target, number=10**6)),
+             replace(case, target=replace(case.target, time=3600 * PER_SECOND)))  # fmt: skip
+    for one in never:
+        assert cases.judge(machine, one, planned.references.of(one)).verdict.word == "missed"
 
 
 @pytest.mark.full

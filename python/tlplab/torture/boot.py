@@ -64,7 +64,9 @@ IS_DRIVER = re.compile(r"^\tKernel driver in use: (\S+)")
 IS_MSIX = re.compile(r"MSI-X: .*Count=(\d+)")
 IS_TABLE = re.compile(r"Vector table: BAR=(\d) offset=([0-9a-f]+)")
 # What a fault's entry says: which TLP it damages, or when it takes the link away.
-IS_ON_TLP = re.compile(r'link = "(?P<link>[^"]+)", direction = "(?P<direction>\w+)", tlp = (?P<number>\d+), of = "(?P<of>\w+)"')
+IS_ON_TLP = re.compile(
+    r'link = "(?P<link>[^"]+)", direction = "(?P<direction>\w+)", tlp = (?P<number>\d+), of = "(?P<of>\w+)"'
+)
 IS_AWAY = re.compile(r'link = "(?P<link>[^"]+)", (?:down|reset) = "(?P<ns>\d+)ns"')
 # In seconds of this machine: a guest that takes as long without letting time pass spins.
 PATIENCE = 60

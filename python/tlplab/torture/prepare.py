@@ -143,7 +143,7 @@ def pairs(
         if told.boot.struck == 0:
             raise RunError(f"{of}: the fault has not happened; there is nothing after it")
         after[of] = told
-        seen = sort(read(capture.file, chosen, bars), replace(told.phases(), fault=first.target.time))
+        seen = sort(read(capture.file, chosen, bars), replace(told.phases(), fault=first.before[1]))
         recovery = [one for one in seen if one.phase == RECOVERY]
         second = of_tlps(recovery, wanted.faults, name, Numbers(seen), every=wanted.every)
         found += [replace(one, name=f"{one.name} after {of}") for one in recovery]
