@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from tlplab.cli import status
 from tlplab.guest.kernel import Kernel
 from tlplab.result import Result
 from tlplab.torture import cases, page, verdict
-from tlplab.torture.boot import Machine, strikes
+from tlplab.torture.boot import Machine, spent, strikes
 from tlplab.torture.classes import PER_SECOND, Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
 from tlplab.torture.evidence import Evidence, Hop
 from tlplab.torture.faults import FAULTS, WITH_DATA
@@ -186,6 +188,20 @@ def test_a_pair_has_both_faults_in_the_order_in_which_they_happen() -> None:
     assert cases.command(machine, both) == f"tlplab torture x.toml --case '{both.name}'"
     assert Wanted(case=both.name).alone() == ("ssd recovery up MRd 0x8: UR", ["ssd work up MRd 0x4: lost"])
     assert Wanted(case="ssd work up MRd 0x4: lost").alone() == ("ssd work up MRd 0x4: lost", [])
+
+
+def test_what_a_process_and_its_children_take_is_counted_and_what_they_wait_is_not() -> None:
+    before = spent()
+    with subprocess.Popen([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass\nprint(1, flush=True)\ninput()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout is not None
+        child.stdout.readline()
+        busy = spent() - before
+        time.sleep(0.5)
+        waiting = spent() - before - busy
+        child.communicate(b"\n")
+    assert busy >= 0.45
+    assert waiting < 0.25
 
 
 def told(faults: list[dict[str, object]], outages: list[dict[str, object]]) -> Result:
