@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from guest import needs_guest
@@ -19,11 +21,13 @@ from terminal import Terminal
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.guest.kernel import Kernel
+from tlplab.result import Result
 from tlplab.torture import cases, page, verdict
-from tlplab.torture.boot import Machine
-from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
+from tlplab.torture.boot import Machine, spent, strikes
+from tlplab.torture.classes import PER_SECOND, Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
 from tlplab.torture.evidence import Evidence, Hop
 from tlplab.torture.faults import FAULTS, WITH_DATA
+from tlplab.torture.prepare import Wanted, machine_of, prepare
 from tlplab.torture.verdict import SILENT, Boot, judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,13 +128,13 @@ def test_data_change_at_each_place_once_for_each_content() -> None:
     def planned(name: str, *, every: bool = False) -> list[str]:
         fault = next(fault for fault in FAULTS if fault.name == name)
         found = cases.plan(of, [fault], cases.Numbers(of), every=every)
-        return [f"{case.name} {case.overrides(packets=None)[0].partition('byte')[2]}" for case in found]
+        return [f"{case.name} {case.entries()[0].partition('byte')[2]}" for case in found]
 
     name = "ssd probe up MWr memory 12 B"
     assert planned("zero") == [
-        f"{name}: zero at 4  = 4, flip = 0x11223344}}]",
-        f"{name}: zero at 8  = 8, flip = 0xa}}]",
-        f"{name} #2: zero at 4  = 4, flip = 0x11223355}}]",
+        f"{name}: zero at 4  = 4, flip = 0x11223344}}",
+        f"{name}: zero at 8  = 8, flip = 0xa}}",
+        f"{name} #2: zero at 4  = 4, flip = 0x11223355}}",
     ]
     places = [(one.partition(":")[0].removeprefix(name), one.split()[-4].rstrip(",")) for one in planned("inverted")]
     assert places == [("", "0"), ("", "4"), ("", "8"), (" #2", "4"), (" #3", "4")], "of 0 and 0xa there is one each"
@@ -154,7 +158,74 @@ def test_data_that_change_are_counted_among_the_tlps_that_have_the_byte() -> Non
     assert [numbers.of(one, 12) for one in tlps if len(one.data) > 12] == [1, 2, 3]
     fault = next(fault for fault in FAULTS if fault.name == "byte")
     last = [case for case in cases.plan(of, [fault], numbers, every=False) if case.name.endswith("#3: byte at 15")]
-    assert [case.overrides(packets=None)[0].partition("tlp = ")[2][:2] for case in last] == ["3,"]
+    assert [case.entries()[0].partition("tlp = ")[2][:2] for case in last] == ["3,"]
+
+
+def pair(first_time: int = 20, second_time: int = 30, fault: str = "UR") -> cases.Case:
+    first = cases.Case("ssd work up MRd 0x4", "lost", replace(tlp("MRd", "up", 3), time=first_time * 10**6), 1)
+    second = replace(tlp("MRd", "up", 7), time=second_time * 10**6)
+    return cases.Case("ssd recovery up MRd 0x8", fault, second, 1, first=first)
+
+
+def test_what_comes_after_a_first_fault_in_its_phase_is_recovery() -> None:
+    phases = Phases(work=100, remove=200, fault=150)
+    at = [50, 100, 150, 151, 199, 200]
+    assert [phases.of(time) for time in at] == ["probe", "work", "work", "recovery", "recovery", "remove"]
+    assert [replace(phases, fault=40).of(time) for time in at] == ["recovery", "work", "work", "work", "work", "remove"]
+
+
+def test_a_pair_has_both_faults_in_the_order_in_which_they_happen() -> None:
+    both = pair()
+    assert both.name == "ssd work up MRd 0x4: lost, then ssd recovery up MRd 0x8: UR"
+    assert both.row == "ssd recovery up MRd 0x8 after ssd work up MRd 0x4: lost"
+    lost, refused = both.entries()
+    assert "tlp = 3" in lost
+    assert '"lose"' in lost
+    assert "tlp = 7" in refused
+    assert '"refuse"' in refused
+    entries = ", ".join(both.entries()).replace('"ssd"', '"nvme0"')
+    _core.check(NVME, overrides=[f"fault=[{entries}]"])
+    machine = Machine("x.toml", (), None, Kernel(Path("linux"), Path("initramfs"), ""), {})
+    assert cases.command(machine, both) == f"tlplab torture x.toml --case '{both.name}'"
+    assert Wanted(case=both.name).alone() == ("ssd recovery up MRd 0x8: UR", ["ssd work up MRd 0x4: lost"])
+    assert Wanted(case="ssd work up MRd 0x4: lost").alone() == ("ssd work up MRd 0x4: lost", [])
+
+
+def test_what_a_process_and_its_children_take_is_counted_and_what_they_wait_is_not() -> None:
+    before = spent()
+    with subprocess.Popen([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass\nprint(1, flush=True)\ninput()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout is not None
+        child.stdout.readline()
+        busy = spent() - before
+        time.sleep(0.5)
+        waiting = spent() - before - busy
+        child.communicate(b"\n")
+    assert busy >= 0.45
+    assert waiting < 0.25
+
+
+def told(faults: list[dict[str, object]], outages: list[dict[str, object]]) -> Result:
+    """What a result says of faults."""
+    return cast("Result", {"faults": faults, "outages": outages})
+
+
+@pytest.mark.parametrize(("hits", "struck"), [((1, 0), 0), ((0, 1), 1), ((1, 1), 1)])
+def test_of_a_pair_only_the_second_fault_counts(hits: tuple[int, int], struck: int) -> None:
+    its = {"link": "ssd", "direction": "up", "of": "MRd"}
+    faults = [{**its, "damage": damage, "first": first, "struck": hit}
+              for damage, first, hit in zip(("lose", "refuse"), (3, 7), hits, strict=True)]  # fmt: skip
+    assert strikes(told(faults, []), pair().entries()[-1]) == struck
+
+
+def test_a_link_that_goes_down_for_another_reason_is_not_the_fault() -> None:
+    (*_, entry) = pair(second_time=30, fault="hot reset").entries()
+    down = {"link": "ssd", "down_fs": 30 * 10**6}
+    assert strikes(told([], [down]), entry) == 1
+    for other in ({**down, "down_fs": 31 * 10**6}, {**down, "link": "sw0"}):
+        assert strikes(told([], [other]), entry) == 0
+    (*_, entry) = pair(fault="narrowed").entries()
+    assert strikes(told([], [down]), entry) is None
 
 
 @pytest.mark.parametrize(
@@ -248,6 +319,9 @@ def test_cases_that_end_alike_are_one_finding_with_the_fewest_tlps_before_its_fa
     assert cases.findings([late, fine, soon, other]) == [
         cases.Finding(other, (other,)), cases.Finding(soon, (soon, late)),
     ]  # fmt: skip
+    # One fault is less than two.
+    two = replace(soon, case=replace(soon.case, first=other.case))
+    assert cases.findings([two, late]) == [cases.Finding(late, (late, two))]
 
 
 def test_a_case_is_repeated_with_its_kernel_and_overrides() -> None:
@@ -298,6 +372,9 @@ def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> 
         ([NVME, "--fault", "lots"], 'there is no fault "lots"; there are lost, corrupted'),
         ([NVME, "--device", "sw0"], 'there is no device "sw0" with a link; there are nvme0'),
         ([NVME, "--case", "none"], 'there is no case "none"'),
+        ([NVME, "--first", "none"], '--first: there is no case "none"'),
+        ([NVME, "--first", "x", "--case", "y"], "leave --first or --case away"),
+        ([NVME, "--first", "x", "--fault", "no memory"], "it is not tried after another fault"),
     ):
         assert status(["torture", *arguments]) == 2
         assert why in capsys.readouterr().err
@@ -316,6 +393,27 @@ def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
     assert status(["torture", NVME, "--case", "nvme0 probe down MWr MSI-X+0x0: lost", "--report", str(run_page)]) == 1
     assert "corrupted: " in capsys.readouterr().out
     assert "nvme0" in run_page.read_text()
+
+
+@pytest.mark.full
+def test_a_second_fault_meets_the_driver_as_it_mends_the_first_and_one_that_does_nothing_is_missed() -> None:
+    needs_guest()
+    first = "nvme0 work up MRd memory 64 B: lost"
+    name = f"{first}, then nvme0 recovery down MWr BAR0+0x14: hot reset"
+    machine = machine_of(NVME, (), None)
+    planned = prepare(machine, Wanted(faults=[fault.name for fault in FAULTS], case=name), None)
+    (case,) = planned.cases
+    judged = cases.judge(machine, case, planned.references.of(case))
+    assert (judged.struck, judged.verdict.word) == (1, "degraded")
+    assert any("reset failure" in line for line in judged.verdict.new)
+    # The first fault is in the boot that it is compared with.
+    assert not any("controller is down" in line for line in judged.verdict.new)
+    assert any("controller is down" in line for line in judged.console)
+    assert isinstance(case.target, Tlp)
+    never = (replace(case, fault="lost", target=replace(case.target, number=10**6)),
+             replace(case, target=replace(case.target, time=3600 * PER_SECOND)))  # fmt: skip
+    for one in never:
+        assert cases.judge(machine, one, planned.references.of(one)).verdict.word == "missed"
 
 
 @pytest.mark.full

@@ -30,6 +30,15 @@ def test_allocations_are_counted_up_to_a_limit(there: int) -> None:
     assert len(tried) < 40
 
 
+def test_all_allocations_of_the_probe_are_tried_and_the_first_afterwards() -> None:
+    def tried(*, every: bool) -> dict[str, int]:
+        found = memory.all_of({"nvme": ("0x1", "0x2")}, lambda one: one.number <= 200, every=every)
+        return {one.group: one.number for one in found if one.kind == "slab"}
+
+    assert tried(every=False) == {"nvme probe slab": 200, "nvme work slab": 128, "nvme remove slab": 128}
+    assert set(tried(every=True).values()) == {200}
+
+
 def test_a_phase_begins_with_the_allocation_that_fails() -> None:
     one = Allocation("nvme", "0x100", "0x200", "work", "pages", 5)
     script = script_of(one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
@@ -63,8 +65,16 @@ IS_BAR = re.compile(r"^\tRegion (\d): Memory at ([0-9a-f]+) .*\[size=(\d+)([KMG]
 IS_DRIVER = re.compile(r"^\tKernel driver in use: (\S+)")
 IS_MSIX = re.compile(r"MSI-X: .*Count=(\d+)")
 IS_TABLE = re.compile(r"Vector table: BAR=(\d) offset=([0-9a-f]+)")
-# In seconds of this machine: a guest that takes as long without letting time pass spins.
+# What a fault's entry says: which TLP it damages, or when it takes the link away.
+IS_ON_TLP = re.compile(
+    r'link = "(?P<link>[^"]+)", direction = "(?P<direction>\w+)", tlp = (?P<number>\d+), of = "(?P<of>\w+)"'
+)
+IS_AWAY = re.compile(r'link = "(?P<link>[^"]+)", (?:down|reset) = "(?P<ns>\d+)ns"')
+# In seconds of this machine's processors: a guest that takes as long without letting time pass spins.
 PATIENCE = 60
+# How often that is looked at, in seconds, and how often at most: a guest that takes no processor either would never come to its end.
+LOOK, LOOKS = 10, 180
+TICKS = os.sysconf("SC_CLK_TCK")
 SECOND = 10**15
 # A guest that prints nothing for so long in simulated time makes no progress, in femtoseconds.
 NO_PROGRESS = 120 * SECOND
@@ -139,37 +149,47 @@ def discover(machine: Machine) -> tuple[list[Bar], set[str]]:
 
 
 def boot(
-    machine: Machine, *, script: str = script_of(None), more: Sequence[str] = (), silence: int = 0,
+    machine: Machine, *, script: str = script_of(None), faults: Sequence[str] = (), more: Sequence[str] = (), silence: int = 0,
     pcap: Path | None = None, report: str | None = None, share: Path | None = None,
 ) -> Told:  # fmt: skip
-    """Boots the machine with further overrides; to be called in the main thread of a process.
+    """Boots the machine with faults, the last of which counts, and further overrides; to be called in the main thread of a process.
 
     `silence` is for how long the script may be silent by itself, in femtoseconds; `share` is a folder for the counters of its drivers.
     """
     lines: list[tuple[int, str]] = []
-    stopped, before = "", -1
+    stopped, before, begun, looks = "", -1, 0.0, 0
 
     def stop(why: str) -> None:
         nonlocal stopped
         stopped = why
         raise KeyboardInterrupt
 
+    def look(*_: object) -> None:
+        nonlocal begun, looks
+        looks += 1
+        # A machine that has much else to do is no reason.
+        begun = spent() if looks == 1 else begun
+        if looks == LOOKS or spent() - begun >= PATIENCE - LOOK:
+            stop(SPINS)
+        signal.setitimer(signal.ITIMER_REAL, LOOK)
+
     def watch(now: int) -> None:
-        nonlocal before
+        nonlocal before, looks
         if now > before:
-            before = now
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+            before, looks = now, 0
+            signal.setitimer(signal.ITIMER_REAL, LOOK)
         if lines and now - lines[-1][0] > NO_PROGRESS + silence:
             stop(SILENT)
         if now > LONGEST:
             stop(ENDLESS)
 
-    handler = signal.signal(signal.SIGALRM, lambda *_: stop(SPINS))
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    fault = [f"fault=[{', '.join(faults)}]"] if faults else []
+    handler = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, LOOK)
     try:
         ended = run(
             machine.experiment, machine.kernel, {**machine.files, SCRIPT: script.encode()},
-            show=lambda time, text: lines.append((time, text)), watch=watch, overrides=[*machine.overrides, *more],
+            show=lambda time, text: lines.append((time, text)), watch=watch, overrides=[*machine.overrides, *fault, *more],
             pcap=None if pcap is None else str(pcap), share=None if share is None else str(share), keep_failed=True,
         )  # fmt: skip
     finally:
@@ -184,14 +204,38 @@ def boot(
     said = next((line for line in console if line.startswith(f"{SAYS}ended")), None)
     status = None if said is None else int(said.split()[-1])
     result = ended.finished.result()
+    if stopped == SPINS and lines and result["end_fs"] - lines[-1][0] > NO_PROGRESS + silence:
+        # Time has passed, without a word of the guest: the fabric had much to do.
+        stopped = SILENT
     over = Boot(
         console, stopped or ended.end.removeprefix(FAILED), status, removed=f"{SAYS}removed" in console, failed=failed,
-        struck=strikes(result),
+        struck=strikes(result, faults[-1]) if faults else None,
     )  # fmt: skip
     return Told(over, tuple(time for time, _ in lines), ladder_of(result))
 
 
-def strikes(result: Result) -> int | None:
-    """How often the faults of a run have happened; None, if it has none whose strikes are told."""
-    struck = [fault["struck"] for fault in result["faults"]] + [1 for _ in result["outages"]]
-    return sum(struck) if struck else None
+def spent() -> float:
+    """Seconds of processors that this process and those that it has begun have taken."""
+    ticks, left = 0, [os.getpid()]
+    while left:
+        # Which may end meanwhile.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            place = Path("/proc") / str(left.pop())
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+            for task in (place / "task").iterdir():
+                left += map(int, (task / "children").read_text().split())
+    return ticks / TICKS
+
+
+def strikes(result: Result, entry: str) -> int | None:
+    """How often the fault of this entry has happened; None, if that is not told of its kind."""
+    if tlp := IS_ON_TLP.search(entry):
+        its = (tlp["link"], tlp["direction"], int(tlp["number"]), tlp["of"])
+        all_of = [(fault["link"], fault["direction"], fault["first"], fault["of"]) for fault in result["faults"]]
+        struck = [fault["struck"] for fault, of in zip(result["faults"], all_of, strict=True) if of == its]
+        return sum(struck) if struck else None
+    if away := IS_AWAY.search(entry):
+        time = int(away["ns"]) * 10**6
+        return sum(outage["link"] == away["link"] and outage["down_fs"] == time for outage in result["outages"])
+    return None

@@ -7,7 +7,7 @@ from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
@@ -23,6 +23,8 @@ from tlplab.torture.memory import Allocation
 PACKETS = 80
 # Places in the data of a class after the probe, if not all are wanted.
 FIRST = 128
+# Between the names of the two cases of a pair.
+THEN = ", then "
 # Where guests share folders.
 FOLDER = "tlplab-torture-"
 
@@ -39,26 +41,40 @@ class Case:
     """Which of its class, from 1."""
     change: Change | None = None
     """Of a fault in data: what changes."""
+    first: Case | None = None
+    """The fault on a TLP that happens before, of a pair."""
 
     @property
     def name(self) -> str:
         """`nvme0 probe down MRd BAR0+0x1c: lost`."""
         which = "" if self.number == 1 else f" #{self.number}"
-        return f"{self.group}{which}: {self.fault}" + ("" if self.change is None else f" at {self.change.byte}")
+        own = f"{self.group}{which}: {self.fault}" + ("" if self.change is None else f" at {self.change.byte}")
+        return own if self.first is None else f"{self.first.name}{THEN}{own}"
 
     @property
-    def before(self) -> int:
-        """How much happens before it, to compare cases by: for a TLP its time, for an allocation its number."""
-        return self.target.time if isinstance(self.target, Tlp) else self.target.number
+    def row(self) -> str:
+        """The row of the matrix that it is in: its class, and of a pair the first fault."""
+        return self.group if self.first is None else f"{self.group} after {self.first.name}"
 
-    def overrides(self, *, packets: int | None) -> list[str]:
-        """What an experiment gets for a fault on a TLP, whose ladder has so many packets, or as many as usual."""
+    @property
+    def before(self) -> tuple[bool, int]:
+        """How much happens before it, to compare cases by: a fault, if it is the second; for a TLP its time, for an allocation its number."""
+        return self.first is not None, self.target.time if isinstance(self.target, Tlp) else self.target.number
+
+    def entries(self) -> list[str]:
+        """What an experiment gets as its `fault` for faults on TLPs; the last is that of the case."""
         if isinstance(self.target, Allocation):
             return []
         fault = next(fault for fault in FAULTS if fault.name == self.fault)
+        return [*([] if self.first is None else self.first.entries()), fault.entry(self.target, self.change)]
+
+    def ladder(self, *, packets: int | None) -> list[str]:
+        """What an experiment gets for the ladder of a fault on a TLP, with so many packets, or as many as usual."""
+        if isinstance(self.target, Allocation):
+            return []
         ladder = [] if packets is None else [f"ladder.packets={packets}"]
         at = ns(max(self.target.begin, 0))
-        return [f"fault=[{fault.entry(self.target, self.change)}]", f'ladder.at="{at}"', *ladder]
+        return [f'ladder.at="{at}"', *ladder]
 
 
 @dataclass(frozen=True)
@@ -81,9 +97,13 @@ class References:
     plain: Told
     again: Mapping[str, Told]
     """Those in which a driver is bound again, by driver."""
+    after: Mapping[str, Told] = field(default_factory=dict)
+    """Those with the first fault of pairs, by its name."""
 
     def of(self, case: Case) -> Told:
         """The one that a case is compared with."""
+        if case.first is not None:
+            return self.after[case.first.name]
         return self.plain if isinstance(case.target, Tlp) else self.again[case.target.driver]
 
 
@@ -168,8 +188,8 @@ def judge(
     if isinstance(case.target, Allocation):
         told = boot_with(machine, case.target, silence=silence, share=share)
     else:
-        more = case.overrides(packets=PACKETS if report is None else None)
-        told = boot(machine, more=more, silence=silence, report=report, share=share)
+        more = case.ladder(packets=PACKETS if report is None else None)
+        told = boot(machine, faults=case.entries(), more=more, silence=silence, report=report, share=share)
     return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console, told.ladder, told.boot.struck)
 
 

@@ -14,6 +14,8 @@ from tlplab import _core
 
 PROBE = "probe"
 PHASES = (PROBE, "work", "remove")
+# What comes after a first fault, in its phase.
+RECOVERY = "recovery"
 # Message signalled interrupts are written to here: on x86, and in user-mode Linux.
 INTERRUPTS = (range(0xFEE0_0000, 0xFEF0_0000), range(0xA_0000, 0xB_0000))
 # Bytes of an entry of an MSI-X table.
@@ -37,9 +39,16 @@ class Phases:
 
     work: int
     remove: int
+    fault: int | None = None
+    """When a fault happens that every boot has, if there is one."""
 
     def of(self, time: int) -> str:
         """The phase of a time."""
+        phase = self._by_script(time)
+        after = self.fault is not None and time > self.fault and phase == self._by_script(self.fault)
+        return RECOVERY if after else phase
+
+    def _by_script(self, time: int) -> str:
         return PHASES[(time >= self.work) + (time >= self.remove)]
 
 

@@ -17,7 +17,7 @@ from tlplab.torture.boot import Machine
 from tlplab.torture.cases import judge, judge_all, sample
 from tlplab.torture.coverage import Coverage
 from tlplab.torture.document import document_of
-from tlplab.torture.prepare import Plan, choose_faults, machine_of, prepare
+from tlplab.torture.prepare import Plan, Wanted, choose_faults, machine_of, prepare
 from tlplab.torture.tables import list_all, show, show_coverage
 
 
@@ -32,6 +32,10 @@ from tlplab.torture.tables import list_all, show, show_coverage
     "--sample", "size", type=click.IntRange(1), metavar="N", help="Only N cases, from all over; the same each time."
 )
 @click.option("--case", "name", metavar="NAME", help="Only this case, and its console.")
+@click.option(
+    "--first", "firsts", metavar="NAME", multiple=True,
+    help="Pairs of faults: this case in every boot, and then the others in what the drivers do about it.",
+)  # fmt: skip
 @click.option(
     "--list", "listed", is_flag=True, help="List the faults and the classes, and boot nothing but the reference."
 )
@@ -49,13 +53,15 @@ from tlplab.torture.tables import list_all, show, show_coverage
 @click.option("--report", metavar="FILE.html", help="Write a page with the matrix; with --case, the page of that run.")
 def torture_command(
     experiment: str, devices: Sequence[str], faults: Sequence[str], every: bool, size: int | None, name: str | None,
-    listed: bool, jobs: int | None, folder: str | None, overrides: Sequence[str], json_file: str | None, report: str | None,
+    firsts: Sequence[str], listed: bool, jobs: int | None, folder: str | None, overrides: Sequence[str], json_file: str | None, report: str | None,
 ) -> int:  # fmt: skip
     """Boot a guest again and again, each time with one fault on one TLP, and judge how its drivers take it.
 
     A boot without faults shows what TLPs there are: by phase (probe, the script's work, removal), direction, kind, and
     register or memory. The first of each class is hit by every fault that can be done to it. With the kernels of
-    `make linux DEBUG=1` and `COVERAGE=1`, allocations of the drivers fail, too (`no memory`). The verdicts:
+    `make linux DEBUG=1` and `COVERAGE=1`, allocations of the drivers fail, too (`no memory`). With `--first`, a fault
+    happens in every boot that the driver recovers from by itself, and each case is a second one during the recovery.
+    The verdicts:
 
     \b
       recovered  the work is done
@@ -72,6 +78,7 @@ def torture_command(
       tlplab torture experiments/linux/nvme.toml --sample 60
       tlplab torture experiments/linux/nvme.toml --fault lost --json out/torture.json --report out/torture.html
       tlplab torture experiments/linux/nvme.toml --linux coverage --fault 'no memory'
+      tlplab torture experiments/linux/nvme.toml --first 'nvme0 work up MRd memory 64 B: lost'
     """
     check_outputs(
         {"--json": json_file, "--report": report}, to_stdout={"--json"}, inputs={"the experiment": experiment}
@@ -79,7 +86,9 @@ def torture_command(
     chosen = choose_faults(faults)
     machine = machine_of(experiment, overrides, folder)
     tried = Coverage.of(machine.kernel)
-    planned = prepare(machine, devices, list(chosen), name, tried, every=every)
+    if name is not None and firsts:
+        raise click.UsageError("--first: the name of a case has its first fault; leave --first or --case away")
+    planned = prepare(machine, Wanted(devices, list(chosen), name, firsts, every), tried)
     if listed:
         list_all(chosen, planned.classes, planned.cases)
         return 0

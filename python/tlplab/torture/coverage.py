@@ -16,11 +16,11 @@ from typing import Any
 from tlplab.errors import RunError
 from tlplab.guest.kernel import Kernel
 
-# In the guest: where the counters are, and how they come to the folder that it shares, one file each.
+# In the guest: where the counters are, and how they come to the folder that it shares. One process copies them all: it costs a guest most to make another.
 COUNTERS = "/sys/kernel/debug/gcov"
-COPY = f"""[ ! -d {COUNTERS} ] || for counters in $(find {COUNTERS} -name '*.gcda'); do
-  cat "$counters" >/share/$(echo "${{counters#*/build/}}" | tr / :)
-done"""
+COPY = f"[ ! -d {COUNTERS} ] || cp -r {COUNTERS} /share 2>/dev/null"
+# The folder of the kernel's build, below which a counter's path is that of its source.
+BUILD = "/build/"
 # A line that a driver has for what goes wrong: it gives an error back, goes to where errors are cleaned up, or says so.
 IS_ERROR = re.compile(
     r"return\s+(-E\w+|false|BLK_STS_\w*ERR|PCI_ERS_RESULT_(DISCONNECT|NEED_RESET))|goto\s+\w*(out|err|fail|free|disable|unmap|unlock|release|put|dead|disconnect)\w*"
@@ -54,15 +54,20 @@ class Counters:
 
     def add(self, share: Path) -> None:
         """Adds what a guest has left in the folder that it shared, and removes that."""
-        found = list(share.glob("*.gcda"))
-        if found and not any(self.folder.iterdir()):
-            for path in found:
-                shutil.move(path, self.folder / path.name)
-        elif found:
+        one = self.folder.with_name("one")
+        one.mkdir()
+        for path in share.rglob("*.gcda"):
+            name = str(path.relative_to(share)).rpartition(BUILD)[2]
+            shutil.move(path, one / name.replace("/", ":"))
+        if not any(self.folder.iterdir()):
+            shutil.rmtree(self.folder)
+            one.rename(self.folder)
+        elif any(one.iterdir()):
             both = self.folder.with_name("both")
-            run("gcov-tool", "merge", "-o", str(both), str(self.folder), str(share))
+            run("gcov-tool", "merge", "-o", str(both), str(self.folder), str(one))
             shutil.rmtree(self.folder)
             both.rename(self.folder)
+        shutil.rmtree(one, ignore_errors=True)
         shutil.rmtree(share)
 
     def lines(self, build: Path) -> dict[str, dict[int, int]]:

@@ -38,7 +38,7 @@ def document_of(
             }
             for one in findings(judged)
         ],
-        "classes": list(dict.fromkeys(one.case.group for one in judged)),
+        "classes": list(dict.fromkeys(one.case.row for one in judged)),
         "reference": without["console"],
         "cases": [case(machine, one) | evidence.of(one.console, one.ladder) for one in judged],
         **evidence.document(),
@@ -54,7 +54,7 @@ def case(machine: Machine, one: Judged) -> dict[str, Any]:
     """A case without its evidence."""
     return {
         "name": one.case.name,
-        "class": one.case.group,
+        "class": one.case.row,
         "fault": one.case.fault,
         **target(one.case.target),
         "verdict": one.verdict.word,

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlplab.torture.classes import PHASES
+from tlplab.torture.classes import PHASES, PROBE
 
 FAULT = "no memory"
 DOC = "An allocation by the driver fails (kernels of `make linux DEBUG=1` and `COVERAGE=1`)."
 # Where the kernel is told which fails, by the kind of the allocation: an object, or pages.
 PLACES = {"slab": "failslab", "pages": "fail_page_alloc"}
-# Of one phase and kind, if not all are wanted.
+# Of one kind in a phase after the probe, if not all are wanted: in the probe no two are for the same.
 FIRST = 128
 # What the kernel says when it has made one fail, if nothing forbids that; the script looks, too.
 SAYS = "FAULT_INJECTION: forcing a failure"
@@ -97,7 +97,8 @@ def all_of(
         for phase in PHASES:
             for kind in PLACES:
                 one = Allocation(driver, first, last, phase, kind, 0)
-                there = count(lambda number, one=one: strikes(replace(one, number=number)), None if every else FIRST)  # type: ignore[misc]
+                limit = None if every or phase == PROBE else FIRST
+                there = count(lambda number, one=one: strikes(replace(one, number=number)), limit)  # type: ignore[misc]
                 found += [replace(one, number=number) for number in range(1, there + 1)]
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -16,8 +16,8 @@ from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.options import script_of as work_of
 from tlplab.torture import memory
 from tlplab.torture.boot import WORK, Machine, Told, boot, discover
-from tlplab.torture.cases import Case, Numbers, References, boot_with, plan, plan_allocations
-from tlplab.torture.classes import TlpClass, read, sort
+from tlplab.torture.cases import FOLDER, THEN, Case, Numbers, References, boot_with, plan, plan_allocations
+from tlplab.torture.classes import RECOVERY, Bar, TlpClass, read, sort
 from tlplab.torture.coverage import Coverage
 from tlplab.torture.faults import FAULTS
 from tlplab.torture.memory import Allocation
@@ -66,36 +66,52 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried, and the boots without a fault."""
+    """What is tried, and the boots that cases are compared with."""
 
     references: References
     classes: list[TlpClass]
     cases: list[Case]
 
 
-def prepare(
-    machine: Machine, devices: Sequence[str], faults: Sequence[str], name: str | None, tried: Coverage | None, *, every: bool
-) -> Plan:  # fmt: skip
+@dataclass(frozen=True)
+class Wanted:
+    """What the user has chosen."""
+
+    devices: Sequence[str] = ()
+    """Their TLPs; none are all."""
+    faults: Sequence[str] = ()
+    """By their names."""
+    case: str | None = None
+    """The only case."""
+    firsts: Sequence[str] = ()
+    """The first cases of pairs; if there are any, only pairs are tried."""
+    every: bool = False
+    """Every TLP and allocation, not the first ones."""
+
+    def alone(self) -> tuple[str | None, list[str]]:
+        """The only case without the fault before it, and all first cases."""
+        first, then, second = (self.case or "").rpartition(THEN)
+        return (second, [first]) if then else (self.case, list(self.firsts))
+
+
+def prepare(machine: Machine, wanted: Wanted, tried: Coverage | None) -> Plan:
     """Boots without a fault, and plans. Raises `RunError` if the work fails by itself, `click.UsageError` for names of nothing."""
-    chosen = choose_devices(machine, devices)
-    with tempfile.TemporaryDirectory(prefix="tlplab-torture-") as folder:
-        capture = Path(folder) / "reference.pcapng"
-        share = None if tried is None else Path(tempfile.mkdtemp(dir=folder))
-        plain = boot(machine, pcap=capture, share=share)
-        if tried is not None and share is not None:
-            tried.counters.add(share)
-            tried.before = tried.counters.lines(tried.build)
-        succeeds(plain)
-        bars, drivers = discover(machine)
-        classes = sort(read(capture, chosen, bars), plain.phases())
-    # Of all that has a name only a few cases are like the one that is wanted.
-    named = [of for of in classes if name is None or name.startswith(of.name)]
-    wanted = [fault for fault in FAULTS if fault.name in faults and (name is None or f": {fault.name}" in name)]
-    cases = plan(named, wanted, Numbers(classes), every=every or name is not None)
+    chosen = choose_devices(machine, wanted.devices)
+    name, firsts = wanted.alone()
+    plain, capture = reference(machine, tried, [])
+    if tried is not None:
+        tried.before = tried.counters.lines(tried.build)
+    bars, drivers = discover(machine)
+    classes = sort(read(capture.file, chosen, bars), plain.phases())
+    if firsts:
+        if memory.FAULT in wanted.faults and len(wanted.faults) == 1:
+            raise click.UsageError(f"--fault '{memory.FAULT}': it is not tried after another fault; leave --first away")
+        return pairs(machine, wanted, tried, classes, plain, chosen, bars)
+    cases = of_tlps(classes, wanted.faults, name, Numbers(classes), every=wanted.every)
     ranges = {driver: of for driver, of in memory.ranges(machine.kernel.build).items() if driver in drivers}
-    if memory.FAULT not in faults or devices:
+    if memory.FAULT not in wanted.faults or wanted.devices:
         ranges = {}
-    elif not ranges and len(faults) == 1:
+    elif not ranges and len(wanted.faults) == 1:
         raise click.UsageError(
             f"--fault '{memory.FAULT}': the kernel cannot do that; take --linux coverage or --linux debug"
         )
@@ -105,13 +121,77 @@ def prepare(
     }
     for told in again.values():
         succeeds(told)
-    if name is not None:
-        cases = [one for one in (*cases, *memory_case(name, ranges)) if one.name == name]
-        if not cases:
-            raise click.UsageError(f'--case: there is no case "{name}"; --list shows the classes and the faults')
+    if name is None:
+        cases += plan_allocations(machine, ranges, every=wanted.every)
     else:
-        cases += plan_allocations(machine, ranges, every=every)
+        cases += memory_case(name, ranges)
+        exists(cases, name, "--case")
     return Plan(References(plain, again), classes, cases)
+
+
+def pairs(
+    machine: Machine, wanted: Wanted, tried: Coverage | None, classes: Sequence[TlpClass], plain: Told,
+    chosen: Mapping[str, int], bars: Sequence[Bar],
+) -> Plan:  # fmt: skip
+    """Boots with each first fault, and plans what happens to the TLPs that come after it. Raises as `prepare` does."""
+    name, firsts = wanted.alone()
+    names = [fault.name for fault in FAULTS]
+    after, found, cases = {}, [], []
+    for of in firsts:
+        first = exists(of_tlps(classes, names, of, Numbers(classes), every=True), of, "--case" if name else "--first")
+        told, capture = reference(machine, tried, first.entries())
+        if told.boot.struck == 0:
+            raise RunError(f"{of}: the fault has not happened; there is nothing after it")
+        after[of] = told
+        seen = sort(read(capture.file, chosen, bars), replace(told.phases(), fault=first.before[1]))
+        recovery = [one for one in seen if one.phase == RECOVERY]
+        second = of_tlps(recovery, wanted.faults, name, Numbers(seen), every=wanted.every)
+        found += [replace(one, name=f"{one.name} after {of}") for one in recovery]
+        cases += [replace(one, first=first) for one in second]
+    if name is not None:
+        exists(cases, f"{firsts[0]}{THEN}{name}", "--case")
+    return Plan(References(plain, {}, after), found, cases)
+
+
+def of_tlps(
+    classes: Sequence[TlpClass], faults: Sequence[str], name: str | None, numbers: Numbers, *, every: bool
+) -> list[Case]:  # fmt: skip
+    """The cases of faults on TLPs, or the one of a name."""
+    # Of all that has a name only a few cases are like the one that is wanted.
+    named = [of for of in classes if name is None or name.startswith(of.name)]
+    wanted = [fault for fault in FAULTS if fault.name in faults and (name is None or f": {fault.name}" in name)]
+    cases = plan(named, wanted, numbers, every=every or name is not None)
+    return [one for one in cases if name in (None, one.name)]
+
+
+def exists(cases: Sequence[Case], name: str, option: str) -> Case:
+    """The only case. Raises `click.UsageError` if there is none."""
+    if not cases:
+        raise click.UsageError(f'{option}: there is no case "{name}"; --list shows the classes and the faults')
+    return cases[0]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture in a folder that goes when this does."""
+
+    folder: tempfile.TemporaryDirectory[str]
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(self.folder.name) / "reference.pcapng"
+
+
+def reference(machine: Machine, tried: Coverage | None, faults: Sequence[str]) -> tuple[Told, Capture]:
+    """A boot that others are compared with. Raises `RunError` if its work fails."""
+    capture = Capture(tempfile.TemporaryDirectory(prefix=FOLDER))
+    share = None if tried is None else Path(tempfile.mkdtemp(dir=capture.folder.name))
+    told = boot(machine, faults=faults, pcap=capture.file, share=share)
+    if tried is not None and share is not None:
+        tried.counters.add(share)
+    succeeds(told, "with the first fault" if faults else "without a fault")
+    return told, capture
 
 
 def memory_case(name: str, ranges: Mapping[str, tuple[str, str]]) -> list[Case]:
@@ -125,8 +205,8 @@ def memory_case(name: str, ranges: Mapping[str, tuple[str, str]]) -> list[Case]:
     return [Case(one.group, memory.FAULT, one, one.number)]
 
 
-def succeeds(told: Told) -> None:
+def succeeds(told: Told, when: str = "without a fault") -> None:
     """Raises `RunError` if the work fails."""
     if told.boot.status != 0 or not told.boot.removed:
         last = "".join(f"\n  {line}" for line in told.boot.console[-5:])
-        raise RunError(f"without a fault the guest's work does not succeed; nothing can be judged by it{last}")
+        raise RunError(f"{when} the guest's work does not succeed; nothing can be judged by it{last}")

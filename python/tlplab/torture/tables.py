@@ -10,7 +10,7 @@ from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
 from tlplab.torture import verdict
 from tlplab.torture.cases import Case, Judged, findings
-from tlplab.torture.classes import PHASES, TlpClass
+from tlplab.torture.classes import PHASES, RECOVERY, TlpClass
 from tlplab.torture.coverage import Lines
 
 
@@ -22,7 +22,7 @@ def list_all(faults: Mapping[str, str], classes: Sequence[TlpClass], cases: Sequ
         shown.add(name, doc)
     shown.print(console)
     shown = Sheet("Classes of TLPs", [Column("class", name=True), Column("TLPs"), Column("cases")])
-    of_class = Counter(case.group for case in cases)
+    of_class = Counter(case.row for case in cases)
     for one in classes:
         shown.add(one.name, str(len(one.tlps)), str(of_class.pop(one.name, 0)))
     shown.print(console)
@@ -39,7 +39,7 @@ def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
     shown = Sheet("Verdicts by phase and fault", [
         Column("phase", name=True), Column("fault", name=True), Column("cases"), *(Column(word) for word in verdict.VERDICTS),
     ])  # fmt: skip
-    for phase in PHASES:
+    for phase in (*PHASES, RECOVERY):
         for fault in faults:
             words = Counter(
                 one.verdict.word for one in judged if one.case.fault == fault and one.case.group.split()[1] == phase
