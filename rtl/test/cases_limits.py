@@ -183,7 +183,7 @@ async def what_comes_back_has_room(dut: Any, aligned: bool) -> None:
         asked += tlp.is_nonposted()
 
     b.device.on_sent.append(count)
-    for _ in range(3):
+    for _ in range(3 if every_case() else 1):
         b.completions.withhold = lambda request: request.address >= LOW + SOURCE
         at, descriptors = 0, []
         while at < board.size:
