@@ -11,12 +11,12 @@ module write_ends #(
     input  logic       clk,
     input  logic       rst,
     input  logic       bus_master,
-    input  logic       writing,      // part of a write may be in line, its end is not
-    input  logic       posted,       // pulse, with queued_valid or before it
-    input  logic       queued_valid, // pulse: the last TLP of a write is in line
+    input  logic       writing,       // part of a write may be in line, its end is not
+    input  logic       posted,        // pulse, with queued_valid or before it
+    input  logic       queued_valid,  // pulse: the last TLP of a write is in line
     input  logic [1:0] queued_id,
     input  logic       queued_error,
-    output logic       room,         // for another write
+    output logic       room,          // for another write
     output logic       done_valid,
     output logic [1:0] done_id,
     output logic       done_error,
