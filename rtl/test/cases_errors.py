@@ -41,7 +41,7 @@ FAULTS: dict[str, tuple[Fault, int, int]] = {
     "byte count too small": (changed(byte_count=lambda was: was - 64), MISMATCH, 3),
     "more data than asked for": (longer, MISMATCH, 3),
     "ends off a boundary": (off_boundary, MISMATCH, 3),
-    "of a locked read": (changed(fmt_type=lambda was: TlpType.CPL_LOCKED_DATA), MISMATCH, 3),
+    "of a locked read": (changed(fmt_type=lambda _: TlpType.CPL_LOCKED_DATA), MISMATCH, 3),
     "lost": (lost, TIMED_OUT, 4),
 }
 SHORT = [
