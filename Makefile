@@ -143,7 +143,7 @@ rtl-format: rtl/.venv/.run ## indent the RTL
 
 .PHONY: rtl-test
 rtl-test: rtl/.venv/.run ## run the DMA core's tests: cocotb, on Verilator and, where it is installed, Icarus
-	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" $(RTL_BIN)/pytest --quiet --numprocesses auto -c pyproject.toml rtl/test
+	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" $(RTL_BIN)/pytest --quiet --numprocesses auto --dist loadgroup -c pyproject.toml rtl/test
 
 .PHONY: rtl-test-long
 rtl-test-long: export TLPDMA_LONG := 1
@@ -174,8 +174,8 @@ STRESS_SEED ?= 1
 STRESS_RECORD ?= out/rtl/stress.json
 .PHONY: rtl-stress
 rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected faults (ten minutes of processor time)
-	@$(call TLPDMA,64,64,out/rtl/tlpdma-trn64-tags64.so)
-	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so)
+	@$(call TLPDMA,64,64,out/rtl/tlpdma-trn64-tags64.so) TRACE=0
+	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so) TRACE=0
 	@$(PYTHON) bench/stress.py --transfers $(STRESS_TRANSFERS) --seed $(STRESS_SEED) -o $(STRESS_RECORD)
 
 # Each EVERY-th of the list, or those of FILES; JOBS at a time.

@@ -51,8 +51,7 @@ def batches(transfers: int, size: int, seed: int) -> Iterator[list[str]]:
     while (count := min(max(left.values()), size)) > 0:
         name = max(left, key=lambda name: left[name])
         left[name] -= count
-        # That hard IP drops requests without bus mastering, also writes that the core has done with.
-        extra = ["--stays-master"] if "usp" in name else []
+        extra = ["--drops"] if "usp" in name else []
         yield [STRESS, f"out/rtl/{name}.so", *extra, "--json", "--seed", str(first), "--transfers", str(count)]
         first += SEEDS_OF_A_BATCH
 

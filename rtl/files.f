@@ -9,6 +9,7 @@ core/master_read.sv
 core/master_write.sv
 core/tx_queue.sv
 core/completion.sv
+core/write_ends.sv
 core/slave.sv
 core/user_rules.sv
 core/tlpdma_core.sv

@@ -28,6 +28,8 @@ set_max_delay -from [get_cells -hierarchical *core?configuration*] -to [get_cell
 set_false_path -hold -from [get_cells -hierarchical *core?configuration*] -to [get_cells -hierarchical *configuration_crossing?first*]
 
 # Gray pointers, within a cycle of the faster clock.
+set_max_delay -from [get_cells -hierarchical *write_ends?left_gray*] -to [get_cells -hierarchical *gone_crossing?first*] $faster_period
+set_false_path -hold -from [get_cells -hierarchical *write_ends?left_gray*] -to [get_cells -hierarchical *gone_crossing?first*]
 set_max_delay -from [get_cells -hierarchical *completion_headers?wr_gray*] -to [get_cells -hierarchical *completion_headers?to_reader?first*] $faster_period
 set_false_path -hold -from [get_cells -hierarchical *completion_headers?wr_gray*] -to [get_cells -hierarchical *completion_headers?to_reader?first*]
 set_max_delay -from [get_cells -hierarchical *completion_headers?rd_gray*] -to [get_cells -hierarchical *completion_headers?to_writer?first*] $faster_period

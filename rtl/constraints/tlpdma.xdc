@@ -24,6 +24,7 @@ set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *room_cros
 set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *level_crossing/first_reg* || NAME =~ *level_crossing/second_reg*}]
 set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *filter/crossing/first_reg* || NAME =~ *filter/crossing/second_reg*}]
 set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *configuration_crossing/first_reg* || NAME =~ *configuration_crossing/second_reg*}]
+set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *gone_crossing/first_reg* || NAME =~ *gone_crossing/second_reg*}]
 set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *completion_headers/to_reader/first_reg* || NAME =~ *completion_headers/to_reader/second_reg*}]
 set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *completion_headers/to_writer/first_reg* || NAME =~ *completion_headers/to_writer/second_reg*}]
 set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {NAME =~ *completion_data/to_reader/first_reg* || NAME =~ *completion_data/to_reader/second_reg*}]
@@ -52,6 +53,8 @@ set_bus_skew -from [get_cells -hierarchical -filter {NAME =~ *core/configuration
 
 # Gray pointers: one bit changes in a cycle. All bits arrive within a cycle of the faster clock, so that no more than
 # one is caught while it changes.
+set_max_delay -datapath_only -from [get_cells -hierarchical -filter {NAME =~ *write_ends/left_gray_reg*}] -to [get_cells -hierarchical -filter {NAME =~ *gone_crossing/first_reg*}] $pcie_period
+set_bus_skew -from [get_cells -hierarchical -filter {NAME =~ *write_ends/left_gray_reg*}] -to [get_cells -hierarchical -filter {NAME =~ *gone_crossing/first_reg*}] $faster_period
 set_max_delay -datapath_only -from [get_cells -hierarchical -filter {NAME =~ *completion_headers/wr_gray_reg*}] -to [get_cells -hierarchical -filter {NAME =~ *completion_headers/to_reader/first_reg*}] $pcie_period
 set_bus_skew -from [get_cells -hierarchical -filter {NAME =~ *completion_headers/wr_gray_reg*}] -to [get_cells -hierarchical -filter {NAME =~ *completion_headers/to_reader/first_reg*}] $faster_period
 set_max_delay -datapath_only -from [get_cells -hierarchical -filter {NAME =~ *completion_headers/rd_gray_reg*}] -to [get_cells -hierarchical -filter {NAME =~ *completion_headers/to_writer/first_reg*}] $user_period

@@ -26,6 +26,7 @@ module tlpdma_core #(
     parameter int MRRS_MAX = 512,  // bytes
     parameter int CPL_HEADERS = TAGS * MRRS_MAX / 64,  // completions that the hard IP can hold
     parameter int CPL_DATA = TAGS * MRRS_MAX,  // bytes of their data, in pieces of 64; both for two reads or more
+    parameter int DROPS = 0,  // 1: the hard IP drops requests without bus mastering, also those that it has; tx_gone tells
     parameter int TX_WORDS = 64  // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
 ) (
     input  logic pcie_clk,
@@ -45,6 +46,7 @@ module tlpdma_core #(
     output logic [127:0] tx_np_hdr,
     output logic [  2:0] tx_np_lane,
     input  logic         tx_np_ready,
+    input  logic         tx_gone,        // pulse, with DROPS: a posted request has left the hard IP, or was dropped
 
     // ---- receive (pcie_clk) ----
     input  logic         rx_req_valid,
@@ -110,7 +112,7 @@ module tlpdma_core #(
     output logic [  1:0] mrd_data_id,
     input  logic         mrd_data_ready,
 
-    // ---- master writes (user_clk): done when the last TLP is queued; error 1: bus master off ----
+    // ---- master writes (user_clk): done when the last TLP is queued, or with DROPS has left; error 1: bus master off ----
     input  logic         mwr_valid,
     input  logic [ 63:0] mwr_addr,
     input  logic [ 23:0] mwr_len,
@@ -269,7 +271,10 @@ module tlpdma_core #(
   logic [  7:0] tlp_be;
   logic [  2:0] tlp_lane;
   logic [255:0] tlp_data;
-  assign mwr_ready = split_ready && !drain;
+  logic mwr_taken, posted, queued_valid, queued_error, ends_room, ends_busy;
+  logic [1:0] queued_id;
+  assign mwr_taken = !drain && ends_room;
+  assign mwr_ready = split_ready && mwr_taken;
   master_write #(
       .MPS_MAX(MPS_MAX)
   ) master_write (
@@ -278,13 +283,39 @@ module tlpdma_core #(
       .bus_master(user_bus_master),
       .mps(user_mps),
       .busy(write_busy),
-      .mwr_valid(mwr_valid && !drain),
+      .mwr_valid(mwr_valid && mwr_taken),
       .mwr_ready(split_ready),
-      .done_valid(mwr_done_valid),
-      .done_id(mwr_done_id),
-      .done_error(mwr_done_error),
+      .done_valid(queued_valid),
+      .done_id(queued_id),
+      .done_error(queued_error),
       .*
   );
+  generate
+    if (DROPS != 0) begin : drops
+      write_ends write_ends (
+          .clk(user_clk),
+          .rst(user_rst),
+          .bus_master(user_bus_master),
+          .writing(write_busy),
+          .room(ends_room),
+          .done_valid(mwr_done_valid),
+          .done_id(mwr_done_id),
+          .done_error(mwr_done_error),
+          .busy(ends_busy),
+          .pcie_rst(pcie_reset),
+          .gone(tx_gone),
+          .*
+      );
+    end else begin : keeps
+      assign ends_room = 1'b1;
+      assign ends_busy = 1'b0;
+      assign mwr_done_valid = queued_valid;
+      assign mwr_done_id = queued_id;
+      assign mwr_done_error = queued_error;
+      logic unused;
+      assign unused = &{1'b0, posted, tx_gone};
+    end
+  endgenerate
   assign post_ready = post_sent || !user_bus_master;
 
   logic stx_valid, stx_has_data, stx_last, stx_ready, queue_empty, pcie_empty;
@@ -482,9 +513,9 @@ module tlpdma_core #(
 
   // ---- state ----
   assign errors = {slave_errors, completion_errors[5], timed_out, completion_errors[3:0]};
-  assign drained = !read_busy && !write_busy && none_open && !alloc_valid && queue_empty;
+  assign drained = !read_busy && !write_busy && none_open && !alloc_valid && queue_empty && !ends_busy;
   assign pcie_busy = !pcie_empty || cpl_waiting || req_waiting;
-  assign core_idle = !read_busy && !write_busy && none_open && queue_empty && !pcie_busy_seen &&
+  assign core_idle = !read_busy && !write_busy && none_open && queue_empty && !ends_busy && !pcie_busy_seen &&
                      !cpl_valid && !req_valid && !slave_busy && !early_valid && !busy_valid &&
                      !mrd_valid && !drd_valid && !mwr_valid && !post_valid;
 

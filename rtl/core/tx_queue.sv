@@ -17,6 +17,7 @@ module tx_queue #(
 ) (
     input  logic         clk,
     input  logic         rst,
+    output logic         posted,        // pulse: a posted TLP was put in line
     output logic         empty,         // all headers have left for the PCIe clock's side
     input  logic         stx_valid,
     input  logic [127:0] stx_hdr,
@@ -150,6 +151,7 @@ module tx_queue #(
       else ready_hdr <= mwr_short;
       ready_four <= mwr_turn ? mwr_four : post_turn && post_four;
     end
+    posted <= ending && !stx_turn && !rst;
     if (ending || (!midway && !word)) begin
       {stx_turn, post_turn, mwr_turn} <= '0;
       if (stx_valid && !(ending && stx_turn)) stx_turn <= 1'b1;

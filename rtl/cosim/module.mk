@@ -24,6 +24,8 @@ HERE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 BUILD := $(OUT:.so=)
 # What runs in every cycle is more code than a processor's instruction cache holds: the smaller it is the faster.
 FAST ?= -O2 -fno-tree-vectorize -fno-tree-pre -fno-code-hoisting -fno-align-functions -fno-align-loops -fno-align-jumps -fno-align-labels
+# The model of the hard IP, and Verilator's own.
+HARNESS ?= -O2
 JOBS ?= $(shell nproc)
 
 CPLUSPLUS := $(filter %.cpp %.cc %.c,$(SOURCES)) $(wildcard $(HERE)/$(HARD_IP)*.cpp) $(HERE)/hard_ip.cpp $(HERE)/abi.cpp
@@ -55,10 +57,10 @@ verilate = mkdir -p $2; rm -f $2/V*.cpp $2/V*.h $2/*.d $2/*.o $2/*.a; \
 	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
 	if $(others_trigger); then only_clocks=0; else only_clocks=1; fi; \
-	$(CXX) -std=c++17 -O2 $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DONLY_CLOCKS_TRIGGER=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
+	$(CXX) -std=c++17 $(HARNESS) $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DONLY_CLOCKS_TRIGGER=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
 		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz)
 build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
-	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$2/build.log || { cat $2/build.log >&2; exit 1; }
+	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=$(HARNESS) >$2/build.log || { cat $2/build.log >&2; exit 1; }
 compile = $(call build,Vtop,$(BUILD),$(FAST) $1)
 
 GENERATE := -fprofile-generate -fprofile-update=single

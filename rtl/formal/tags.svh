@@ -97,7 +97,13 @@ always_comb begin
   end
 end
 
+// timeout_ticks was 0 since a reset
+logic f_unlimited;
+initial f_unlimited = 1'b0;
+always_ff @(posedge clk) f_unlimited <= (rst || f_unlimited) && timeout_ticks == '0;
+
 always_comb begin
+  if (f_unlimited) assert (!timed_out && !limited && !late && !due);
   if (!f_begun) assume (rst);
   for (int t = 0; t < TAGS; t++) assume (!queue_valid || (queue_tag == t) == (f_queued[t] && f_queue_place[t] == '0));
   if (f_begun) begin
@@ -194,6 +200,7 @@ always_ff @(posedge clk) begin
     cover (f_pop);
     cover (give && passed_on);
     cover (timed_out);
+    cover (f_unlimited && f_upd);
     cover (retire && head_error != 3'd0);
     cover (placed > TAGS);
     cover (f_upd && due);

@@ -53,6 +53,7 @@ module usp_shim #(
     input  logic [127:0] tx_np_hdr,
     input  logic [  2:0] tx_np_lane,
     output logic         tx_np_ready,
+    output logic         tx_gone,
     output logic         rx_req_valid,
     output logic [127:0] rx_req_hdr,
     output logic [  2:0] rx_req_bar,
@@ -102,6 +103,7 @@ module usp_shim #(
       .cc_tready(m_axis_cc_tready),
       .sent_valid(pcie_rq_seq_num_vld0),
       .sent_mark(pcie_rq_seq_num0[1:0]),
+      .gone(tx_gone),
       .idle(tx_idle)
   );
   assign m_axis_rq_tuser = {2'b00, 32'd0, 2'd0, rq_mark, 16'd0, rq_be};

@@ -6,7 +6,8 @@
 // * RQ and CC are not ordered with each other in the hard IP, but a completion must not pass posted requests:
 //   it waits until the sequence numbers of all of them have come back. Bit 0 of a sequence number marks them.
 //   Without bus mastering the hard IP drops requests and gives no sequence number back: nothing is waited for
-//   then, and bit 1 tells those that were sent before from those sent after it.
+//   then, and bit 1 tells those that were sent before from those sent after it. `gone` tells of each posted request
+//   that has left, or that was dropped.
 // * A read that has no credits would hold what is behind it on RQ: it leaves only with credits that are sure.
 //   `np_credits` does not know of the reads of the last 8 cycles, so either there are enough for one in each of
 //   them, or none left in that time.
@@ -40,13 +41,15 @@ module usp_tx (
     input  logic         cc_tready,
     input  logic         sent_valid,  // a sequence number came back
     input  logic [  1:0] sent_mark,
+    output logic         gone,
 
     output logic idle
 );
   // ---- which queue next -------------------------------------------------------------------------------
   logic load, busy, np_turn, cpl_head, ord_ok, np_ok, pick_np, pick;
   logic [6:0] unsent;  // posted requests whose sequence number is not back
-  logic mastered, era, sent;  // era: changes when bus mastering goes off
+  logic [7:0] dropped;  // posted requests of which `gone` has not told yet
+  logic mastered, era, sent, posts;  // era: changes when bus mastering goes off
   logic [3:0] np_rest;  // cycles until `np_credits` knows of the last read
 
   assign load     = (!rq_tvalid || rq_tready) && (!cc_tvalid || cc_tready);
@@ -83,6 +86,7 @@ module usp_tx (
   assign last       = left == 8'd0;
   assign words      = primed ? words_r : first ? (has_data ? span[10:3] : 8'd0) : words_r;
   assign turn       = first ? (cpl ? 3'd3 : 3'd4) - hdr_lane : turn_r;
+  assign posts      = step && first && !cpl && !use_np;
   assign fetch      = (step || prime) && words != 8'd0;
   assign data_ready = fetch;
   assign hdr_ready  = step && first && !use_np;
@@ -176,8 +180,11 @@ module usp_tx (
     end
     if (np_ready) np_rest <= 4'd8;
     else if (load && np_rest != 4'd0) np_rest <= np_rest - 4'd1;
-    unsent   <= bus_master ? unsent + {6'd0, step && first && !cpl && !use_np} - {6'd0, sent} : 7'd0;
-    era      <= era ^ (mastered && !bus_master);
+    unsent <= bus_master ? unsent + {6'd0, posts} - {6'd0, sent} : 7'd0;
+    gone <= (bus_master && sent) || dropped != 8'd0;
+    dropped  <= dropped - {7'd0, dropped != 8'd0 && !(bus_master && sent)}
+                + (bus_master ? 8'd0 : {1'b0, unsent} + {7'd0, posts});
+    era <= era ^ (mastered && !bus_master);
     mastered <= bus_master;
     if (rst) begin
       rq_tvalid <= 1'b0;
@@ -186,13 +193,15 @@ module usp_tx (
       primed    <= 1'b0;
       np_turn   <= 1'b0;
       unsent    <= 7'd0;
+      dropped   <= 8'd0;
+      gone      <= 1'b0;
       np_rest   <= 4'd0;
       mastered  <= 1'b0;
       era       <= 1'b0;
     end
   end
 
-  assign idle = !busy && !rq_tvalid && !cc_tvalid;
+  assign idle = !busy && !rq_tvalid && !cc_tvalid && dropped == 8'd0;
 
   logic unused;
   assign unused = &{1'b0, span[2:0], kept[255:224], head};

@@ -7,12 +7,12 @@ from typing import Any
 
 import card
 import cocotb
-from bench import HIGH, LOW, ULTRASCALE_PLUS, Bench, bench, long_run
+from bench import HIGH, LOW, ULTRASCALE_PLUS, Bench, bench, every_case, long_run
 from card import C2H, CA, H2C, HALTED, MISMATCH, POISONED, TIMED_OUT, UR, WRITE_BACK, Descriptor
 from cocotb.triggers import Event, Timer
 from cocotb.utils import get_sim_time
 from cocotbext.pcie.core.dllp import FcType
-from cocotbext.pcie.core.tlp import CplStatus
+from cocotbext.pcie.core.tlp import CplStatus, TlpType
 from scoreboard import SOURCE, TARGET, Scoreboard, both_rings, fill, read_back, run, settle
 from shape import (
     Fault,
@@ -41,6 +41,7 @@ FAULTS: dict[str, tuple[Fault, int, int]] = {
     "byte count too small": (changed(byte_count=lambda was: was - 64), MISMATCH, 3),
     "more data than asked for": (longer, MISMATCH, 3),
     "ends off a boundary": (off_boundary, MISMATCH, 3),
+    "of a locked read": (changed(fmt_type=lambda _: TlpType.CPL_LOCKED_DATA), MISMATCH, 3),
     "lost": (lost, TIMED_OUT, 4),
 }
 SHORT = [
@@ -49,6 +50,7 @@ SHORT = [
     "other lower address",
     "byte count too large",
     "ends off a boundary",
+    "of a locked read",
     "lost",
 ]
 if ULTRASCALE_PLUS:
@@ -266,9 +268,10 @@ async def a_reset_is_behind_its_record(dut: Any) -> None:
 
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
-@cocotb.parametrize(after_ns=[2000, 5000], late=[False, True])
+@cocotb.parametrize(after_ns=[2000, 5000] if every_case() else [2000], late=[False, True])
 async def bus_master_off_in_mid_stream(dut: Any, after_ns: int, late: bool) -> None:
-    """What is in line then is dropped by the hard IP. The host's reads are answered all the same; all is well after a reset."""
+    """What is in line then is dropped by that of UltraScale+, and none of it is told as done. The host's reads are answered all the
+    same; all is well after a reset."""
     b = await bench(dut)
     board = Scoreboard(b, 64 << 10)
     h2c, c2h = await both_rings(b)
@@ -293,6 +296,10 @@ async def bus_master_off_in_mid_stream(dut: Any, after_ns: int, late: bool) -> N
     b.device.no_credit = set()
     for _ in range(10):
         assert await b.card.read(card.ID) == 0x544C5044
+    # TRN has no word for what the hard IP has sent: rtl/README.md.
+    for done in descriptors[: await b.card.read(C2H + card.HEAD) if ULTRASCALE_PLUS else 0]:
+        there = b.memory[done.host : done.host + done.length]
+        assert there == board.local[done.local : done.local + done.length], f"{done} is told as done"
     await c2h.reset()
     await c2h.start()
     assert await run(c2h, descriptors) == 0

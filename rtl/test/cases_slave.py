@@ -9,7 +9,7 @@ import card
 import cocotb
 from bench import TAGS, ULTRASCALE_PLUS, bench, chance
 from cocotb.triggers import Timer
-from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
+from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpAttr, TlpTc, TlpType
 from cocotbext.pcie.core.utils import PcieId
 from cocotbext.pcie.xilinx.us.tlp import Tlp_us
 from usp import HEADER, ended_early
@@ -155,13 +155,16 @@ def raw_read(address: int, words: int, first: int, last: int, tag: int) -> Tlp:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def byte_enables_as_they_come(dut: Any) -> None:
-    """Reads with every legal pattern, none of the bytes included; writes of single bytes with holes."""
+    """Reads with every legal pattern, none of the bytes included; writes of single bytes with holes. Class and attributes come back."""
     b = await bench(dut)
     await b.rc.mem_write(b.card.bar2, bytes(range(64)))
     for first in range(16):
         # The checker compares byte count, lower address and length of the answer with the request.
-        answers = await b.rc.perform_nonposted_operation(raw_read(b.card.bar2 + 12, 1, first, 0, 0), 5, "us")
+        read = raw_read(b.card.bar2 + 12, 1, first, 0, 0)
+        read.tc, read.attr = TlpTc(first & 7), TlpAttr(first >> 1 & 3)
+        answers = await b.rc.perform_nonposted_operation(read, 5, "us")
         assert len(answers) == 1
+        assert (answers[0].tc, answers[0].attr) == (read.tc, read.attr)
         for byte in range(4):
             if first >> byte & 1:
                 assert answers[0].data[byte] == 12 + byte
@@ -184,7 +187,7 @@ async def byte_enables_as_they_come(dut: Any) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def what_is_not_supported(dut: Any) -> None:
-    """A locked read is answered with Unsupported Request, as one, a poisoned write changes nothing; both are reported."""
+    """A locked read is answered with Unsupported Request, as one, and an I/O read; a poisoned write changes nothing; all are reported."""
     b = await bench(dut)
     await b.rc.mem_write(b.card.bar2, b"\x11" * 32)
     assert await b.card.read(card.ERRORS) == 0
@@ -194,14 +197,18 @@ async def what_is_not_supported(dut: Any) -> None:
     b.device.on_sent.remove(b.checker.sent)
     b.device.on_sent.append(seen.append)
     b.device.deliver(locked, 2)
+    port = raw_read(b.card.bar0 & 0xFFFF, 1, 0xF, 0, 201)
+    port.fmt_type = TlpType.IO_READ
+    b.device.deliver(port, 0)
     write = raw_read(b.card.bar2, 8, 0xF, 0xF, 0)
     write.fmt_type = TlpType.MEM_WRITE_64
     write.set_data(b"\x22" * 32)
     write.ep = True
     b.device.deliver(write, 2)
     await Timer(2, "us")
-    assert [(tlp.fmt_type, tlp.status, tlp.tag, tlp.requester_id) for tlp in seen] == [
-        (TlpType.CPL_LOCKED, CplStatus.UR, 200, PcieId(0, 0, 0))
+    assert [(tlp.fmt_type, tlp.status, tlp.tag, tlp.requester_id, tlp.byte_count) for tlp in seen] == [
+        (TlpType.CPL_LOCKED, CplStatus.UR, 200, PcieId(0, 0, 0), 4),
+        (TlpType.CPL, CplStatus.UR, 201, PcieId(0, 0, 0), 4),
     ]
     b.device.on_sent.append(b.checker.sent)
     assert await b.rc.mem_read(b.card.bar2, 32) == b"\x11" * 32

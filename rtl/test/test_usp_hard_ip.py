@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from test_hard_ip import ALL, COMPLETION, NON_POSTED, NS, POSTED, ROOT, Library, Model, without_make
 
+#: In one process, as they share what is built.
+pytestmark = pytest.mark.xdist_group("usp hard IP")
+
 ID, HOST = 0x0300, 0x0008
 STREAMS = {64: "", 128: "", 256: "rc", 512: "rq rc cq cc"}
 Build = Callable[..., Library]
@@ -41,6 +44,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             f"RTL_BIN={Path(verilator).parent}",
             "TRACE=0",
             "FAST=-O0",
+            "HARNESS=-O0",
         ]
         done = subprocess.run(
             ["make", "-s", "-f", "rtl/cosim/module.mk", *options],

@@ -44,7 +44,8 @@ module tlpdma_trn #(
     output logic        intx,
     output logic        idle
 );
-  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready;
+  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready, tx_gone;
+  assign tx_gone = 1'b0;  // TRN has no word for it
   logic rx_req_valid, rx_req_ready, rx_req_data_valid, rx_req_data_ready;
   logic rx_cpl_valid, rx_cpl_ready, rx_cpl_data_valid, rx_cpl_data_ready, rx_np_ok;
   logic [127:0] tx_hdr, tx_np_hdr, rx_req_hdr, rx_cpl_hdr;

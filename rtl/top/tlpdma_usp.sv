@@ -53,7 +53,7 @@ module tlpdma_usp #(
     output logic        intx,
     output logic        idle
 );
-  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready;
+  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready, tx_gone;
   logic rx_req_valid, rx_req_ready, rx_req_data_valid, rx_req_data_ready;
   logic rx_cpl_valid, rx_cpl_ready, rx_cpl_data_valid, rx_cpl_data_ready, rx_np_ok;
   logic [127:0] tx_hdr, tx_np_hdr, rx_req_hdr, rx_cpl_hdr;
@@ -74,6 +74,7 @@ module tlpdma_usp #(
       .MRRS_MAX(MRRS_MAX),
       .CPL_HEADERS(CPL_HEADERS),
       .CPL_DATA(CPL_DATA),
+      .DROPS(1),
       .MEMORY_MIB(MEMORY_MIB)
   ) device (
       .idle(device_idle),

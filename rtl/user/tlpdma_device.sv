@@ -6,12 +6,13 @@
 // is the only reset. `intx` is the level of the legacy interrupt in pcie_clk; `idle` (user_clk)
 // says that nothing will happen until the next TLP comes, so that a simulator may skip time.
 module tlpdma_device #(
-    parameter int TAGS        = 32,                    // master reads in flight, 32 .. 256
-    parameter int MPS_MAX     = 512,                   // bytes of the largest write request
-    parameter int MRRS_MAX    = 512,                   // bytes of the largest read request
+    parameter int TAGS = 32,  // master reads in flight, 32 .. 256
+    parameter int MPS_MAX = 512,  // bytes of the largest write request
+    parameter int MRRS_MAX = 512,  // bytes of the largest read request
     parameter int CPL_HEADERS = TAGS * MRRS_MAX / 64,  // completions that the hard IP can hold
-    parameter int CPL_DATA    = TAGS * MRRS_MAX,       // bytes of their data
-    parameter int MEMORY_MIB  = 256                    // size of the local memory, a power of two
+    parameter int CPL_DATA = TAGS * MRRS_MAX,  // bytes of their data
+    parameter int DROPS = 0,  // the hard IP drops requests without bus mastering: see tlpdma_core
+    parameter int MEMORY_MIB = 256  // size of the local memory, a power of two
 ) (
     input  logic         pcie_clk,
     input  logic         pcie_rst,
@@ -28,6 +29,7 @@ module tlpdma_device #(
     output logic [127:0] tx_np_hdr,
     output logic [  2:0] tx_np_lane,
     input  logic         tx_np_ready,
+    input  logic         tx_gone,
     // receive
     input  logic         rx_req_valid,
     input  logic [127:0] rx_req_hdr,
@@ -99,7 +101,8 @@ module tlpdma_device #(
       .MPS_MAX(MPS_MAX),
       .MRRS_MAX(MRRS_MAX),
       .CPL_HEADERS(CPL_HEADERS),
-      .CPL_DATA(CPL_DATA)
+      .CPL_DATA(CPL_DATA),
+      .DROPS(DROPS)
   ) core (
       .mrd_len({11'b0, mrd_len}),
       .mrd_id(2'd0),

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t FETCH = 2;
 constexpr int INDEX = 2, LIFE = 34;
 constexpr uint32_t HALTED = 8;
-constexpr unsigned REFUSED = 6;
+constexpr unsigned TIMED_OUT = 5, REFUSED = 6;
 enum : uint8_t { INTERRUPT = 1, WRITE_BACK = 2 };
 
 void put(uint8_t *to, uint64_t value, int bytes) {
@@ -193,6 +193,7 @@ void Channel::halted(uint32_t error) {
     unsigned expected = flight_.empty() ? 0 : flight_.front().errors;
     if (fetch_error_until_ - head_ - 1 < 0x8000'0000u) expected |= fetch_errors_;
     if (refusals_) expected |= 1 << REFUSED;
+    if (drops_) expected |= 1 << TIMED_OUT;
     if (!(expected >> error & 1))
         fail("%s: halted with error %u at descriptor %u, where errors %#x can be", name(), error, head_, expected);
     ++counts.failed;

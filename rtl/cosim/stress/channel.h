@@ -72,7 +72,11 @@ public:
     // The device was reset: nothing of what was under way will end.
     void forget();
     // Bus mastering is off, or will be: whatever is under way may be refused.
-    void may_refuse(bool may) { refusals_ = may; }
+    // `drops`: by the hard IP, so that reads end by their time-out.
+    void may_refuse(bool may, bool drops = false) {
+        refusals_ = may;
+        drops_ = may && drops;
+    }
 
     // --- what the device does
     bool in_ring(uint64_t address) const { return address >= base_ && address < base_ + (uint64_t{16} << setup_.log2); }
@@ -140,7 +144,7 @@ private:
     uint32_t life_ = 0;
     unsigned fetch_errors_ = 0;
     uint32_t fetch_error_until_ = 0; // descriptors before this one may be the first not to be done
-    bool resetting_ = false, refusals_ = false, looked_ = false;
+    bool resetting_ = false, refusals_ = false, drops_ = false, looked_ = false;
     uint32_t last_local_ = 0;
     std::shared_ptr<Host::Answer> head_answer_, status_answer_;
 };

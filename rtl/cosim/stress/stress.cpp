@@ -24,8 +24,7 @@ struct Options {
     uint64_t transfers = 10'000, seed = 1, devices = UINT64_MAX;
     uint64_t of_a_device = 20'000; // transfers
     bool faults = true;
-    bool stays_master =
-        false;          // of a hard IP that drops what is handed to it without bus mastering: writes, too, that the core has done
+    bool drops = false; // the hard IP drops requests without bus mastering, so that reads end by their time-out
     bool quick = false; // the host is as fast as it can be, without faults: to measure speed
     bool json = false;  // the report
     std::string waveform;
@@ -338,7 +337,7 @@ void Campaign::round(uint64_t transfers) {
             totals_.transfers += channel->poll(end - std::min(end, totals_.transfers));
         if (random_.percent(small)) small_access();
         if (options_.faults && !options_.quick && random_.once_in(2000)) odd_access();
-        if (options_.faults && !options_.quick && !options_.stays_master && random_.once_in(20000)) without_bus_master();
+        if (options_.faults && !options_.quick && random_.once_in(20000)) without_bus_master();
     }
     host_.manners.faults = 0;
     until_empty();
@@ -411,8 +410,8 @@ void Campaign::check_accesses() {
 }
 
 void Campaign::without_bus_master() {
-    to_card_.may_refuse(true);
-    from_card_.may_refuse(true);
+    to_card_.may_refuse(true, options_.drops);
+    from_card_.may_refuse(true, options_.drops);
     for (bool on : {false, true}) {
         registers_.bus_master = on;
         configure();
@@ -515,7 +514,7 @@ bool read_options(int argc, char **argv, Options &options) {
         char const *value = i + 1 < argc ? argv[i + 1] : "";
         if (option == "--quick") options.quick = true, options.faults = false, options.of_a_device = UINT64_MAX;
         else if (option == "--no-faults") options.faults = false;
-        else if (option == "--stays-master") options.stays_master = true;
+        else if (option == "--drops") options.drops = true;
         else if (option == "--json") options.json = true;
         else if (option == "--transfers") options.transfers = std::strtoull(value, nullptr, 10), ++i;
         else if (option == "--seed") options.seed = std::strtoull(value, nullptr, 10), ++i;
@@ -533,7 +532,7 @@ bool read_options(int argc, char **argv, Options &options) {
 int main(int argc, char **argv) {
     stress::Options options;
     if (!stress::read_options(argc, argv, options)) {
-        std::fprintf(stderr, "usage: stress LIBRARY.so [--transfers N] [--seed S] [--devices N] [--no-faults] [--stays-master] "
+        std::fprintf(stderr, "usage: stress LIBRARY.so [--transfers N] [--seed S] [--devices N] [--no-faults] [--drops] "
                              "[--quick] [--json] [--trace FILE.fst]\n");
         return 2;
     }
