@@ -108,12 +108,7 @@ impl Egress {
             };
             let chosen = match queue.only_class() {
                 Some(class) => queue.head(class).and_then(|head| may_go((class, head))),
-                None if self.two_engines => {
-                    let other =
-                        |(class, _): &(FcClass, &Waiting)| (*class == FcClass::Completion) != *answered;
-                    let first = queue.candidates().filter(other).find_map(&mut may_go);
-                    first.or_else(|| queue.candidates().filter(|one| !other(one)).find_map(may_go))
-                }
+                None if self.two_engines => in_turn(queue, *answered).into_iter().flatten().find_map(may_go),
                 None => queue.candidates().find_map(may_go),
             };
             if let Some(class) = chosen
@@ -167,4 +162,15 @@ impl Egress {
         self.waiting = 0;
         self.sources.iter_mut().flat_map(|s| s.queue.drain())
     }
+}
+
+/// Those that may go, those of the engine first whose turn it is. `answered`: a completion was the last that went.
+#[inline(never)] // few TLPs come here: what all pass stays short
+fn in_turn(queue: &OrderedQueue<Waiting>, answered: bool) -> [Option<(FcClass, &Waiting)>; 3] {
+    let mut found = [None; 3];
+    for (place, candidate) in found.iter_mut().zip(queue.candidates()) {
+        *place = Some(candidate);
+    }
+    found.sort_by_key(|one| one.is_some_and(|(class, _)| (class == FcClass::Completion) == answered));
+    found
 }
