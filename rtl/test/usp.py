@@ -263,8 +263,9 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         """As `TrnDevice.deliver`. `tlp.frame`, if there is one, is what the stream brings in its place."""
         stream = self.rc_source if tlp.is_completion() else self.cq_source
         frame = getattr(tlp, "frame", None)
-        # The model knows no locked reads, and CQ no poison: an end that is not to be believed is next to it.
-        if frame is None and (tlp.fmt_type == TlpType.MEM_READ_LOCKED_64 or (tlp.ep and not tlp.is_completion())):
+        # The model knows no locked reads, keeps those of I/O space for itself, and CQ has no poison: an end that is not to be believed is next to it.
+        passed_on = tlp.fmt_type in (TlpType.MEM_READ_LOCKED_64, TlpType.IO_READ)
+        if frame is None and (passed_on or (tlp.ep and not tlp.is_completion())):
             made = Tlp_us(tlp)
             made.bar_id, made.discontinue = bar, tlp.ep
             frame = made.pack_us_cq()
