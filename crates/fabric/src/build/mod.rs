@@ -4,7 +4,7 @@ mod config_space;
 
 use crate::config::numbering::Numbering;
 use crate::config::{
-    BuildError, DeviceConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding,
+    BuildError, DeviceConfig, DomainConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding,
 };
 use crate::kernel::Kernel;
 use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
@@ -234,7 +234,10 @@ impl Builder {
         let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let root = NodeId(numbering.root as u16);
         let buffers = PortBuffers::new(config, numbering);
-        let links = Links::new(ports, buffers, numbering.nodes.len());
+        let limited = |domain: &DomainConfig| domain.entries.is_some();
+        let holds =
+            config.host.domains.iter().any(limited) || config.switches.iter().any(|s| s.core.is_some());
+        let links = Links::new(ports, buffers, numbering.nodes.len(), holds);
         let host = Host {
             node: root,
             processor_stages: HostPath::new(&config.host, places).of_processor(),

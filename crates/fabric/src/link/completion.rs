@@ -25,7 +25,9 @@ impl Context {
     /// A TLP goes to the data link layer of the port by which it leaves its node, or ends before.
     #[inline]
     pub(crate) fn leave_hold(&mut self, tlp: TlpHandle) {
-        if let Some(hold) = self.tlps.get_mut(tlp).held.take() {
+        if self.links.holds
+            && let Some(hold) = self.tlps.get_mut(tlp).held.take()
+        {
             self.agenda.push(Task::LeftHold(hold));
         }
     }

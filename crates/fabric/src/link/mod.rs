@@ -49,6 +49,8 @@ pub(crate) struct Links {
     events: Vec<Event<TlpHandle>>,
     /// TLPs that nodes without latency have to take before anything else happens.
     arrivals: VecDeque<(PortId, TlpHandle)>,
+    /// Some node has few places for TLPs that wait further on.
+    holds: bool,
 }
 
 /// What a port has to know of nodes.
@@ -82,13 +84,14 @@ impl Staged {
 }
 
 impl Links {
-    pub(crate) fn new(ports: Vec<Port>, buffers: PortBuffers, nodes: usize) -> Self {
+    pub(crate) fn new(ports: Vec<Port>, buffers: PortBuffers, nodes: usize, holds: bool) -> Self {
         Self {
             ports,
             buffers,
             buses: (0..nodes).map(|_| None).collect(),
             events: Vec::new(),
             arrivals: VecDeque::new(),
+            holds,
         }
     }
 
