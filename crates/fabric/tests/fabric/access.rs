@@ -40,18 +40,6 @@ fn three_below_a_switch(
     (bench, moved)
 }
 
-fn finish(bench: Bench) -> (Fabric, Watch) {
-    let watch = Watch::everything();
-    let mut fabric = bench.build_watched(watch.probe());
-    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
-    assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
-    fabric.run_until(fabric.now() + Duration::from_us(150));
-    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
-    assert_eq!(fabric.protocol_errors().count(), 0);
-    watch.check_attribution(&fabric);
-    (fabric, watch)
-}
-
 fn moves() -> Vec<Move> {
     vec![Move::Write { at: 0, bytes: 64 }, Move::Read { at: 0, bytes: 64 }]
 }
@@ -91,7 +79,7 @@ fn redirected_requests_and_completions_go_up_to_the_root_complex_and_come_down()
     for (of_a, of_b, root, relaxed, seen) in cases {
         let case = format!("{of_a:?} {of_b:?} {root:?} {relaxed}");
         let (bench, moved) = three_below_a_switch(of_a, of_b, root, moves(), relaxed);
-        let (fabric, watch) = finish(bench);
+        let (fabric, watch) = bench.finish();
         let moved = moved.lock().unwrap();
         assert_eq!(
             (moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()),
@@ -107,7 +95,7 @@ fn redirected_requests_and_completions_go_up_to_the_root_complex_and_come_down()
 #[test]
 fn a_root_port_without_upstream_forwarding_refuses_what_comes_back_to_it() {
     let (bench, moved) = three_below_a_switch(acs(R, &[]), None, acs(R, &[]), moves(), false);
-    let (fabric, _) = finish(bench);
+    let (fabric, _) = bench.finish();
     let moved = moved.lock().unwrap();
     assert_eq!((moved.read, moved.failed.len()), (0, 1));
     let unsupported =
@@ -123,7 +111,7 @@ fn egress_control_forbids_the_peers_of_its_vector_and_lets_others_pass() {
         [(&["b"][..], false), (&["c"][..], true), (&[][..], true), (&["b", "c"][..], false)]
     {
         let (bench, moved) = three_below_a_switch(acs(E, forbidden), None, None, moves(), false);
-        let (fabric, watch) = finish(bench);
+        let (fabric, watch) = bench.finish();
         let moved = moved.lock().unwrap();
         assert_eq!(on_uplink(&fabric, &watch), [vec![], Vec::<&str>::new()]);
         if passes {
@@ -148,7 +136,7 @@ fn egress_control_forbids_the_peers_of_its_vector_and_lets_others_pass() {
 fn with_request_redirect_the_peers_of_the_vector_are_reached_by_way_of_the_root_complex() {
     for (forbidden, seen) in [(&["b"][..], &["MWr", "MRd"][..]), (&["c"][..], &[])] {
         let (bench, moved) = three_below_a_switch(acs(E | R, forbidden), None, acs(U, &[]), moves(), false);
-        let (fabric, watch) = finish(bench);
+        let (fabric, watch) = bench.finish();
         assert_eq!(moved.lock().unwrap().read, 1);
         assert_eq!(on_uplink(&fabric, &watch)[0], seen);
     }
@@ -164,7 +152,7 @@ fn upstream_forwarding_lets_a_switch_pass_on_what_the_one_below_redirects() {
         let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, moves());
         bench.device("a", "sw1", 3, 4).config(|d| d.link.upper.acs = acs(R, &[])).finishing(Box::new(mover));
         bench.device("b", "sw1", 3, 4).memory(1 << 16);
-        let (fabric, watch) = finish(bench);
+        let (fabric, watch) = bench.finish();
         let moved = moved.lock().unwrap();
         assert_eq!((moved.read, moved.failed.len()), if passes { (1, 0) } else { (0, 1) });
         let seen = if passes { vec!["MWr", "MRd"] } else { vec![] };
@@ -182,7 +170,7 @@ fn egress_control_of_root_ports_forbids_other_root_ports() {
         a.config(|d| d.link.upper.acs = acs(E, &[forbidden])).finishing(Box::new(mover));
         bench.device("b", "host.rp1", 3, 4).memory(1 << 16);
         bench.device("c", "host.rp2", 3, 4).memory(1 << 16);
-        let (fabric, _) = finish(bench);
+        let (fabric, _) = bench.finish();
         let moved = moved.lock().unwrap();
         assert_eq!((moved.read, moved.failed.len()), if passes { (1, 0) } else { (0, 1) });
         let violations = fabric.errors().filter(|error| error.kind == ErrorKind::AcsViolation).count();
@@ -204,7 +192,7 @@ fn what_a_root_port_redirects_is_translated() {
         let a = bench.device("a", "host.rp0", 3, 4);
         a.config(|d| d.link.upper.acs = root).finishing(Box::new(mover));
         bench.device("b", "host.rp1", 3, 4).memory(1 << 16);
-        let (_, watch) = finish(bench);
+        let (_, watch) = bench.finish();
         assert_eq!(moved.lock().unwrap().accepted, 1);
         watch.transactions()[0].latency()
     };
@@ -240,7 +228,7 @@ fn nothing_is_lost_or_overtaken_by_what_is_translated() {
         bench.device(&format!("m{from}"), &format!("s{from}"), 3, 4).memory(1 << 16);
         all.push(moved);
     }
-    finish(bench);
+    bench.finish();
     for moved in all {
         let moved = moved.lock().unwrap();
         assert_eq!((moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()), (100, 100, 0, 0));

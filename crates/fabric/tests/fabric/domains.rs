@@ -2,12 +2,12 @@
 //! overtakes on the way.
 
 use crate::bench::mover::{Base, Move, Moved, Mover};
-use crate::bench::{Bench, Watch, flow, ns};
+use crate::bench::{Bench, flow, ns};
 use std::sync::{Arc, Mutex};
 use tlplab_device::{LoadConfig, LoadOp, Target};
+use tlplab_fabric::Builder;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::{Duration, Time};
 
 fn domain(name: &str, under: Option<&str>, ports: &[u8], latency: u64) -> DomainConfig {
@@ -29,18 +29,6 @@ fn sockets() -> Vec<DomainConfig> {
     ]
 }
 
-fn run(bench: Bench) -> (Fabric, Watch) {
-    let watch = Watch::everything();
-    let mut fabric = bench.build_watched(watch.probe());
-    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
-    assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
-    fabric.run_until(fabric.now() + Duration::from_us(150));
-    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
-    assert_eq!(fabric.protocol_errors().count(), 0);
-    watch.check_attribution(&fabric);
-    (fabric, watch)
-}
-
 /// A write from below one root port to below another, each with a device: rp0 to rp4.
 fn one_write(domains: Vec<DomainConfig>, from: u8, to: u8) -> (Duration, Arc<Mutex<Moved>>) {
     let mut bench = Bench::new();
@@ -53,7 +41,7 @@ fn one_write(domains: Vec<DomainConfig>, from: u8, to: u8) -> (Duration, Arc<Mut
         let slot = slot.config(|d| d.link.skp = SkpPolicy::Off);
         if port == from { slot.finishing(mover.take().unwrap()) } else { slot.memory(1 << 16) }
     }
-    let (_, watch) = run(bench);
+    let (_, watch) = bench.finish();
     (watch.transactions()[0].latency(), moved)
 }
 
@@ -187,7 +175,7 @@ fn nothing_is_lost_or_overtaken_with_few_entries() {
             bench.device(&format!("m{from}"), &format!("s{from}"), 3, 1).memory(1 << 16);
             all.push(moved);
         }
-        run(bench);
+        bench.finish();
         for moved in all {
             let moved = moved.lock().unwrap();
             assert_eq!((moved.accepted, moved.read, moved.failed.len(), moved.wrong.len()), (200, 200, 0, 0));
@@ -209,7 +197,7 @@ fn a_link_that_goes_down_gives_entries_back() {
     };
     let fault = Fault { direction: Direction::Down, kind: down };
     bench.device("t", "host.rp1", 3, 1).config(|d| d.link.faults = vec![fault]).memory(1 << 16);
-    let (fabric, _) = run(bench);
+    let (fabric, _) = bench.finish();
     assert_eq!(moved.lock().unwrap().accepted, 400);
     let waited = fabric.topology().place_names();
     assert!(waited.contains(&"host.x.exit".to_string()), "{waited:?}");
@@ -238,6 +226,6 @@ fn the_ledger_names_the_passage() {
     let (mover, _) = Mover::new(Base::Bar("t".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
     bench.device("a", "host.rp0", 3, 8).finishing(Box::new(mover));
     bench.device("t", "host.rp1", 3, 8).memory(1 << 16);
-    let (_, watch) = run(bench);
+    let (_, watch) = bench.finish();
     assert_eq!(watch.transactions()[0].time_of(Cause::Processing), ns(75));
 }

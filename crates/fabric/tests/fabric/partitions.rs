@@ -3,21 +3,9 @@
 use crate::bench::mover::{Base, Move, Mover};
 use crate::bench::{Bench, Watch, flow, ns};
 use tlplab_device::{LoadConfig, LoadOp, Target};
+use tlplab_fabric::Builder;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::{Duration, Mps, Time};
-
-fn run(bench: Bench) -> (Fabric, Watch) {
-    let watch = Watch::everything();
-    let mut fabric = bench.build_watched(watch.probe());
-    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(20)) {}
-    assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
-    fabric.run_until(fabric.now() + Duration::from_us(150));
-    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
-    assert_eq!(fabric.protocol_errors().count(), 0);
-    watch.check_attribution(&fabric);
-    (fabric, watch)
-}
 
 /// `sw1` with `a`, `sw2` with `b`, each on a root port of its own.
 fn two(chips: [Option<&str>; 2], under: [&str; 2], forwarding: Forwarding) -> Bench {
@@ -36,7 +24,7 @@ fn two(chips: [Option<&str>; 2], under: [&str; 2], forwarding: Forwarding) -> Be
 
 /// The latencies of a write and of a read, and the TLPs on both uplinks.
 fn latencies(chips: [Option<&str>; 2], under: [&str; 2], forwarding: Forwarding) -> (Vec<Duration>, usize) {
-    let (fabric, watch) = run(two(chips, under, forwarding));
+    let (fabric, watch) = two(chips, under, forwarding).finish();
     let uplinks =
         ["sw1", "sw2"].iter().flat_map(|link| [0, 1].map(|way| watch.tlps(&fabric, link, way).len()));
     let transactions = watch.transactions();
@@ -69,7 +57,7 @@ fn what_is_for_the_host_or_elsewhere_goes_up() {
     let (away, at_d) = Mover::new(Base::Bar("d".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }; 5]);
     bench.device("e", "sw2", 3, 4).finishing(Box::new(away));
     bench.device("d", "host.rp7", 3, 4).memory(1 << 16);
-    let (fabric, watch) = run(bench);
+    let (fabric, watch) = bench.finish();
     assert_eq!((at_host.lock().unwrap().accepted, at_d.lock().unwrap().accepted), (3, 5));
     let up =
         |link: &str| watch.tlps(&fabric, link, 0).iter().filter(|(_, repr)| repr.name() == "MWr").count();

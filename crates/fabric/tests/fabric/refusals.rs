@@ -10,18 +10,6 @@ use tlplab_transaction::CompletionError;
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Kind;
 
-fn finish(bench: Bench) -> (Fabric, Watch) {
-    let watch = Watch::everything();
-    let mut fabric = bench.build_watched(watch.probe());
-    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
-    assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
-    fabric.run_until(fabric.now() + Duration::from_us(150));
-    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
-    assert_eq!(fabric.protocol_errors().count(), 0);
-    watch.check_attribution(&fabric);
-    (fabric, watch)
-}
-
 fn unsupported(error: &DmaError) -> bool {
     matches!(error, DmaError::Completion(CompletionError::UnsupportedRequest { .. }))
 }
@@ -41,7 +29,7 @@ fn what_nobody_claims_is_unsupported() {
         ];
         let (mover, moved) = Mover::new(Base::Address(address), 1, moves);
         bench.device("dev", "sw0", 3, 4).finishing(Box::new(mover));
-        let (fabric, watch) = finish(bench);
+        let (fabric, watch) = bench.finish();
         let moved = moved.lock().unwrap();
         assert_eq!((moved.failed.len(), moved.read, moved.accepted), (2, 0, 1), "{address:#x}");
         assert!(moved.failed.iter().all(unsupported), "{:?}", moved.failed);
@@ -62,7 +50,7 @@ fn host_moves(moves: Vec<Move>, base: Base, bar: u64) -> (Fabric, Arc<Mutex<Move
     bench.device("mem", "sw0", 3, 4).memory(bar);
     let (mover, moved) = Mover::new(base, 1, moves);
     bench.finishing_program(Box::new(mover));
-    (finish(bench).0, moved)
+    (bench.finish().0, moved)
 }
 
 #[test]
@@ -97,7 +85,7 @@ fn late_completions_never_become_data() {
         .device("dev", "host.rp0", 3, 8)
         .config(|d| (d.completion_timeout, d.tags) = (ns(500), 4))
         .finishing(Box::new(mover));
-    let (fabric, watch) = finish(bench);
+    let (fabric, watch) = bench.finish();
     let moved = moved.lock().unwrap();
     assert_eq!((moved.read, moved.failed.len()), (0, 6));
     let late = |e: &DmaError| matches!(e, DmaError::Completion(CompletionError::Timeout { .. }));
@@ -131,7 +119,7 @@ fn moved_between(
     let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, moves);
     bench.device("a", under[0], 3, 4).finishing(Box::new(mover));
     bench.device("b", under[1], 3, 4).memory(1 << 16);
-    let (fabric, watch) = finish(bench);
+    let (fabric, watch) = bench.finish();
     (fabric, watch, moved)
 }
 

@@ -3,22 +3,9 @@
 use crate::bench::mover::{Base, Move, Mover};
 use crate::bench::{Bench, Watch, flow, ns};
 use tlplab_device::{LoadConfig, LoadOp, Target};
-use tlplab_fabric::Fabric;
 use tlplab_fabric::config::*;
 use tlplab_fabric::results::Level;
 use tlplab_units::{Duration, Time};
-
-fn run(bench: Bench) -> (Fabric, Watch) {
-    let watch = Watch::everything();
-    let mut fabric = bench.build_watched(watch.probe());
-    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(20)) {}
-    assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
-    fabric.run_until(fabric.now() + Duration::from_us(150));
-    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
-    assert_eq!(fabric.protocol_errors().count(), 0);
-    watch.check_attribution(&fabric);
-    (fabric, watch)
-}
 
 fn core(rate: Option<u64>, egress: Option<u16>, shared: Option<u16>) -> Option<SwitchCoreConfig> {
     Some(SwitchCoreConfig { rate, egress, shared })
@@ -30,7 +17,7 @@ fn one_write(core: Option<SwitchCoreConfig>) -> Duration {
     (switch.forwarding, switch.core, switch.uplink.skp) = (Forwarding::StoreAndForward, core, SkpPolicy::Off);
     let (mover, _) = Mover::new(Base::Address(0x1000), 1, vec![Move::Write { at: 0, bytes: 64 }]);
     bench.device("dev", "sw0", 1, 1).config(|d| d.link.skp = SkpPolicy::Off).finishing(Box::new(mover));
-    run(bench).1.transactions()[0].latency()
+    bench.finish().1.transactions()[0].latency()
 }
 
 /// 76 bytes of header and data.
@@ -181,7 +168,7 @@ fn nothing_is_lost_or_overtaken_in_a_core() {
         }
         bench.device("x", "sw0", 3, 1).memory(1 << 16);
         bench.device("y", "sw0", 3, 1).memory(1 << 16);
-        run(bench);
+        bench.finish();
         for (from, moved) in all {
             let moved = moved.lock().unwrap();
             assert_eq!(

@@ -99,6 +99,19 @@ impl Bench {
         self.devices.push((name.into(), device, vec![flow_info(name, name, "dma")], finishes));
     }
 
+    /// Runs until all that finishes has finished: nothing is left, nobody broke the protocol, and all causes sum to the latencies.
+    pub fn finish(self) -> (Fabric, Watch) {
+        let watch = Watch::everything();
+        let mut fabric = self.build_watched(watch.probe());
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(20)) {}
+        assert!(fabric.is_done(), "{} transactions under way", fabric.transactions_live());
+        fabric.run_until(fabric.now() + Duration::from_us(150));
+        assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
+        assert_eq!(fabric.protocol_errors().count(), 0);
+        watch.check_attribution(&fabric);
+        (fabric, watch)
+    }
+
     pub fn build(self) -> Fabric {
         self.build_watched(None)
     }
