@@ -1,6 +1,7 @@
 //! The same experiment and seed give the same trace: whatever the order of declaration, the thread, the profile, the fidelity.
 
-use crate::bench::any::{any_fabric, any_faults, cases};
+use crate::bench::any::cases;
+use crate::bench::any::strategies::{any_fabric, any_faults, any_peers};
 use crate::bench::{Bench, ns};
 use proptest::prelude::*;
 use tlplab_device::{LoadConfig, LoadOp, Pattern, Target};
@@ -11,7 +12,7 @@ proptest! {
     #![proptest_config(cases(32))]
 
     #[test]
-    fn a_run_is_a_function_of_experiment_and_seed(any in any_fabric(), faults in any_faults()) {
+    fn a_run_is_a_function_of_experiment_and_seed(any in prop_oneof![any_fabric(), any_peers()], faults in any_faults()) {
         let any = any.with_faults(&faults);
         let run = |change: fn(&mut FabricConfig)| {
             let mut built = any.build_with(change);

@@ -1,7 +1,8 @@
 //! Enumeration over the links: the same software and the same outcome as before time 0, by requests that are seen, in time, and whatever
 //! is absent, slow or broken.
 
-use crate::bench::any::{any_fabric, cases};
+use crate::bench::any::cases;
+use crate::bench::any::strategies::any_fabric;
 use crate::bench::script::{Card, Place, Script, read};
 use crate::bench::{Bench, Watch, ns};
 use proptest::prelude::*;

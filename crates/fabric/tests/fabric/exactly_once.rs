@@ -1,7 +1,7 @@
 //! Random fabrics under random loads: whatever is asked for arrives exactly once, every credit comes back, and the causes of every
 //! latency sum to it.
 
-use crate::bench::any::{any_drop_replay, any_fabric, any_faults, any_peers};
+use crate::bench::any::strategies::{any_drop_replay, any_fabric, any_faults, any_peers};
 use proptest::prelude::*;
 use tlplab_units::Duration;
 

@@ -1,7 +1,8 @@
 //! Links that go down and come up again under traffic, with whatever is below them: every transaction is accounted for once, software
 //! configures what comes back, and work goes on.
 
-use crate::bench::any::{AnyFabric, Built, any_fabric, any_faults, cases};
+use crate::bench::any::strategies::{any_fabric, any_faults};
+use crate::bench::any::{AnyFabric, Built, cases};
 use crate::bench::{Bench, Watch, ns};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

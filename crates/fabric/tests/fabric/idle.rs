@@ -1,6 +1,7 @@
 //! Idle stretches are left out: what comes after is as if every refresh of credits had been sent.
 
-use crate::bench::any::{any_fabric, cases};
+use crate::bench::any::cases;
+use crate::bench::any::strategies::{any_fabric, any_peers};
 use crate::bench::{Bench, ns};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -224,7 +225,7 @@ proptest! {
 
     /// Fabrics of all kinds rest for a minute, once their work is done.
     #[test]
-    fn every_fabric_rests(any in any_fabric()) {
+    fn every_fabric_rests(any in prop_oneof![any_fabric(), any_peers()]) {
         let mut built = any.build();
         built.run(Duration::from_ms(100));
         let (events, credits_before) = (built.fabric.events(), credits(&built.fabric));

@@ -1,6 +1,7 @@
 //! A fabric can be copied at any instant, and both go on as one would have; what is not all in the fabric is not copied.
 
-use crate::bench::any::{any_fabric, any_faults, cases};
+use crate::bench::any::cases;
+use crate::bench::any::strategies::{any_fabric, any_faults, any_peers};
 use crate::bench::{Bench, Watch, ns};
 use crate::hotplug::downs;
 use proptest::prelude::*;
@@ -30,7 +31,7 @@ proptest! {
 
     #[test]
     fn a_copy_and_its_original_go_on_as_one_fabric_would(
-        any in any_fabric(),
+        any in prop_oneof![any_fabric(), any_peers()],
         faults in any_faults(),
         downs in downs(),
         simulated in any::<bool>(),

@@ -1,9 +1,6 @@
 //! Random fabrics with random work, for property tests.
 
-mod strategies;
-
-#[allow(unused_imports, reason = "each test uses its part")]
-pub use strategies::{any_drop_replay, any_fabric, any_faults, any_peers};
+pub mod strategies;
 
 use super::mover::{Base, Move, Moved, Mover, bytes_at};
 use super::{Bench, Watch, link, ns};
