@@ -2,9 +2,8 @@
 //! overtakes on the way.
 
 use crate::bench::mover::{Base, Move, Moved, Mover};
-use crate::bench::{Bench, flow, ns};
+use crate::bench::{Bench, flow, ns, writes_to};
 use std::sync::{Arc, Mutex};
-use tlplab_device::{LoadConfig, LoadOp, Target};
 use tlplab_fabric::Builder;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
@@ -72,19 +71,13 @@ fn a_tlp_takes_its_bytes_at_the_rate_of_each_passage() {
     assert_eq!(latency, direct + ns(80) + ns(2 * 80));
 }
 
-/// Writes of 4 KiB to the device `tN`, without end.
-fn writes_to(to: u8) -> LoadConfig {
-    let target = Target::Bar { device: format!("t{to}"), bar: 0 };
-    LoadConfig { op: LoadOp::Write, target, outstanding: 64, window: 1 << 20, ..LoadConfig::default() }
-}
-
 /// Writers below rp0 and rp1 write to below rp2; all in domains of their own.
 fn rates(domains: Vec<DomainConfig>, writers: &[(&str, u8, u8)], targets: &[u8]) -> Vec<f64> {
     let mut bench = Bench::new();
     bench.config.host.domains = domains;
     bench.warmup(Duration::from_us(20));
     for (name, port, to) in writers {
-        bench.device(name, &format!("host.rp{port}"), 3, 8).load(writes_to(*to));
+        bench.device(name, &format!("host.rp{port}"), 3, 8).load(writes_to(&format!("t{to}"), 64));
     }
     for to in targets {
         bench.device(&format!("t{to}"), &format!("host.rp{to}"), 3, 8).memory(1 << 20);
@@ -138,7 +131,7 @@ fn few_entries_let_a_slow_target_hold_up_the_others() {
         bench.config.host.domains = vec![DomainConfig { entries, ..domain("x", None, &[0, 1], 50) }];
         bench.warmup(Duration::from_us(20));
         for (name, port, to) in [("a", 0, 2), ("b", 1, 3)] {
-            bench.device(name, &format!("host.rp{port}"), 3, 8).load(writes_to(to));
+            bench.device(name, &format!("host.rp{port}"), 3, 8).load(writes_to(&format!("t{to}"), 64));
         }
         bench.device("t2", "host.rp2", 3, 8).memory(1 << 20);
         bench.device("t3", "host.rp3", 3, 1).memory(1 << 20);

@@ -1,8 +1,7 @@
 //! Switches that are partitions of one chip: what goes between them stays inside, and takes no longer than within one of them.
 
 use crate::bench::mover::{Base, Move, Mover};
-use crate::bench::{Bench, Watch, flow, ns};
-use tlplab_device::{LoadConfig, LoadOp, Target};
+use crate::bench::{Bench, Watch, flow, ns, writes_to};
 use tlplab_fabric::Builder;
 use tlplab_fabric::config::*;
 use tlplab_units::{Duration, Mps, Time};
@@ -73,15 +72,7 @@ fn ingresses_of_all_partitions_take_turns() {
         bench.switch(&format!("sw{i}"), &format!("host.rp{i}"), 3, 8).chip = Some("x".into());
     }
     for (name, under) in [("a", "sw0"), ("b", "sw0"), ("c", "sw1"), ("d", "sw2")] {
-        let target = Target::Bar { device: "t".into(), bar: 0 };
-        let load = LoadConfig {
-            op: LoadOp::Write,
-            target,
-            outstanding: 16,
-            window: 1 << 20,
-            ..LoadConfig::default()
-        };
-        bench.device(name, under, 3, 8).load(load);
+        bench.device(name, under, 3, 8).load(writes_to("t", 16));
     }
     bench.device("t", "sw2", 3, 8).memory(1 << 20);
     let mut fabric = bench.build();

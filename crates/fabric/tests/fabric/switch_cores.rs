@@ -1,8 +1,7 @@
 //! The core of a switch: what its rate, its egress buffers and its shared buffer cost, computed by hand first; and nothing is lost or overtaken.
 
 use crate::bench::mover::{Base, Move, Mover};
-use crate::bench::{Bench, Watch, flow, ns};
-use tlplab_device::{LoadConfig, LoadOp, Target};
+use crate::bench::{Bench, Watch, flow, ns, writes_to};
 use tlplab_fabric::config::*;
 use tlplab_fabric::results::Level;
 use tlplab_units::{Duration, Time};
@@ -35,15 +34,7 @@ fn rates(core: Option<SwitchCoreConfig>, pairs: &[(&str, &str)], targets: &[(&st
     let switch = bench.switch("sw0", "host.rp0", 3, 8);
     (switch.forwarding, switch.core) = (Forwarding::StoreAndForward, core);
     for (name, target) in pairs {
-        let target = Target::Bar { device: (*target).into(), bar: 0 };
-        let load = LoadConfig {
-            op: LoadOp::Write,
-            target,
-            outstanding: 64,
-            window: 1 << 20,
-            ..LoadConfig::default()
-        };
-        bench.device(name, "sw0", 3, 8).load(load);
+        bench.device(name, "sw0", 3, 8).load(writes_to(target, 64));
     }
     for (name, lanes) in targets {
         bench.device(name, "sw0", 3, *lanes).memory(1 << 20);
@@ -86,15 +77,7 @@ fn a_full_egress_holds_up_what_is_behind_in_the_same_queue_and_nothing_else() {
         });
         bench.config.switches.push(SwitchConfig::new("sw1", below));
         for (name, under, target) in [("a", "sw1", "fast"), ("b", "sw1", "slow"), ("c", "sw0", "fast")] {
-            let target = Target::Bar { device: target.into(), bar: 0 };
-            let load = LoadConfig {
-                op: LoadOp::Write,
-                target,
-                outstanding: 8,
-                window: 1 << 20,
-                ..LoadConfig::default()
-            };
-            bench.device(name, under, 3, 8).load(load);
+            bench.device(name, under, 3, 8).load(writes_to(target, 8));
         }
         bench.device("fast", "sw0", 3, 8).memory(1 << 20);
         bench.device("slow", "sw0", 3, 1).memory(1 << 20);
@@ -116,15 +99,7 @@ fn a_shared_buffer_is_for_all_egresses_together() {
         let switch = bench.switch("sw0", "host.rp0", 3, 8);
         (switch.forwarding, switch.core) = (Forwarding::StoreAndForward, core);
         for (name, target) in [("a", "x"), ("b", "y")] {
-            let target = Target::Bar { device: target.into(), bar: 0 };
-            let load = LoadConfig {
-                op: LoadOp::Write,
-                target,
-                outstanding: 16,
-                window: 1 << 20,
-                ..LoadConfig::default()
-            };
-            bench.device(name, "sw0", 3, 8).load(load);
+            bench.device(name, "sw0", 3, 8).load(writes_to(target, 16));
             bench.device(if name == "a" { "x" } else { "y" }, "sw0", 3, 1).memory(1 << 20);
         }
         let mut fabric = bench.build();

@@ -8,7 +8,7 @@ pub mod watch;
 
 pub use watch::Watch;
 
-use tlplab_device::{Device, HostProgram, Load, LoadConfig, LoadOp, Memory};
+use tlplab_device::{Device, HostProgram, Load, LoadConfig, LoadOp, Memory, Target};
 use tlplab_fabric::config::*;
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric, FlowStatistics};
@@ -152,6 +152,12 @@ impl DeviceSlot<'_> {
     pub fn finishing(self, device: Box<dyn Device>) {
         self.bench.behaviour(&self.name, device, true);
     }
+}
+
+/// Writes into the first MiB of a device's BAR 0, without end, so many at a time.
+pub fn writes_to(device: &str, outstanding: u32) -> LoadConfig {
+    let target = Target::Bar { device: device.into(), bar: 0 };
+    LoadConfig { op: LoadOp::Write, target, outstanding, window: 1 << 20, ..LoadConfig::default() }
 }
 
 pub fn flow<'a>(fabric: &'a Fabric, name: &str) -> &'a FlowStatistics {
