@@ -37,6 +37,9 @@ pub struct Case {
     /// Seed of the random order, and of what is random in the host.
     #[serde(default = "one")]
     pub seed: u64,
+    /// Transfers at once, of a bandwidth; `None`: as many as the device can.
+    #[serde(default)]
+    pub at_once: Option<u32>,
 }
 
 fn one() -> u64 {
@@ -122,6 +125,7 @@ impl Case {
             size,
             count: None,
             seed: 1,
+            at_once: None,
         }
     }
 
@@ -172,7 +176,11 @@ impl Case {
         if self.interface == Interface::Command && !self.test.is_latency() {
             return Err(CaseError::CommandBandwidth);
         }
-        Ok(())
+        match self.at_once {
+            Some(_) if self.test.is_latency() => Err(CaseError::LatenciesAtOnce),
+            Some(at_once) if at_once == 0 || at_once > MOST_AT_ONCE => Err(CaseError::AtOnce(at_once)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -182,6 +190,8 @@ pub const LINE: u64 = 64;
 const MOST_BYTES: u64 = 1 << 20;
 /// Operations that are measured at most: months of computing.
 const MOST_OPERATIONS: u64 = 1 << 40;
+/// Transfers at once at most, as of a device's profile.
+const MOST_AT_ONCE: u32 = 1 << 16;
 /// Bytes of a window at most.
 const MOST_WINDOW: u64 = 1 << 34;
 /// Bytes that a bandwidth is measured with, unless that would be very many or few transfers.
@@ -209,6 +219,12 @@ pub enum CaseError {
     /// More than a host has.
     #[error("a window of {0} B is more than 16 GiB, the most that there is")]
     WindowTooLarge(u64),
+    /// A latency is that of one operation alone.
+    #[error("latencies are measured one at a time; leave out how many transfers are at once, or measure a bandwidth")]
+    LatenciesAtOnce,
+    /// None at all, or more than a device has.
+    #[error("{0} transfers at once; there are from 1 to 65536")]
+    AtOnce(u32),
     /// Nothing is measured.
     #[error("the count is 0; measure at least one operation")]
     NoCount,

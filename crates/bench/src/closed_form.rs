@@ -213,7 +213,8 @@ impl ClosedForm {
         let held = self.read_latency(case) - overhead;
         let requests = self.connection.reads(span_of(case)) as f64;
         let at_once = f64::from(dma.reads.requests) / requests;
-        let each = each.max(held / at_once.min(f64::from(dma.slots)));
+        let slots = case.at_once.unwrap_or(dma.slots);
+        let each = each.max(held / at_once.min(f64::from(slots)));
         let Some(buffer) = dma.reads.buffer else { return each };
         let blocks = |bytes: u64| (case.device_offset % dma.alignment + bytes).div_ceil(buffer.block);
         let largest = blocks(case.size.min(dma.reads.mrrs.into()));

@@ -4,6 +4,7 @@ use crate::case::{Case, CaseError, Interface};
 use crate::device::{self, DeviceProfile};
 use crate::preparation::BASE;
 use crate::target::MeasureError;
+use tlplab_device::EngineProfile;
 use tlplab_experiment::{Experiment, Options};
 use tlplab_fabric::config::{FabricConfig, HostConfig};
 use tlplab_units::{LinkRate, Mps, Mrrs};
@@ -73,6 +74,13 @@ impl Machine {
             transmission.beat_time = LinkRate::new(link.generation, link.width).time_of(transmission.beat);
         }
         Ok(Self { fabric, device })
+    }
+
+    /// The device's engine with as many transfers at once as the case says.
+    pub(crate) fn engine_for(&self, case: &Case) -> EngineProfile {
+        let mut engine = self.device.engine.clone();
+        engine.dma.slots = case.at_once.unwrap_or(engine.dma.slots);
+        engine
     }
 
     /// Checks that a case can be measured on it.

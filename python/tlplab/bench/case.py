@@ -43,6 +43,8 @@ class Case:
     """Operations that are measured; None for as many as give a steady figure."""
     seed: int = 1
     """Seeds the random order, and what is random in the host."""
+    at_once: int | None = None
+    """Transfers at once, of a bandwidth; None for as many as the device can."""
 
     @classmethod
     def from_row(cls, row: Mapping[str, str | float], **rest: Any) -> Case:

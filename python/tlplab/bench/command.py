@@ -59,12 +59,15 @@ def bench_command(
       tlplab bench lat_rd --host xeon-e5-2620v3 --window 4KiB..64MiB/x4 --pattern random --cache cold,host-warm -o out/lat.csv
       tlplab bench bw_rd --on model --link 'gen4 x16' --device ideal --size 64B,256B,1KiB
       tlplab bench lat_rd --on mydev.py:MyDma --plot out/cdf.png
+      tlplab bench bw_rd --on cuda --at-once 1..4096/x2 --size 128B --window 2MiB
     """
     try:
         whole = cases_of(test, count, given)
         if cdf_file is not None and not test.startswith("lat"):
             raise ValueError("--cdf: a bandwidth has no distribution; -o writes its rows")
         picture = picture_of(test, whole, target, plot, plot_kind)
+        if output is not None and whole.cases[0].at_once:
+            raise ValueError("-o: the published data sets have no column for --at-once; --json has it")
         reference = None if against is None else reference_of(against, whole, picture)
     except ExperimentError:
         raise
@@ -91,7 +94,7 @@ def bench_command(
             raise
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-    where = place(target, host, device, link, iommu)
+    where = f"on {results.machine}" if results.machine else place(target, host, device, link, iommu)
     write(results, json_file, output, cdf_file)
     if picture is not None and results:
         plots.draw(picture, results, whole, table.heading(whole, where), reference)
@@ -144,6 +147,7 @@ def cases_of(test: str, count: int | str | None, given: dict[str, Any]) -> Sweep
         fixed,
         node=given["node"], cache=given["cache"], pattern=given["pattern"], window=given["window"],
         size=given["size"], host_offset=given["offset"], device_offset=given["device_offset"],
+        at_once=given["at_once"],
     )  # fmt: skip
 
 

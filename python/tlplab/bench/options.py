@@ -9,9 +9,9 @@ import click
 
 from tlplab.bench import plots
 from tlplab.bench.case import CACHES, INTERFACES, NODES, PATTERNS
-from tlplab.bench.running import DEVICE, IOMMU, TARGETS
+from tlplab.bench.running import DEVICE, HOST, IOMMU, LINK, TARGETS
 from tlplab.bench.sweep import choices
-from tlplab.sizes import sizes
+from tlplab.sizes import counts, sizes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Value = TypeVar("Value")
@@ -43,6 +43,11 @@ def count_of(text: str | None) -> int | str | None:
     return int(text)
 
 
+def counts_of(text: str | None) -> list[int | None]:
+    """Numbers; that none is given is one value, too."""
+    return [None] if text is None else [*counts(text)]
+
+
 def sizes_option(name: str, default: str, text: str) -> Any:
     """An option that takes sizes."""
     return click.option(name, metavar="SIZES", default=default, show_default=True, callback=read_by(sizes), help=text)
@@ -68,10 +73,10 @@ def all_of(*options: Any) -> Callable[[Command], Command]:
 
 
 target_options = all_of(
-    click.option("--on", "target", metavar="TARGET", default="simulator", show_default=True, help=f"What is measured: {', '.join(TARGETS)} (closed forms), or a device in Python, FILE.py:CLASS."),
-    click.option("--host", metavar="HOST", default="server", show_default=True, help="A host profile (tlplab list hosts), or FILE.toml."),
+    click.option("--on", "target", metavar="TARGET", default="simulator", show_default=True, help=f"What is measured: {', '.join(TARGETS)} (closed forms), a device in Python, FILE.py:CLASS, or this machine by its GPU, cuda (cuda:1 is the second)."),
+    click.option("--host", metavar="HOST", default=HOST, show_default=True, help="A host profile (tlplab list hosts), or FILE.toml."),
     click.option("--device", metavar="DEVICE", help=f"A benchmark device (tlplab list bench-devices), or FILE.toml.  [default: {DEVICE}]"),
-    click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, help="Generation and lanes; gen6 and gen7 in flit mode: 'gen6 x16 flit'."),
+    click.option("--link", metavar="LINK", default=LINK, show_default=True, help="Generation and lanes; gen6 and gen7 in flit mode: 'gen6 x16 flit'."),
     click.option("--iommu", type=click.Choice(list(IOMMU)), help="Instead of what the host's profile says: off, on (superpages), nosp (pages of 4 KiB)."),
 )  # fmt: skip
 
@@ -83,6 +88,7 @@ case_options = all_of(
     words_option("--pattern", "sequential", PATTERNS, "Order of addresses"),
     words_option("--cache", "host-warm", CACHES, "What the host's cache holds"),
     words_option("--node", "local", NODES, "Where the buffer is"),
+    click.option("--at-once", metavar="NUMBERS", callback=read_by(counts_of), help="Transfers at once, of a bandwidth, as in 1..256/x2; by default as many as the device can."),
     click.option("--interface", metavar="WORD", type=click.Choice([*INTERFACES, "cmd"]), default="dma", show_default=True, help="dma, or command (cmd) for latencies of small transfers."),
     click.option("--count", metavar="N", callback=read_by(count_of), help="Operations that are measured; paper: as many as the paper's (minutes). By default as many as give a steady figure."),
     click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, metavar="N", help="Seed of random addresses, and of what is random in the host."),

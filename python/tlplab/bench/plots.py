@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tlplab.bench.against import Curve, Reference
 from tlplab.bench.result import Result
-from tlplab.bench.sweep import Sweep, bytes_text, words
+from tlplab.bench.sweep import Sweep, text_of, words
 from tlplab.plotting import COLOURS, write_figure
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
     if places and min(places) > 0 and max(places) >= 16 * min(places):
         axes.set_xscale("log", base=2)
     spread = apart(places, logarithmic=axes.get_xscale() == "log")
-    axes.set_xticks(spread, [bytes_text(value) for value in spread], rotation=30, ha="right", fontsize=8)
+    axes.set_xticks(spread, [text_of(axis, value) for value in spread], rotation=30, ha="right", fontsize=8)
     axes.minorticks_off()
 
 

@@ -107,5 +107,7 @@ class Results(list[Result]):
 
     remarks: Sequence[str] = ()
     """What somebody who reads them should know."""
+    machine: str | None = None
+    """The machine that was measured, in words; None if it was simulated."""
     interrupted: bool = False
     """Whether Ctrl-C ended it: cases that had not begun are missing, those under way are not `complete`."""

@@ -11,11 +11,12 @@ from typing import Protocol
 from tlplab import _core
 from tlplab.bench import software
 from tlplab.bench.case import Case
+from tlplab.bench.cuda.target import CudaTarget, number_of
 from tlplab.bench.result import Result, Results
 from tlplab.device import Device
 
 TARGETS = ("simulator", "model")
-DEVICE = "nfp6000"
+HOST, DEVICE, LINK = "server", "nfp6000", "gen3 x8"
 # Modes of the host's IOMMU, as the command line and the paper call them.
 IOMMU = {"off": "off", "on": "superpages", "nosp": "4KiB"}
 # How often progress is told, and Ctrl-C heard.
@@ -27,6 +28,8 @@ class Target(Protocol):
 
     parallel: bool
     """Several cases at once take less time."""
+    machine: str | None
+    """The machine that is measured, in words; None if it is simulated."""
 
     def run(self, case: Case) -> Result:
         """Measures a case, or the part of it until `stop`. Raises ValueError, RunError."""
@@ -49,6 +52,7 @@ class CoreTarget:
     """A target in the core: the simulator, or the closed form."""
 
     parallel = True
+    machine: str | None = None
 
     def __init__(
         self, name: str, host: str, device: str, link: str, host_keys: Mapping[str, str | int],
@@ -75,9 +79,9 @@ def run(
     cases: Iterable[Case],
     target: str | type[Device] = "simulator",
     *,
-    host: str = "server",
+    host: str = HOST,
     device: str | None = None,
-    link: str = "gen3 x8",
+    link: str = LINK,
     iommu: str | None = None,
     host_keys: Mapping[str, str | int] | None = None,
     mps: int | None = None,
@@ -87,8 +91,9 @@ def run(
 ) -> Results:
     """Measures cases; results come in their order, and do not depend on the number of threads.
 
-    `target` is `simulator`; `model` for what closed forms say without simulation; or a device in Python, as a class or as
-    `file.py:Class` (see `tlplab.bench.software`), in the simulator. `host` and `device` (`nfp6000`) are names of profiles
+    `target` is `simulator`; `model` for what closed forms say without simulation; a device in Python, as a class or as
+    `file.py:Class` (see `tlplab.bench.software`), in the simulator; or `cuda` for this machine by its GPU, which is all
+    of host, link and device. `host` and `device` (`nfp6000`) are names of profiles
     or files that end in `.toml`; a device in Python takes the place of the latter. `iommu` is `off`, `on` (superpages) or
     `nosp` (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host, with values as
     `--set` takes them. `mps` and `mrrs`, in bytes, are what software made of the device's profile. `progress` hears now and then how many cases are done, of how many. Ctrl-C keeps what was measured:
@@ -103,10 +108,15 @@ def run(
     if iommu is not None:
         if iommu not in IOMMU:
             raise ValueError(f"iommu is {iommu!r}; it is one of {', '.join(IOMMU)}")
-        if iommu != "off" and not any(key.startswith("iommu.") for key in keys):
+        if iommu != "off" and not is_gpu(target) and not any(key.startswith("iommu.") for key in keys):
             check_iommu(host)
         keys["iommu.mode"] = IOMMU[iommu]
     return run_on(target_of(target, host, device, link, keys, mps, mrrs), cases, progress, threads)
+
+
+def is_gpu(target: str | type[Device]) -> bool:
+    """Whether it is `cuda` or `cuda:N`."""
+    return isinstance(target, str) and target.partition(":")[0] == "cuda"
 
 
 def check_iommu(host: str) -> None:
@@ -126,9 +136,13 @@ def target_of(
     """What runs the cases. Raises ValueError, ExperimentError."""
     if target in TARGETS:
         return CoreTarget(str(target), host, device or DEVICE, link, keys, mps, mrrs)
+    if is_gpu(target):
+        if (host, device, link, mps, mrrs) != (HOST, None, LINK, None, None) or keys:
+            raise ValueError("on a GPU this machine is measured as it is: leave out host, device, link and IOMMU")
+        return CudaTarget(number_of(str(target)))
     if isinstance(target, str):
         if ".py:" not in target:
-            raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)} and FILE.py:CLASS")
+            raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)}, cuda and FILE.py:CLASS")
         target = software.load(target)
     if device is not None:
         raise ValueError(f"device {device} and a device in Python cannot both be measured; leave one out")
@@ -159,6 +173,7 @@ def run_on(
             if result.operations or not results.interrupted:
                 results.append(result)
     results.remarks = target.remarks(cases)
+    results.machine = target.machine
     return results
 
 

@@ -57,6 +57,7 @@ class SoftwareTarget:
     """Runs cases on a device in Python, each on a new one, one case after the other."""
 
     parallel = False
+    machine: str | None = None
 
     def __init__(self, device: type[Device], *, host: str, link: str, host_keys: Mapping[str, str | int]) -> None:
         """Raises ValueError for a device that cannot be measured."""
@@ -125,7 +126,7 @@ def begin(device: Measurable, case: Case, recorder: _core.BenchRecorder) -> None
         if case.is_latency:
             await latencies(device, case, recorder, cx)
             return
-        for _ in range(slots):
+        for _ in range(case.at_once or slots):
             cx.spawn(transfers(device, case, recorder, cx))
 
     device.start = start  # type: ignore[method-assign]

@@ -56,10 +56,17 @@ def choices(text: str, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def text_of(name: str, value: int | str) -> str:
+    """A value of a parameter, where the parameter's name stands elsewhere."""
+    return bytes_text(value) if isinstance(value, int) and name != "at_once" else str(value)
+
+
 def words(name: str, value: Any) -> str:
     """A parameter as people say it: `64 B`, `window 8 KiB`, `cold`."""
     if not isinstance(value, int):
         return str(value)
+    if name == "at_once":
+        return f"{value} at once"
     text = bytes_text(value)
     return text if name == "size" else f"{name.replace('_', ' ')} {text}"
 

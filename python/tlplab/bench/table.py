@@ -8,7 +8,7 @@ from tlplab import quantities as q
 from tlplab.bench.against import Reference
 from tlplab.bench.case import Case
 from tlplab.bench.result import Result, Results
-from tlplab.bench.sweep import Sweep, bytes_text
+from tlplab.bench.sweep import Sweep, bytes_text, text_of
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
@@ -19,7 +19,13 @@ NAMES = {
     "bw_wr": "Bandwidth of writes",
     "bw_rdwr": "Bandwidth in each direction of reads and writes in turn",
 }
-HEADINGS = {"size": "size", "window": "window", "host_offset": "offset", "device_offset": "device\noffset"}
+HEADINGS = {
+    "size": "size",
+    "window": "window",
+    "host_offset": "offset",
+    "device_offset": "device\noffset",
+    "at_once": "at\nonce",
+}
 # More rows than this are thinned out on the terminal; files get all.
 ROWS_SHOWN = 40
 
@@ -33,8 +39,7 @@ def show(results: Results, sweep: Sweep, place: str, reference: Reference | None
     sheet = Sheet(heading(sweep, place), [*columns, *figures(first), *beside(first)])
     step = -(-len(results) // ROWS_SHOWN)
     for result in results[::step]:
-        swept = [getattr(result.case, name) for name in sweep.axes]
-        cells = [bytes_text(value) if isinstance(value, int) else value for value in swept]
+        cells = [text_of(name, getattr(result.case, name)) for name in sweep.axes]
         sheet.add(*cells, *row(result), *compared(result, reference))
     console = console_for(file)
     sheet.print(console)
@@ -61,6 +66,7 @@ def about(case: Case, sweep: Sweep) -> str:
         "cache": case.cache,
         "node": "remote node" if case.node == "remote" else "",
         "interface": "command interface" if case.interface == "command" else "",
+        "at_once": f"{case.at_once} at once" if case.at_once else "",
     }
     return ", ".join(text for name, text in parts.items() if text and name not in sweep.axes)
 
