@@ -88,6 +88,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown studies/gem5/README.md
+	$(BIN)/tlplab reproduce gpu-host --quiet --markdown studies/gpu_host/README.md
 	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown studies/nettlp/README.md
 	$(BIN)/tlplab reproduce p2p --quiet --markdown studies/p2p/README.md
 	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown studies/pcie_bench/README.md

@@ -220,7 +220,9 @@ pub enum CaseError {
     #[error("a window of {0} B is more than 16 GiB, the most that there is")]
     WindowTooLarge(u64),
     /// A latency is that of one operation alone.
-    #[error("latencies are measured one at a time; leave out how many transfers are at once, or measure a bandwidth")]
+    #[error(
+        "latencies are measured one at a time; leave out how many transfers are at once, or measure a bandwidth"
+    )]
     LatenciesAtOnce,
     /// None at all, or more than a device has.
     #[error("{0} transfers at once; there are from 1 to 65536")]

@@ -29,7 +29,8 @@ impl Simulator {
 
     fn build(&self, case: &Case, recorder: &Arc<Mutex<Recorder>>) -> Result<Fabric, MeasureError> {
         let job = job(case);
-        let engine = BenchEngine::new(&self.machine.engine_for(case), job, Box::new(Shared(recorder.clone())));
+        let engine =
+            BenchEngine::new(&self.machine.engine_for(case), job, Box::new(Shared(recorder.clone())));
         let mut builder = Builder::new(FabricConfig { seed: case.seed, ..self.machine.fabric.clone() });
         builder.device(DEVICE, Box::new(engine), Vec::new(), true);
         builder.build().map_err(|error| MeasureError::Build(error.to_string()))

@@ -148,7 +148,7 @@ class Study:
     """Whether a published library can be measured beside it."""
 
 
-STUDIES = ("differential", "gem5", "nettlp", "p2p", "pcie-bench", "speedy")
+STUDIES = ("differential", "gem5", "gpu-host", "nettlp", "p2p", "pcie-bench", "speedy")
 
 
 def study(name: str, folder: Path) -> Study:

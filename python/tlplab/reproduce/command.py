@@ -65,7 +65,8 @@ def reproduce_command(
     """Run the experiments of a published system again and lay them beside what was published.
 
     \b
-    Studies: differential, gem5, nettlp, p2p, pcie-bench, speedy (after `make rtl`).
+    Studies: differential, gem5, gpu-host, nettlp, p2p, pcie-bench, speedy (after
+    `make rtl`).
 
     \b
     Examples:
