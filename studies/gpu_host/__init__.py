@@ -93,7 +93,8 @@ def drawings(_outcomes: Outcomes) -> list[Curves]:
 
 
 def lines(name: str, found: list[tuple[int, Point]]) -> list[Line]:
-    """Measured and simulated."""
+    """Measured and simulated, the first at each place."""
+    found = sorted({place: (place, point) for place, point in reversed(found)}.values(), key=lambda pair: pair[0])
     places = np.array([place for place, _ in found])
     return [
         (f"{name}, measured", places, np.array([point.measured for _, point in found])),
