@@ -65,6 +65,28 @@ fn request_redirect_halves_what_two_peers_exchange() {
     near(&carried(&["switch.sw0.acs=off", "link.gpu0.upper.acs=isolation"]), link * 0.997);
 }
 
+/// As the file calculates it: five flows and a drive share the uplink; straight, a ring and a NIC meet on the way to the last GPU.
+#[test]
+fn a_gpu_servers_flows_share_the_uplink_or_the_last_gpus_link() {
+    let carried = |sets: &[&str], names: &[&str]| -> Vec<f64> {
+        let flows = go("p2p/server.toml", sets).flows;
+        names
+            .iter()
+            .map(|name| flows.iter().find(|flow| flow.name == *name).unwrap().payload_bps / 1e9)
+            .collect()
+    };
+    let near = |rate: f64, expected: f64| assert!((rate / expected - 1.0).abs() < 0.005, "{rate} {expected}");
+    let whole = 128.0 / 130.0 * 512.0 * (256.0 / 280.0) * (375.0 / 376.0) * 0.997;
+    let redirected = carried(&[], &["disk0", "ring0", "ring3", "net0"]);
+    near(redirected[0], whole / 8.0);
+    redirected[1..].iter().for_each(|rate| near(*rate, (whole - whole / 8.0) / 5.0));
+    let off = ["host.acs=off", "switch.sw0.acs=off", "switch.sw1.acs=off"];
+    let straight = carried(&off, &["ring0", "ring2", "net0"]);
+    near(straight[0], whole);
+    near(straight[1] / straight[2], 1.0);
+    assert!((straight[1] + straight[2]) / whole > 0.97, "{straight:?}");
+}
+
 /// The read starts at time 0, and so do its units on the wires.
 #[test]
 fn what_starts_at_time_0_is_counted() {
