@@ -19,12 +19,12 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
-# What has no title is there to be included.
+# What has no title is there to be included; what has a source is a profile of a host or a device.
 EXPERIMENTS = sorted(
     path
     for folder in ("experiments", "studies")
     for path in ROOT.glob(f"{folder}/**/*.toml")
-    if "title" in tomllib.loads(path.read_text(encoding="utf-8"))
+    if "title" in (said := tomllib.loads(path.read_text(encoding="utf-8"))) and "source" not in said
 )
 
 

@@ -109,6 +109,8 @@ always_comb begin
   if (f_begun) begin
     assert (fresh <= TAGS);
     assert (use_count == f_uses && queued == f_queues);
+    // A spare tag is told only while another one is free: the last one is for descriptors.
+    assert (!spare_tag || use_count + 1'b1 < limit);
     if (f_push) assert (queue_room);
     if (alloc_valid) assert (placed < PLACES && !upd_valid && !fin_valid && !due);
     if (take) assert (next_valid);
