@@ -67,3 +67,8 @@ def __getattr__(name: str) -> object:
     if name == "model":
         return import_module("tlplab.model")
     raise AttributeError(f"module 'tlplab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is here for users, and nothing else."""
+    return sorted(__all__)

@@ -36,6 +36,7 @@ ELSEWHERE = {
     "device": "tlplab.nettlp.device_command:device_group",
     "dissector": "tlplab.nettlp.dissector:dissector_command",
     "dma": "tlplab.nettlp.dma:dma_group",
+    "doctor": "tlplab.doctor:doctor_command",
     "dump": "tlplab.nettlp.dump:dump_command",
     "guest": "tlplab.guest.command:guest_group",
     "introspect": "tlplab.introspect.command:introspect_group",

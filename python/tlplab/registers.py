@@ -9,6 +9,7 @@ The class says what is where; each device has an object of it, in which `self.re
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, overload
 
@@ -28,7 +29,7 @@ class Register:
         if offset % size:
             raise ValueError(f"a register of {size} B cannot be at {offset:#x}; put it at a multiple of {size}")
         self.offset, self.size, self.ro, self.reset = offset, size, ro, reset
-        self.name = ""
+        self.name, self.line = "", line_of_user()
         self.write_handler: Handler | None = None
         self.read_handler: Handler | None = None
 
@@ -107,6 +108,7 @@ class Bar:
         is I/O space. `number`, 0 to 5, counts on from the BAR before.
         """
         super().__init_subclass__(**rest)
+        check_names(cls)
         cls.size = size if isinstance(size, int) else _core.size(size)
         cls.memory, cls.io, cls.number = memory, io, number
         cls.wide = ((memory and not io) or cls.size > LARGEST_32_BIT) if wide is None else wide
@@ -163,6 +165,25 @@ class Bar:
         """The registers that an access meets, in the order of their offsets."""
         met = [r for r in self.registers.values() if r.offset < offset + length and offset < r.offset + r.size]
         return sorted(met, key=lambda register: register.offset)
+
+
+def line_of_user() -> int | None:
+    """The line outside this file that is being executed."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return None if frame is None else frame.f_lineno
+
+
+def check_names(bar: type[Bar]) -> None:
+    """Refuses registers with names that every BAR has for something else."""
+    taken = {*vars(Bar), "values", "bytes"}
+    for name, register in vars(bar).items():
+        if isinstance(register, Register) and name in taken:
+            raise ValueError(
+                f"{bar.__name__}: line {register.line}: a register cannot be called {name}, since every BAR has that name "
+                f"for something else; call it {name}_reg"
+            )
 
 
 def check_places(bar: type[Bar]) -> None:

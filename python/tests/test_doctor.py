@@ -1,0 +1,65 @@
+"""`tlplab doctor`: what is here is told with its place, what is not with what brings it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tlplab import cli, doctor
+
+
+def found(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str | None]]:
+    assert cli.status(["doctor", "--json", "-"]) == 0
+    return {one["name"]: one for one in json.loads(capsys.readouterr().out)["things"]}
+
+
+def test_a_program_is_here_while_it_is_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "tshark"
+    program.write_text("#!/bin/sh\necho 'TShark 9.9'\necho more\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert found(capsys)["tshark"]["found"] == "TShark 9.9"
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    assert found(capsys)["tshark"]["found"] is None
+
+
+def test_a_guest_is_here_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert found(capsys)["user-mode Linux"]["found"] is None
+    place = tmp_path / "tlplab/linux/current"
+    place.mkdir(parents=True)
+    assert found(capsys)["user-mode Linux"]["found"] is None
+    (place / "manifest.json").write_text("{}", encoding="utf-8")
+    assert found(capsys)["user-mode Linux"]["found"] == str(place)
+
+
+def test_a_program_that_hangs_or_says_nothing_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "SECONDS", 0.2)
+    for name, text in (("hangs", "exec sleep 5"), ("silent", "true")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert doctor.program("hangs")() == f"{tmp_path / 'hangs'}, which does not answer"
+    assert doctor.program("silent")() == str(tmp_path / "silent")
+
+
+def test_what_is_missing_comes_with_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.status(["doctor"]) == 0
+    said = capsys.readouterr().out
+    missing = said[said.index("Missing") :]
+    for words in ("tshark", "make guest-tools", "make linux", "apt install gcc"):
+        assert words in " ".join(missing.split())
+    assert all(len(line) <= 80 for line in said.splitlines())
