@@ -57,6 +57,8 @@ demo: build ## run experiments/quickstart.toml and write its report to out/
 .PHONY: wheel
 wheel: $(VENV)/.run ## build dist/tlplab-*.whl
 	rm -f dist/tlplab-*.whl
+	@# The package has the experiments only in a wheel: in a clone they are where people look for them.
+	trap 'rm -rf python/tlplab/experiments' EXIT; rm -rf python/tlplab/experiments; cp -r experiments python/tlplab/; \
 	$(BIN)/maturin build --profile $(RUST_PROFILE) --quiet --out dist
 	@ls dist/tlplab-*.whl
 

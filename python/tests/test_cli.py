@@ -157,7 +157,24 @@ def test_lists(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
     assert [line.split()[0] for line in run(capsys, "list", "devices")[1].splitlines()] >= ["dma", "memory"]
     Path("other.toml").write_text("[tool]\nname = 1\n", encoding="utf-8")
-    assert run(capsys, "list", "experiments")[1] == f"{experiment}  SSD and NIC share one uplink\n"
+    first, *own = run(capsys, "list", "experiments")[1].splitlines()
+    assert first.split(maxsplit=1) == [experiment, "SSD and NIC share one uplink"]
+    assert ["p2p/acs", "Request redirect sends peers by way of the root port"] in [
+        line.split(maxsplit=1) for line in own
+    ]
+
+
+def test_own_experiments_go_by_name_where_no_file_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("quickstart", "quickstart.toml", "experiments/quickstart.toml"):
+        assert run(capsys, "check", name)[0] == 0
+    for name in ("../experiments/quickstart", "nothing", str(tmp_path / "quickstart.toml")):
+        assert run(capsys, "check", name)[0] == 2
+    Path("quickstart.toml").write_text("title = 1\n", encoding="utf-8")
+    assert run(capsys, "check", "quickstart.toml")[0] == 2
+    assert run(capsys, "check", "quickstart")[0] == 0
 
 
 @pytest.mark.usefixtures("experiment")

@@ -211,7 +211,9 @@ def test_mistakes_in_a_class_are_named() -> None:
             b = tl.Reg32(4)
 
     for taken in ("size", "values", "read"):
-        with pytest.raises(ValueError, match=rf"line \d+: a register cannot be called {taken}, .*; call it {taken}_reg"):
+        with pytest.raises(
+            ValueError, match=rf"line \d+: a register cannot be called {taken}, .*; call it {taken}_reg"
+        ):
             type("Taken", (tl.Bar,), {taken: tl.Reg32(0)}, size=16)
 
     with pytest.raises(ValueError, match="outside the BAR of 0x10 B"):

@@ -55,3 +55,13 @@ def test_runs_in_an_empty_environment(wheel: Path, root: Path, tmp_path: Path) -
     )
     assert json.loads(done.stdout)["schema"] == "tlplab/result/1"
     assert (tmp_path / "r.html").stat().st_size > 10_000
+
+    def tlplab(*arguments: str) -> str:
+        command = [str(bin_ / "tlplab"), *arguments]
+        return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True)
+
+    listed = tlplab("list", "experiments")
+    assert "quickstart " in listed
+    assert "p2p/acs " in listed
+    named = json.loads(tlplab("run", "quickstart", "--json", "-"))
+    assert named["trace_hash"] == json.loads(done.stdout)["trace_hash"]

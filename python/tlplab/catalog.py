@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tlplab import _core, outline
@@ -38,15 +38,50 @@ def nics() -> Entries:
 
 
 def experiments(folder: Path | None = None) -> Entries:
-    """The experiment files in `folder` (the current one) and in `folder/experiments`, with their titles."""
-    folder = folder or Path()
+    """The experiment files in `folder` (the current one) and in `folder/experiments`, and those of tlplab by name, with their titles."""
+    folder, own = folder or Path(), shipped()
+    found = titled(
+        (str(path), path) for path in sorted([*folder.glob("*.toml"), *(folder / "experiments").rglob("*.toml")])
+    )
+    if own is None or own.resolve() == (folder / "experiments").resolve():
+        return found
+    return [*found, *titled((name_of(path, own), path) for path in sorted(own.rglob("*.toml")))]
+
+
+def titled(paths: Iterable[tuple[str, Path]]) -> Entries:
+    """Those that are experiments."""
     found = []
-    for path in sorted([*folder.glob("*.toml"), *(folder / "experiments").rglob("*.toml")]):
+    for name, path in paths:
         try:
-            found.append((str(path), outline.read(path)["title"]))
+            found.append((name, outline.read(path)["title"]))
         except ExperimentError:
             continue  # some other TOML file, or one that `tlplab check` will explain
     return found
+
+
+def shipped() -> Path | None:
+    """The folder of tlplab's own experiments: in the package, if that is installed from a wheel, or in the clone."""
+    package = Path(__file__).parent
+    folders = (package / "experiments", package.parents[1] / "experiments")
+    return next((folder for folder in folders if (folder / "quickstart.toml").is_file()), None)
+
+
+def name_of(path: Path, folder: Path) -> str:
+    """An experiment of a folder by name: `quickstart`, `p2p/acs`."""
+    return path.relative_to(folder).with_suffix("").as_posix()
+
+
+def find_experiment(given: str) -> str:
+    """The file that `given` names: itself, or one of tlplab's own experiments, as `quickstart` or `experiments/quickstart.toml`.
+
+    What names neither is given back, for whoever reads it to say so.
+    """
+    own, path = shipped(), Path(given)
+    if own is None or path.exists() or path.is_absolute():
+        return given
+    name = given.removeprefix("experiments/").removesuffix(".toml")
+    found = own / f"{name}.toml"
+    return str(found) if own.resolve() in found.resolve().parents and found.is_file() else given
 
 
 LISTS: dict[str, Callable[[], Entries]] = {

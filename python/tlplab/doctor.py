@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from tlplab import _core
+from tlplab import _core, catalog
 from tlplab.guest import kernel, tools
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import Column, Sheet
@@ -120,12 +120,13 @@ def gpu() -> str | None:
 
 
 def experiments() -> str | None:
-    """The experiments of the clone."""
-    return "experiments/" if Path("experiments/quickstart.toml").is_file() else None
+    """tlplab's own."""
+    folder = catalog.shipped()
+    return None if folder is None else str(folder)
 
 
 CHECKS = (
-    Check("experiments", experiments, "the experiments and studies of tlplab's own folder, by their names in the docs", "run it in a clone"),
+    Check("experiments", experiments, "tlplab's own experiments by name: `tlplab run quickstart`", "make wheel, or a clone"),
     Check("C compiler", program("gcc", "--version"), "devices in C, drivers, `make linux`", "apt install gcc"),
     Check("tshark", program("tshark", "--version"), "captures on the command line, with `tlplab dissector`", "apt install tshark"),
     Check("lspci", program("lspci", "--version"), "`tlplab lspci -o`, read by the real program; `scan` of dumps", "apt install pciutils"),

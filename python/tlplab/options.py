@@ -7,7 +7,17 @@ from typing import Any, TypeVar
 
 import click
 
+from tlplab.catalog import find_experiment
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def find_it(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
+    """A file, or an experiment of tlplab's own by name."""
+    return find_experiment(given)
+
+
+experiment_argument = click.argument("experiment", metavar="EXPERIMENT.toml", callback=find_it)
 
 
 def experiment_options(command: Command) -> Command:
@@ -18,7 +28,7 @@ def experiment_options(command: Command) -> Command:
             "--set", "overrides", metavar="KEY=VALUE", multiple=True,
             help="Override one key, as in --set switch.sw0.link='gen4 x8'. May be given again.",
         ),
-        click.argument("experiment", metavar="EXPERIMENT.toml"),
+        experiment_argument,
     ):  # fmt: skip
         command = decorate(command)
     return command

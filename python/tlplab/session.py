@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core, quantities
+from tlplab.catalog import find_experiment
 from tlplab.errors import RunError
 from tlplab.result import Result
 
@@ -167,7 +168,7 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     verdict: bool = True,
 ) -> Result:
-    """Runs an experiment file and returns its result document.
+    """Runs an experiment file, or one of tlplab's own by name (`quickstart`), and returns its result document.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them. `report`, `trace` and `pcap` name
     files to write: the page, a Perfetto trace, a capture. What limits is found by further runs, in each of which one resource is relaxed;
@@ -175,7 +176,7 @@ def run(
     `RunError` when the run fails, and `KeyboardInterrupt` when it is interrupted.
     """
     simulation = _core.Simulation(
-        os.fspath(experiment), overrides=overrides, load=None if load is None else os.fspath(load), seed=seed,
+        find_experiment(os.fspath(experiment)), overrides=overrides, load=None if load is None else os.fspath(load), seed=seed,
         trace=None if trace is None else os.fspath(trace),
         pcap=None if pcap is None else os.fspath(pcap),
     )  # fmt: skip

@@ -17,6 +17,7 @@ from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.options import check_share, script_of
 from tlplab.guest.running import Ended, run
 from tlplab.guest.together import CABLES, document, of_machine, run_together
+from tlplab.options import experiment_argument
 from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Line
 
@@ -25,7 +26,7 @@ MICROSECOND = 10**9
 
 
 @click.command("uml")
-@click.argument("experiment", metavar="EXPERIMENT.toml")
+@experiment_argument
 @click.option(
     "--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, instead of the experiment's."
 )

@@ -12,6 +12,7 @@ import click
 
 from tlplab import _core, outline
 from tlplab.errors import ExperimentError
+from tlplab.options import experiment_argument
 from tlplab.outputs import check_outputs, write_text
 from tlplab.p2p import picture, tables
 from tlplab.p2p.flows import OPS, Device, Flow, Op
@@ -23,7 +24,7 @@ MOST_OUTSTANDING = 65536
 
 
 @click.command("p2p")
-@click.argument("experiment", metavar="EXPERIMENT.toml")
+@experiment_argument
 @click.option(
     "--set", "overrides", metavar="KEY=VALUE", multiple=True,
     help="Override one key, as in --set defaults.link.mps=256B. May be given again.",

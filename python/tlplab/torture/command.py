@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from tlplab.errors import FAILED, INTERRUPTED
+from tlplab.options import experiment_argument
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.torture import page, verdict
@@ -22,7 +23,7 @@ from tlplab.torture.tables import list_all, show, show_coverage
 
 
 @click.command("torture")
-@click.argument("experiment", metavar="EXPERIMENT.toml")
+@experiment_argument
 @click.option(
     "--device", "devices", metavar="NAME", multiple=True, help="Only TLPs of this device (default: all devices)."
 )
