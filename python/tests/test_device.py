@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -436,3 +437,39 @@ def test_what_is_not_the_devices_to_change_ends_the_run(where: int, says: str) -
 
     with pytest.raises(tl.RunError, match=says):
         tl.simulate(Chameleon(), driver)
+
+
+def test_a_run_that_failed_can_be_looked_at(tmp_path: Path) -> None:
+    """By a device that raises, and by a driver that waits for ever."""
+
+    class Odd(tl.Device):
+        ids, msix = tl.Ids(0x71AB, 1), 1
+
+        def __init__(self, error: Exception | None) -> None:
+            self.error = error
+
+        class regs(tl.Bar, size="4KiB"):
+            go = tl.Reg32(0x10)
+
+        @regs.go.on_write
+        async def start_it(self, cx: tl.Context, n: int) -> None:
+            await cx.dma_read(0x10_0000, n)
+            if self.error is not None:
+                raise self.error
+
+    async def driver(_host: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=1)
+        await dev.irq(0)
+
+    for device, says, reason in (
+        (Odd(ArithmeticError("broken")), "broken", "failed"),
+        (Odd(None), "still waits", "stuck"),
+    ):
+        with pytest.raises(tl.RunError, match=says) as caught:
+            tl.simulate(device, driver)
+        run = caught.value.run
+        assert run is not None
+        assert run.result["stop_reason"] == reason
+        assert sum(way["tlps"] for link in run.result["links"] for way in link["directions"]) >= 3
+        run.report(tmp_path / "failed.html")
+        assert (tmp_path / "failed.html").stat().st_size > 10_000

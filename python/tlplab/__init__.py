@@ -20,8 +20,8 @@ from tlplab.identity import Ids
 from tlplab.nettlp.serve import NetTLP, serve
 from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
-from tlplab.session import run
-from tlplab.simulation import Run, simulate
+from tlplab.session import Run, run
+from tlplab.simulation import simulate
 from tlplab.tasks import DmaError
 from tlplab.vfio import VfioUser
 

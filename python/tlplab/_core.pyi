@@ -121,7 +121,7 @@ class FabricServer:
         """How far simulated time is behind the wall clock, and was at most, in nanoseconds; how often it was more than 1 ms."""
 
     def finish(self, stopped_by: str) -> str:
-        """Closes its files; the result document as JSON. `stopped_by` is `guest-off`, `interrupted` or `time-limit`."""
+        """Closes its files; the result document as JSON. `stopped_by` is `guest-off`, `interrupted`, `time-limit` or `failed`."""
 
 @final
 class LiveService:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tlplab.session import Run
 
 # What a command ends with: a run that failed, bad input, Ctrl-C.
 FAILED = 1
@@ -41,6 +45,9 @@ class DatasetError(ExperimentError):
 
 class RunError(RuntimeError):
     """A run that could not go on, or whose results could not be written."""
+
+    run: Run | None = None
+    """Of `tl.run` and `tl.simulate`: the run up to there, as in `error.run.report("failed.html")`."""
 
 
 def explain(error: BaseException) -> str:

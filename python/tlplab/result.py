@@ -315,7 +315,7 @@ class Problem(TypedDict):
 
 
 StopReason = Literal[
-    "running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "interrupted", "time-limit"
+    "running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "interrupted", "time-limit", "failed"
 ]
 
 

@@ -119,6 +119,43 @@ def succeed(finished: Finished) -> None:
         raise RunError("; ".join(failed))
 
 
+class Run:
+    """A run that has ended."""
+
+    def __init__(self, finished: Finished) -> None:
+        self._text = finished.text
+        self.result: Result = finished.result()
+        """The result document."""
+
+    @property
+    def sentence(self) -> str:
+        """What limited the run."""
+        return self.result["verdict"]["sentence"]
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page that shows the run."""
+        _core.write_report(os.fspath(path), self._text)
+
+    def json(self, path: str | os.PathLike[str]) -> None:
+        """Writes the result document."""
+        _core.write_text(os.fspath(path), self._text + "\n")
+
+
+def succeeded(simulation: _core.Simulation) -> Finished:
+    """A run that came to its end. Raises `KeyboardInterrupt` where it was interrupted, `RunError` with the run up to there where it failed."""
+    try:
+        finished = finish(simulation)
+    except RunError as error:
+        error.run = Run(Finished(simulation.finish("failed"), interrupted=False))
+        raise
+    try:
+        succeed(finished)
+    except RunError as error:
+        error.run = Run(finished)
+        raise
+    return finished
+
+
 def judged(
     simulation: _core.Simulation, finished: Finished, *, full: bool = False, threads: int | None = None,
     watch: Tried | None = None,
@@ -180,8 +217,7 @@ def run(
         trace=None if trace is None else os.fspath(trace),
         pcap=None if pcap is None else os.fspath(pcap),
     )  # fmt: skip
-    finished = finish(simulation)
-    succeed(finished)
+    finished = succeeded(simulation)
     if verdict:
         finished = judged(simulation, finished)
         if finished.untried:

@@ -12,32 +12,9 @@ from typing import Any
 
 from tlplab import _core
 from tlplab.device import Device
-from tlplab.result import Result
-from tlplab.session import Finished, finish, succeed
+from tlplab.session import Run, succeeded
 
 NAME = "device"
-
-
-class Run:
-    """A run that has ended."""
-
-    def __init__(self, finished: Finished) -> None:
-        self._text = finished.text
-        self.result: Result = finished.result()
-        """The result document."""
-
-    @property
-    def sentence(self) -> str:
-        """What limited the run."""
-        return self.result["verdict"]["sentence"]
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page that shows the run."""
-        _core.write_report(os.fspath(path), self._text)
-
-    def json(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result document."""
-        _core.write_text(os.fspath(path), self._text + "\n")
 
 
 def simulate(
@@ -70,9 +47,7 @@ def simulate(
         trace=None if trace is None else os.fspath(trace),
         pcap=None if pcap is None else os.fspath(pcap),
     )
-    finished = finish(simulation)
-    succeed(finished)
-    return Run(finished)
+    return Run(succeeded(simulation))
 
 
 def experiment_text(name: str, *, link: str, host: str, stop: str | None, driver: bool) -> str:

@@ -67,7 +67,7 @@ export interface Problem {
 }
 
 export type StopReason =
-  "running" | "stop-time" | "transactions" | "loads-done" | "nothing-more" | "stuck" | "interrupted" | "time-limit";
+  "running" | "stop-time" | "transactions" | "loads-done" | "nothing-more" | "stuck" | "interrupted" | "time-limit" | "failed";
 
 /** A Linux guest: SHA-256 of its kernel, its initial file system and what it printed; how it ended; the exit status of its script. */
 export interface Guest {

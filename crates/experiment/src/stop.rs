@@ -39,11 +39,13 @@ pub enum StopReason {
     Interrupted,
     /// The wall-clock time that it was given is over.
     TimeLimit,
+    /// A device or a driver of the user's own has raised.
+    Failed,
 }
 
 impl StopReason {
     /// The reasons that somebody outside can give.
-    pub const FROM_OUTSIDE: [Self; 3] = [Self::Interrupted, Self::TimeLimit, Self::GuestOff];
+    pub const FROM_OUTSIDE: [Self; 4] = [Self::Interrupted, Self::TimeLimit, Self::GuestOff, Self::Failed];
 
     /// Its name in documents.
     pub const fn token(self) -> &'static str {
@@ -57,6 +59,7 @@ impl StopReason {
             Self::GuestOff => "guest-off",
             Self::Interrupted => "interrupted",
             Self::TimeLimit => "time-limit",
+            Self::Failed => "failed",
         }
     }
 
@@ -70,7 +73,8 @@ impl StopReason {
             | Self::LoadsDone
             | Self::GuestOff
             | Self::Interrupted
-            | Self::TimeLimit => false,
+            | Self::TimeLimit
+            | Self::Failed => false,
         }
     }
 }
@@ -88,6 +92,7 @@ impl fmt::Display for StopReason {
             Self::GuestOff => f.write_str("the guest is off"),
             Self::Interrupted => f.write_str("interrupt"),
             Self::TimeLimit => f.write_str("the wall-clock time it was given"),
+            Self::Failed => f.write_str("a device or driver failed"),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Simulation {
         Ok((serde_json::to_string(&document).expect("a document has only names for keys"), dump))
     }
 
-    /// Closes the files that were written meanwhile; the result document as JSON. `stopped_by` is `interrupted` or `time-limit`.
+    /// Closes the files that were written meanwhile; the result document as JSON. `stopped_by` is `interrupted`, `time-limit` or `failed`.
     /// `guest` is what became of the guest: SHA-256 of kernel, of initial file system and of console; how it ended; its script's status.
     /// With `brief`, what only a page shows is left out: series of links and resources, samples, the ladder.
     #[pyo3(signature = (stopped_by = None, guest = None, *, brief = false))]

@@ -56,7 +56,7 @@ pub struct Document {
     /// Where the run ended.
     pub end_fs: u64,
     /// Why it ended: `stop-time`, `transactions`, `loads-done`, `nothing-more`, `stuck`, `guest-off`, `interrupted`,
-    /// `time-limit`; or `running`.
+    /// `time-limit`, `failed`; or `running`.
     pub stop_reason: StopReason,
     /// The same, for people.
     pub stop_text: String,
