@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,6 +165,27 @@ def test_lists(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["p2p/acs", "Request redirect sends peers by way of the root port"] in [
         line.split(maxsplit=1) for line in own
     ]
+
+
+def test_a_shell_completes_commands_options_and_experiments(tmp_path: Path) -> None:
+    script = tmp_path / "complete.sh"
+    script.write_text(
+        """
+        set -eu
+        eval "$(python -m tlplab completion bash)"
+        complete -p tlplab
+        for words in "tlplab ru" "tlplab run --thr" "tlplab run quicks" "tlplab guest um"; do
+            COMP_WORDS="$words" COMP_CWORD=$(($(echo "$words" | wc -w) - 1)) _TLPLAB_COMPLETE=bash_complete python -m tlplab
+        done
+    """,
+        encoding="utf-8",
+    )
+    bin_ = Path(sys.executable).parent
+    said = subprocess.check_output(
+        ["bash", script], text=True, env={**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
+    )
+    for words in ("_tlplab_completion tlplab", "plain,run", "plain,--threads", "plain,quickstart", "plain,uml"):
+        assert words in said
 
 
 def test_own_experiments_go_by_name_where_no_file_is_in_the_way(

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import get_completion_class
 
 from tlplab import _core, catalog, lspci, outline
 from tlplab.ending import end_in_order, status_of
@@ -243,6 +244,21 @@ def list_command(kind: str) -> None:
     wide = max(len(name) for name, _ in entries)
     for name, text in entries:
         click.echo(f"{name:{wide}}  {text}".rstrip())
+
+
+@commands.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what a shell needs to complete commands, options and experiments.
+
+    \b
+    Examples:
+      eval "$(tlplab completion bash)"
+      tlplab completion fish >~/.config/fish/completions/tlplab.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(commands, {}, "tlplab", "_TLPLAB_COMPLETE").source())
 
 
 @commands.command()

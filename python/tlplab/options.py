@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from tlplab.catalog import find_experiment
+from tlplab.catalog import find_experiment, name_of, shipped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -17,7 +18,17 @@ def find_it(_context: click.Context, _parameter: click.Parameter, given: str) ->
     return find_experiment(given)
 
 
-experiment_argument = click.argument("experiment", metavar="EXPERIMENT.toml", callback=find_it)
+def complete_it(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Files, and tlplab's own experiments by name."""
+    own = shipped()
+    paths = [] if own is None else sorted(own.rglob("*.toml"))
+    names = [name_of(path, own) for path in paths if own is not None]
+    return [CompletionItem(begun, type="file"), *(CompletionItem(name) for name in names if name.startswith(begun))]
+
+
+experiment_argument = click.argument(
+    "experiment", metavar="EXPERIMENT.toml", callback=find_it, shell_complete=complete_it
+)
 
 
 def experiment_options(command: Command) -> Command:
