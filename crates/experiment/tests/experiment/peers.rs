@@ -74,3 +74,28 @@ fn a_device_that_is_read_from_still_reads() {
         close(rate(&document, load), each, 0.02);
     }
 }
+
+/// One GPU that can 128 B: what all can is the payload of all, or each sends what it and the ports above it can. What is then too large for the one is
+/// malformed there, and nothing of it arrives.
+#[test]
+fn one_device_with_small_payloads_costs_all_below_its_root_port() {
+    let run = |policy: &str, target: &str| {
+        let policy = format!("host.payloads={policy}");
+        let to = format!("load.gpu0.target={target}");
+        let small = "link.gpu2.lower.max_payload=128B";
+        go("flat.toml", &["defaults.link.mps=512B", small, &policy, &to, "load.gpu1.target=gpu3"])
+    };
+    for (policy, payload) in [("common", 128.0), ("upward", 512.0), ("smallest", 128.0)] {
+        let document = run(policy, "gpu1");
+        // Both directions of GPU 1's link carry a flow, and Acks for the other.
+        for load in ["gpu0", "gpu1"] {
+            close(rate(&document, load), LINK * payload / (payload + WRITE + DLLP), 0.005);
+        }
+    }
+    let refused = run("upward", "gpu2");
+    close(rate(&refused, "gpu1"), LINK * 512.0 / (512.0 + WRITE), 0.005);
+    let [malformed] = &refused.errors[..] else { panic!("{:?}", refused.errors) };
+    assert_eq!((malformed.name.as_str(), malformed.port.as_str()), ("Malformed TLP", "gpu2 → sw1"));
+    assert!(malformed.count > 1000 && malformed.message.as_deref() == Some("ERR_FATAL"), "{malformed:?}");
+    assert_eq!(refused.flows.iter().find(|flow| flow.name == "gpu0").unwrap().bytes, 0);
+}

@@ -2,6 +2,7 @@
 
 mod bus;
 mod host_memory;
+mod payload;
 mod stages;
 
 mod error;
@@ -13,10 +14,11 @@ pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,
     StallConfig, WHOLE,
 };
+pub use payload::{Payloads, payloads};
 pub use stages::StagesConfig;
 use std::ops::Range;
 pub use tlplab_cfgspace::AcsControls;
-pub use tlplab_cfgspace::enumerate::InterruptPolicy;
+pub use tlplab_cfgspace::enumerate::{InterruptPolicy, MpsPolicy};
 pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPolicy};
 use tlplab_device::IO_SPACE;
 use tlplab_transaction::CompletionPolicy;
@@ -112,6 +114,9 @@ pub struct HostConfig {
     pub stall: Option<StallConfig>,
     /// From one posted write of a device that goes to memory to the next, at least.
     pub write_interval: Duration,
+    /// The root complex sends a posted write of a device to another root port than the one before it, from the same root port, only so long after all
+    /// before have left by theirs: see `turns`. `None`: it does not wait.
+    pub write_turnaround: Option<Duration>,
     /// From one line of the answer to a read to the next, where they reach the root port one by one; completions then carry what is there
     /// when they can go. `None`: all at once.
     pub line_interval: Option<Duration>,
@@ -131,6 +136,9 @@ pub struct HostConfig {
     pub peer_to_peer: PeerToPeer,
     /// Parts of the host that root ports are in, and that what goes from one port to another leaves and enters.
     pub domains: Vec<DomainConfig>,
+    /// The domain that memory and the interrupt controller are in, so that requests from elsewhere for them, and answers, pass domains as well. `None`:
+    /// they pass none.
+    pub memory_domain: Option<String>,
     /// MMIO reads the processor may have outstanding (tags of the root complex as requester).
     pub tags: u16,
     /// Completion timeout of the processor's own requests.
@@ -145,6 +153,8 @@ pub struct HostConfig {
     pub enumeration: EnumerationTime,
     /// How software lets functions interrupt, where they can.
     pub interrupts: InterruptPolicy,
+    /// The payloads that software allows.
+    pub payloads: MpsPolicy,
     /// Vendor and device ID of the root ports, in their order; further ones have tlplab's.
     pub root_port_ids: Vec<(u16, u16)>,
     /// What is at addresses that are neither memory nor a device's.
@@ -195,6 +205,7 @@ impl Default for HostConfig {
             sleep: None,
             stall: None,
             write_interval: Duration::ZERO,
+            write_turnaround: None,
             line_interval: None,
             reads: None,
             io_cache: None,
@@ -204,6 +215,7 @@ impl Default for HostConfig {
             completions: CompletionPolicy::Max,
             peer_to_peer: PeerToPeer::Forward,
             domains: Vec::new(),
+            memory_domain: None,
             tags: 32,
             completion_timeout: Duration::from_ms(10),
             ecrc: false,
@@ -211,6 +223,7 @@ impl Default for HostConfig {
             port_buffer: None,
             enumeration: EnumerationTime::Before,
             interrupts: InterruptPolicy::MsiX,
+            payloads: MpsPolicy::default(),
             root_port_ids: Vec::new(),
             addresses: AddressMap::default(),
         }
@@ -247,7 +260,7 @@ pub struct HostStageConfig {
 }
 
 /// A part of the host that root ports are in: a quadrant of an I/O die, a socket. TLPs from a root port to another pass the exit of each domain that
-/// they leave and the entrance of each that they come into; what is for memory or the processor passes none.
+/// they leave and the entrance of each that they come into; so does what is for memory, if memory is in one ([`HostConfig::memory_domain`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainConfig {
     /// Its name, unique among the host's.
@@ -314,8 +327,9 @@ pub struct SwitchConfig {
     pub chip: Option<String>,
 }
 
-/// What is between the ingresses and the egresses of a switch. TLPs are stored before they pass; each ingress has one queue, whose first TLPs hold up
-/// those behind them, as far as the ordering rules let none pass.
+/// What is between the ingresses and the egresses of a switch. Each ingress has one queue, whose first TLPs hold up those behind them, as far as the
+/// ordering rules let none pass. A TLP that was stored goes on when all of it has passed; one that cuts through when its header has, and as soon as the
+/// core is ahead of the egress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCoreConfig {
     /// Bits per second of TLPs, headers and data, of all ingresses together; `None`: without limit.
@@ -367,9 +381,12 @@ pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
 pub enum Forwarding {
     /// After its last byte has arrived and its LCRC is good.
     StoreAndForward,
-    /// After its header; a TLP that turns out bad is nullified.
+    /// After its header; a TLP that turns out bad is nullified. It leaves by a faster egress when its last byte will be there in time.
     #[default]
     CutThrough,
+    /// As [`CutThrough`](Self::CutThrough), but where the egress is faster than the ingress, as [`StoreAndForward`](Self::StoreAndForward): what chips
+    /// of switches do.
+    CutThroughUnlessFaster,
     /// After its header, which has a checksum of its own behind it, of [`HEADER_CHECK`] bytes, on every framed link of the switch. What has a
     /// bad header goes nowhere; what turns out bad behind it is nullified, as with cut-through. This is no PCIe; Miller et al. (ANCS 2009,
     /// section 6.1) propose it.
@@ -467,7 +484,7 @@ pub struct LinkConfig {
     /// A framed TLP takes whole multiples of so many bytes (a power of two) of the wire: logical idle fills what its transmitter, which works
     /// on words of this width, leaves over. Flits know nothing of it.
     pub tlp_alignment: u32,
-    /// Largest payload the ports support; the fabric uses the smallest of a hierarchy.
+    /// Largest payload that the ports support; [`HostConfig::payloads`] says what software makes of it.
     pub mps: Mps,
     /// Propagation along the wire, each way.
     pub flight: Duration,
@@ -550,6 +567,10 @@ pub struct PortConfig {
     pub ack_every: Option<u16>,
     /// When freed credits are advertised.
     pub update_fc: UpdateFcPolicy,
+    /// Largest payload that this port supports; `None`: the link's.
+    pub max_payload: Option<Mps>,
+    /// At a switch: when it starts to forward what comes in by this port; `None`: as [`SwitchConfig::forwarding`] says.
+    pub forwarding: Option<Forwarding>,
     /// What each layer adds to the way of a TLP.
     pub stages: StagesConfig,
     /// Access control services of a root port or a downstream port of a switch, which is the upper end of its link; `None`: it has none.

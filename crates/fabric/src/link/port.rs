@@ -72,6 +72,8 @@ pub(crate) struct Port {
     pub(super) resets_below: bool,
     /// The peer is a switch that forwards after the header.
     pub(super) peer_cuts_through: bool,
+    /// What comes in here and leaves by a faster port is stored.
+    pub(super) stores_for_faster: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
     pub(super) leaving: Vec<Leaving>,
     /// The link went down and is not up again: what is routed here is discarded (PCIe 5.0 §2.9.1).
