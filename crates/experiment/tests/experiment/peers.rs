@@ -99,3 +99,31 @@ fn one_device_with_small_payloads_costs_all_below_its_root_port() {
     assert!(malformed.count > 1000 && malformed.message.as_deref() == Some("ERR_FATAL"), "{malformed:?}");
     assert_eq!(refused.flows.iter().find(|flow| flow.name == "gpu0").unwrap().bytes, 0);
 }
+
+/// The figures in the file: what a read takes at least, in ns.
+#[test]
+fn memory_is_nearer_to_the_root_port_in_its_quadrant() {
+    let least = |sets: &[&str]| {
+        let document = go("two-dies.toml", sets);
+        ["far", "near"].map(|load| {
+            let flow = document.flows.iter().find(|flow| flow.name == load).unwrap();
+            flow.latency_ns.as_ref().unwrap().min
+        })
+    };
+    let bytes_per_ns = 32.0 * 16.0 * 128.0 / 130.0 / 8.0;
+    let alone = 100.0 + 80.0 + 100.0 + (24.0 + 84.0) / bytes_per_ns;
+    let same = |found: [f64; 2], by_hand: [f64; 2]| {
+        let close = found.iter().zip(by_hand).all(|(found, by_hand)| (found - by_hand).abs() < 0.01);
+        assert!(close, "{found:?} {by_hand:?}");
+    };
+    same(least(&[]), [alone + 80.0, alone]);
+    same(least(&["host.memory.domain=q0"]), [alone, alone + 80.0]);
+    same(least(&["host.memory={ latency = \"80ns\" }"]), [alone, alone]);
+    // What the first spends in passages is there by name.
+    let document = go("two-dies.toml", &[]);
+    let far = document.flows.iter().find(|flow| flow.name == "far").unwrap();
+    for passage in ["host.q0.exit", "host.q0.entrance", "host.q1.exit", "host.q1.entrance"] {
+        let share = far.attribution.iter().find(|part| part.place == passage).map_or(0.0, |part| part.share);
+        assert!((share / (20.0 / (alone + 80.0)) - 1.0).abs() < 0.01, "{passage}: {share}");
+    }
+}
