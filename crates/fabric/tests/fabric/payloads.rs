@@ -169,3 +169,32 @@ fn the_root_complex_cuts_between_root_ports_that_differ() {
     assert_eq!(carried(&fabric, &watch, "far", 1), [256, 256]);
     assert_eq!(fabric.errors().count(), 0);
 }
+
+/// A card that comes back gets what it and the ports above it can again.
+#[test]
+fn a_card_that_comes_back_is_set_as_before() {
+    let mut bench = tree(MpsPolicy::Upward, 256);
+    let at = |us| Time::ZERO + Duration::from_us(us);
+    let kind = FaultKind::Down { at: at(5), until: Some(at(12)) };
+    let small = bench.config.devices.last_mut().unwrap();
+    small.link.faults = vec![Fault { direction: Direction::Down, kind }];
+    for name in ["large", "small"] {
+        bench.behaviour(name, Box::new(tlplab_device::Memory::new(1 << 16)), false);
+    }
+    let mut fabric = bench.build();
+    let sizes = |fabric: &mut Fabric| {
+        let of = |space: &tlplab_cfgspace::ConfigSpace| {
+            space.pcie().filter(|pcie| pcie.port == Some(PortType::EndPoint))
+        };
+        let spaces = fabric.config_spaces();
+        let found = spaces.iter().filter_map(|(_, space)| of(space));
+        found.map(|pcie| (pcie.mps.bytes(), pcie.mrrs.bytes())).collect::<Vec<_>>()
+    };
+    let both = [(512, 512), (256, 256)];
+    fabric.run_until(at(4));
+    assert_eq!(sizes(&mut fabric), both);
+    fabric.run_until(at(10));
+    assert_eq!(sizes(&mut fabric), both[..1]);
+    fabric.run_until(at(300_000));
+    assert_eq!(sizes(&mut fabric), both);
+}
