@@ -131,8 +131,7 @@ impl Links {
 
     /// What a framed TLP of so many bytes takes on the wire of a port.
     pub(crate) fn time_on_wire(&self, port: PortId, bytes: u32) -> Duration {
-        let port = &self.ports[port.index()];
-        port.channel.rate().time_of(u64::from(port.whole_words(bytes + 8)))
+        self.ports[port.index()].time_on_wire(bytes)
     }
 
     /// How many ports there are.

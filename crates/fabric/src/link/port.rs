@@ -114,6 +114,12 @@ impl Port {
         (bytes + self.header_check + self.word_mask) & !self.word_mask
     }
 
+    /// The time that a framed TLP of so many bytes takes there.
+    #[inline]
+    pub(crate) fn time_on_wire(&self, bytes: u32) -> Duration {
+        self.channel.rate().time_of(u64::from(self.whole_words(bytes + 8)))
+    }
+
     /// Framing, sequence number and header, and the checksum that the header may have: what has come when forwarding begins.
     pub(crate) fn header_on_wire(&self, header: u32) -> u32 {
         4 + header + self.header_check

@@ -247,7 +247,7 @@ impl Context {
         flying.forwarded = true;
         let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
         let latency = self.links.ports[id.index()].latency;
-        let serialisation = self.links.time_on_wire(egress, unit.shape.bytes);
+        let serialisation = self.links.ports[egress.index()].time_on_wire(unit.shape.bytes);
         // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
         let ready = (now + latency).max((arrives + latency) - serialisation.min(arrives - now));
         let handle = match integrity {
