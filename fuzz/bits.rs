@@ -120,7 +120,9 @@ impl Table {
     fn pcie(&mut self, at: u16, pcie: &Pcie) {
         let downstream = matches!(pcie.port, PortType::RootPort | PortType::Downstream);
         let bridge = downstream || pcie.port == PortType::Upstream;
-        self.rw(at + 0x08, 0x78FF | if pcie.extended_tag { 0x100 } else { 0 });
+        // Whoever reads nothing may have a fixed Max_Read_Request_Size (§7.5.3.4).
+        let reads = if matches!(pcie.port, PortType::Upstream | PortType::Downstream) { 0 } else { 0x7000 };
+        self.rw(at + 0x08, reads | 0x08FF | if pcie.extended_tag { 0x100 } else { 0 });
         self.rw1c(at + 0x08, 0x000F_0000);
         self.at(at + 0x08).link = 0x00E0; // Max_Payload_Size
         if pcie.link.is_some() {

@@ -500,3 +500,94 @@ def test_a_large_machine_is_read_whole(root: Path) -> None:
     states = Counter(verdict.state.name for verdict in scan.verdicts if verdict.state)
     assert states == {"idle": 167, "limited": 167, "degraded": 167, "full": 3 * 167}
     assert spent < 30, "not quadratic: half a second on an idle core"
+
+
+def gpus(**told: Any) -> list[Function]:
+    """Two GPUs below one switch, one below another one, each switch below its own root port; what is told of the ports below switches."""
+    found = []
+    for number, (top, count) in enumerate((("00:01.0", 2), ("00:02.0", 1))):
+        first = 1 + 16 * number
+        last = first + 1 + count
+        found += [
+            port(top, "root port", secondary=first, subordinate=last),
+            port(f"{first:02x}:00.0", "upstream port", secondary=first + 1, subordinate=last),
+        ]
+        for nth in range(count):
+            bus = first + 2 + nth
+            found += [
+                port(f"{first + 1:02x}:{nth:02x}.0", "downstream port", secondary=bus, **told),
+                port(f"{bus:02x}:00.0", "end point", class_code=0x0302),
+            ]
+    return found
+
+
+def test_pairs_of_gpus_are_limited_by_their_narrowest_link() -> None:
+    """Each link alone, and shared both ways where requests go up and come down again."""
+    alone = float(model.bandwidth(4096, op="write", generation=4, width=8, mps=512, mrrs=4096, rcb=64)["bandwidth_bps"])
+    near, far = judged("a test", gpus()).peers
+    for pairs in (near, far):
+        assert (pairs.now.one_way, pairs.now.both) == pytest.approx((alone, 2 * alone))
+        assert (pairs.straight, pairs.faster, pairs.commands()) == (None, None, [])
+    assert [len(pairs.pairs) for pairs in (near, far)] == [1, 2]
+    redirected, far = judged("a test", gpus(access_control=["SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"])).peers
+    assert (redirected.now.one_way, redirected.now.both) == pytest.approx((alone, alone))
+    assert redirected.straight is not None
+    assert (redirected.straight.one_way, redirected.straight.both) == pytest.approx((alone, 2 * alone))
+    assert str(redirected.now.limit.lower.address) == "01:00.0"
+    assert redirected.commands() == [
+        "setpci -s 02:00.0 ECAP_ACS+6.w=0000:000c",
+        "setpci -s 02:01.0 ECAP_ACS+6.w=0000:000c",
+    ]
+    # What goes to another root port goes up anyway.
+    assert far.now.both == pytest.approx(2 * alone)
+    assert (far.straight, far.commands()) == (None, [])
+
+
+def test_one_redirecting_port_costs_its_own_direction() -> None:
+    """The other way goes straight, so that nothing is shared: no figure, but it is said."""
+    functions = gpus()
+    functions[2].access_control = ["ReqRedir"]
+    [near, _] = judged("a test", functions).peers
+    assert near.straight is None
+    assert near.commands() == ["setpci -s 02:00.0 ECAP_ACS+6.w=0000:0004"]
+
+
+def test_a_slow_uplink_limits_pairs_across_it_and_no_others() -> None:
+    functions = gpus()
+    for one in functions[:2]:
+        one.width = 4
+    near, far = judged("a test", functions).peers
+    assert near.now.both == pytest.approx(2 * near.now.one_way)
+    assert near.faster is None
+    assert str(far.now.limit.lower.address) == "01:00.0"
+    assert far.faster is not None
+    assert far.faster.both == pytest.approx(near.now.both)
+    assert [str(link.lower.address) for link in far.slow] == ["01:00.0"]
+    printed = "\n".join(report.lines(judged("a test", functions), 200, everything=False))
+    assert "with the links above 01:00.0 at what both ends can" in printed
+
+
+def test_root_ports_that_redirect_are_named_where_pairs_pass_them() -> None:
+    functions = gpus()
+    functions[0].access_control = ["ReqRedir"]
+    near, far = judged("a test", functions).peers
+    assert near.commands() == []
+    assert far.commands() == ["setpci -s 00:01.0 ECAP_ACS+6.w=0000:0004"]
+
+
+def test_what_pairs_are_said_to_carry_is_what_they_carry(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The experiment that a dump becomes, with its access control and without, against the closed forms."""
+    dump, machine, measured = tmp_path / "dump.txt", tmp_path / "machine.toml", tmp_path / "p2p.json"
+    run(capsys, "lspci", str(root / "experiments/p2p/acs.toml"), "-o", str(dump))
+    run(capsys, "scan", "--from", str(dump), "-o", str(machine), "--quiet")
+    [pair] = scanned.from_text("a dump", dump.read_text()).peers
+    assert pair.straight is not None
+    off = [f"link.d{bus}_00_0.upper.acs=off" for bus in ("03", "04")]
+    for said, sets in ((pair.now, []), (pair.straight, off)):
+        options = [option for one in sets for option in ("--set", one)]
+        run(capsys, "p2p", str(machine), "--only", "pairs", "--quick", "--quiet", "--json", str(measured), *options)
+        matrix = json.loads(measured.read_text())["matrix"]
+        assert matrix["write"][0][1] == pytest.approx(said.one_way / 8e9, rel=0.01)
+        assert matrix["both"][0][1] == pytest.approx(said.both / 8e9, rel=0.01)

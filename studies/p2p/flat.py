@@ -123,7 +123,14 @@ def text(outcomes: Outcomes) -> str:
     """What bounds what."""
     fast, slow = (f(rates(outcomes, "flat ring +2")) for f in (max, min))
     small = total(outcomes, "flat in one, small")
-    return TEXT.format(fast=f"{fast:.1f}", slow=f"{slow:.1f}", room=ROOM, small=f"{small:.1f}")
+    return TEXT.format(
+        fast=f"{fast:.1f}",
+        slow=f"{slow:.1f}",
+        room=ROOM,
+        small=f"{small:.1f}",
+        ring=p.FLAT_RING[1],
+        through=5 * p.FLAT_RING[1],
+    )
 
 
 TEXT = """## Eight GPUs under two switches
@@ -134,6 +141,7 @@ a switch share its uplink ({slow} GB/s each), the others have a GPU's link for t
 
 Twelve flows within a switch are the one thing here that no link bounds: the simulated GPUs fill their links, the real ones do not, on any machine of that
 source, with or without switches; and two harnesses differ by a fifth on this one (149 and 121 GB/s). Head-of-line blocking at the switch does not make it, either: with room for {room} TLPs
-at each of its ports the simulated GPUs carry {small} GB/s."""
+at each of its ports the simulated GPUs carry {small} GB/s. Nor does a limit of all that passes a switch (`core` with a `rate`): the ring of distance 1 was measured, too, and sends five flows of {ring:.1f} GB/s through each
+switch at once, {through:.0f} GB/s, which a switch of 149 GB/s does not carry. So the limit is in the GPUs or their driver, as machines without a switch have it, too."""
 
 SECTION = Section(rows=rows, text=text, drawings=drawings, runs=runs)

@@ -5,10 +5,10 @@ use crate::keys::Kind;
 use tlplab_fabric::Writer;
 use tlplab_fabric::config::{
     AcsControls, BusCompletion, BusMode, BusWidth, DeviceSelect, EnumerationTime, Fidelity, FlowControl,
-    Forwarding, InterruptPolicy, SkpPolicy, UpdateFcPolicy,
+    Forwarding, InterruptPolicy, MpsPolicy, SkpPolicy, UpdateFcPolicy,
 };
 use tlplab_transaction::{CompletionPolicy, RequestPolicy};
-use tlplab_units::LinkMode;
+use tlplab_units::{LinkMode, Mps};
 
 /// Something that words choose.
 pub(crate) trait Choice: Copy + 'static {
@@ -53,6 +53,7 @@ choices! {
     Fidelity { "payload" => Self::Payload, "length-only" => Self::LengthOnly, }
     Forwarding {
         "cut-through" => Self::CutThrough,
+        "cut-through-unless-faster" => Self::CutThroughUnlessFaster,
         "store-and-forward" => Self::StoreAndForward,
         "header-checked" => Self::HeaderChecked,
     }
@@ -72,6 +73,11 @@ choices! {
     }
     EnumerationTime { "before" => Self::Before, "simulated" => Self::Simulated, }
     InterruptPolicy { "msi-x" => Self::MsiX, "msi" => Self::Msi, "intx" => Self::Intx, }
+    MpsPolicy {
+        "common" => Self::Common(Mps::ALL[5]),
+        "upward" => Self::Upward,
+        "smallest" => Self::Smallest,
+    }
     AcsControls {
         "source-validation" => Self::SOURCE_VALIDATION,
         "translation-blocking" => Self::TRANSLATION_BLOCKING,

@@ -1,5 +1,6 @@
 //! What a fabric knows at the end of a run, as a [`Document`].
 
+use crate::choices::Choice;
 use crate::detail::{self, Detail};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
@@ -442,11 +443,8 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
         out.push(node(port, result::NodeKind::RootPort, None, Some(host), String::new()));
     }
     for switch in &config.switches {
-        let forwarding = match switch.forwarding {
-            Forwarding::CutThrough => "cut-through",
-            Forwarding::StoreAndForward => "store-and-forward",
-            Forwarding::HeaderChecked => "header-checked",
-        };
+        let words = Forwarding::WORDS.iter().find(|(_, forwarding)| *forwarding == switch.forwarding);
+        let forwarding = words.map_or("", |(word, _)| word);
         let arbitration = match &switch.arbitration {
             Arbitration::RoundRobin => "round robin".to_owned(),
             Arbitration::Weighted(weights) => {

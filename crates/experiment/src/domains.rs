@@ -49,6 +49,13 @@ pub(crate) fn read(
         let problem = Problem::new("what the root complex splits passes no domains");
         return Err(all.key_error(problem.hint("write p2p = \"forward\"")));
     }
+    let entries = all.entries().find_map(|(_, domain)| domain.get("entries"));
+    if let (Some(entries), Some(_)) = (entries, host.write_turnaround) {
+        let problem = Problem::new("a domain has entries, and the host a write_turnaround");
+        return Err(entries.key_error(
+            problem.hint("both tell where writes wait that go to another root port: leave one out"),
+        ));
+    }
     let mut domains = Vec::new();
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     for (name, written) in all.entries() {
@@ -83,6 +90,27 @@ pub(crate) fn read(
         });
     }
     Ok(domains)
+}
+
+/// The domain that memory is in.
+pub(crate) fn of_memory(root: &View<'_>, host: &HostConfig) -> Result<Option<String>, Error> {
+    let Some(host_view) = root.get("host") else { return Ok(None) };
+    let Some(said) = host_view.get("memory").and_then(|memory| memory.get("domain")) else { return Ok(None) };
+    let all = host_view.get("domain");
+    let names = || all.iter().flat_map(View::entries).map(|(name, _)| name);
+    if !names().any(|name| name == said.text()) {
+        let problem = Problem::new(format!("there is no domain \"{}\"", said.text()));
+        let hint = match names().next() {
+            Some(_) => suggest(said.text(), names(), "the domains"),
+            None => format!("for example [host.domain.{}] with ports = [\"host.rp0\"]", said.text()),
+        };
+        return Err(said.problem(problem.hint(hint)));
+    }
+    if host.line_interval.is_some() {
+        let problem = Problem::new("answers that come line by line pass no domains");
+        return Err(said.key_error(problem.hint("leave host.line_interval out, or this key")));
+    }
+    Ok(Some(said.text().to_owned()))
 }
 
 fn check_port(port: &View<'_>, topology: &Topology) -> Result<(), Error> {

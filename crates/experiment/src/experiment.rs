@@ -317,6 +317,7 @@ fn build(
     let mut host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
     let mut topology = topology::read(&view, &join)?;
     host.domains = domains::read(&view, &host, &topology)?;
+    host.memory_domain = domains::of_memory(&view, &host)?;
     fault::read(&view, host.ecrc, &mut topology)?;
     let mut loads = load::read(&view, &host, &topology.specs, &join)?;
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);

@@ -204,6 +204,7 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
         sleep: host_memory::sleep(host)?,
         stall: host_memory::stall(host)?,
         write_interval: host.duration("write_interval").unwrap_or_default(),
+        write_turnaround: host.duration("write_turnaround"),
         commit: host.duration("commit").unwrap_or_default(),
         line_interval: host.duration("line_interval"),
         reads: host.integer("reads").map(|n| n as u16),
@@ -217,6 +218,7 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
             None => default.peer_to_peer,
         },
         domains: Vec::new(), // they name what is below root ports, which is read later
+        memory_domain: None, // that names one of them
         tags: host.integer("tags").map_or(default.tags, |n| n as u16),
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
         ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
@@ -224,6 +226,7 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
         port_buffer: host.integer("port_buffer").map(|n| n as u16),
         enumeration: host.choice("enumeration")?.unwrap_or(EnumerationTime::Before),
         interrupts: host.choice("interrupts")?.unwrap_or(InterruptPolicy::MsiX),
+        payloads: host.choice("payloads")?.unwrap_or_default(),
         root_port_ids: host
             .get("root_ports")
             .iter()

@@ -206,6 +206,8 @@ fn port(port: &View<'_>, generation: Generation, width: Width, upper: bool) -> R
         ack_latency: port.duration("ack_latency"),
         ack_every: port.integer("ack_every").map(|n| n as u16),
         update_fc: update_fc(port)?,
+        forwarding: port.choice("forwarding")?,
+        max_payload: port.size("max_payload").and_then(|bytes| Mps::new(bytes as u32)),
         stages: port.get("stages").map_or_else(
             || Ok(StagesConfig::default()),
             |view| stages::config(&view, generation, width, upper),

@@ -11,8 +11,8 @@ use crate::tables;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
-    Arbitration, BusConfig, BusMode, DeviceConfig, Forwarding, FunctionOf, LinkConfig, PortConfig,
-    SwitchConfig, SwitchCoreConfig,
+    Arbitration, BusConfig, BusMode, DeviceConfig, Forwarding, FunctionOf, LinkConfig, Payloads, PortConfig,
+    SwitchConfig, SwitchCoreConfig, payloads,
 };
 use tlplab_units::{Duration, Generation, LinkMode, Mrrs, Width};
 
@@ -36,6 +36,17 @@ pub(crate) struct Topology {
     pub(crate) buses: Vec<BusConfig>,
     pub(crate) devices: Vec<DeviceConfig>,
     pub(crate) specs: Vec<DeviceSpec>,
+}
+
+impl Topology {
+    /// All links, by the component below.
+    fn links(&self) -> BTreeMap<&str, &LinkConfig> {
+        let switches = self.switches.iter().map(|switch| (switch.name.as_str(), &switch.uplink));
+        let buses = self.buses.iter().map(|bus| (bus.name.as_str(), &bus.uplink));
+        let devices = self.devices.iter().filter(|device| device.function_of.is_none());
+        let devices = devices.map(|device| (device.name.as_str(), &device.link));
+        switches.chain(buses).chain(devices).collect()
+    }
 }
 
 /// Reads `switch`, `bus` and `device`. `join` makes a path relative to the file in which a value stands.
@@ -78,6 +89,7 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
     }
     access::complete(root, &mut topology)?;
     check_buffers(root, &topology, &components)?;
+    check_forwarding(root, &topology, &components)?;
     Ok(topology)
 }
 
@@ -341,22 +353,18 @@ fn switch(
             false => Arbitration::Weighted(weights),
         },
         port_buffer: view.integer("port_buffer").map(|n| n as u16),
-        core: core(view)?,
+        core: core(view),
         chip: view.text_of("chip").map(str::to_owned),
     })
 }
 
-fn core(switch: &View<'_>) -> Result<Option<SwitchCoreConfig>, Error> {
-    let Some(core) = switch.get("core") else { return Ok(None) };
-    if switch.choice("forwarding")? != Some(Forwarding::StoreAndForward) {
-        let problem = Problem::new("a switch with a core stores TLPs before they pass it");
-        return Err(core.key_error(problem.hint("write forwarding = \"store-and-forward\"")));
-    }
-    Ok(Some(SwitchCoreConfig {
+fn core(switch: &View<'_>) -> Option<SwitchCoreConfig> {
+    let core = switch.get("core")?;
+    Some(SwitchCoreConfig {
         rate: core.rate("rate"),
         egress: core.integer("egress").map(|n| n as u16),
         shared: core.integer("shared").map(|n| n as u16),
-    }))
+    })
 }
 
 fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig, Error> {
@@ -388,24 +396,35 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
     })
 }
 
-/// A receiver must be able to hold one TLP of the hierarchy's MPS, or the link stands still for ever (PCIe 5.0 §2.6.1).
-fn check_buffers(root: &View<'_>, topology: &Topology, components: &Components<'_>) -> Result<(), Error> {
-    let links: BTreeMap<&str, &LinkConfig> = topology
-        .switches
-        .iter()
-        .map(|s| (s.name.as_str(), &s.uplink))
-        .chain(topology.buses.iter().map(|b| (b.name.as_str(), &b.uplink)))
-        .chain(topology.devices.iter().map(|d| (d.name.as_str(), &d.link)))
-        .collect();
-    let mut smallest: BTreeMap<&str, u32> = BTreeMap::new();
-    for (name, link) in &links {
-        let slot = smallest.entry(top(&links, name)).or_insert(u32::MAX);
-        *slot = (*slot).min(link.mps.bytes());
+/// A port says how what comes in by it is forwarded, if it is one of a switch: whose headers have checksums, or have none.
+fn check_forwarding(root: &View<'_>, topology: &Topology, components: &Components<'_>) -> Result<(), Error> {
+    for (name, link) in topology.links() {
+        for (end, port, node) in [("upper", &link.upper, link.under.as_str()), ("lower", &link.lower, name)] {
+            let Some(forwarding) = port.forwarding else { continue };
+            let at = link::find(root, name, &components[name].view, &[end, "forwarding"]);
+            let Some(switch) = topology.switches.iter().find(|switch| switch.name == node) else {
+                let problem = Problem::new(format!("{node} forwards nothing"));
+                return Err(at.key_error(problem.hint("only ports of switches have this key")));
+            };
+            if [forwarding, switch.forwarding].contains(&Forwarding::HeaderChecked) {
+                let problem = Problem::new(format!("all ports of {node} check headers, or none"));
+                return Err(at.key_error(problem.hint(format!("say it once: switch.{node}.forwarding"))));
+            }
+        }
     }
+    Ok(())
+}
+
+/// A receiver must be able to hold one TLP of its MPS, or the link stands still for ever (PCIe 5.0 §2.6.1).
+fn check_buffers(root: &View<'_>, topology: &Topology, components: &Components<'_>) -> Result<(), Error> {
+    let links = topology.links();
+    let policy =
+        root.get("host").map(|host| host.choice("payloads")).transpose()?.flatten().unwrap_or_default();
+    let set = payloads(policy, &links);
     for (name, link) in &links {
-        let mps = smallest[top(&links, name)];
-        for (end, port) in [("upper", &link.upper), ("lower", &link.lower)] {
-            if let Err(problem) = holds_one_tlp(port, mps) {
+        let Payloads { upper, lower } = set[name];
+        for (end, port, mps) in [("upper", &link.upper, upper), ("lower", &link.lower, lower)] {
+            if let Err(problem) = holds_one_tlp(port, mps.bytes()) {
                 return Err(
                     link::find(root, name, &components[name].view, &[end, "buffers"]).problem(problem)
                 );
@@ -413,17 +432,6 @@ fn check_buffers(root: &View<'_>, topology: &Topology, components: &Components<'
         }
     }
     Ok(())
-}
-
-/// The root port above a component.
-fn top<'t>(links: &BTreeMap<&'t str, &'t LinkConfig>, mut name: &'t str) -> &'t str {
-    loop {
-        let under = links[name].under.as_str();
-        if !links.contains_key(under) {
-            return under;
-        }
-        name = under;
-    }
 }
 
 fn holds_one_tlp(port: &PortConfig, mps: u32) -> Result<(), Problem> {

@@ -90,7 +90,7 @@ def verdict(tree: Tree, throughput: Throughput, function: Function, uplink: Upli
         *settings.read_request(throughput, function, found.now),
         *settings.ordering(tree, function),
         *settings.power(link, first=first),
-        *settings.peer_to_peer(tree, function, first=first),
+        *settings.peer_to_peer(tree, throughput, function, first=first),
         *(shared_by(uplink) if uplink is not None and first else []),
         *of_errors(function, link if link.lower is function else None),
     ]

@@ -6,12 +6,14 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tlplab.scan import peers
 from tlplab.scan.facts import DOWNSTREAM, Address, Function
 from tlplab.scan.findings import SHARED
 from tlplab.scan.state import EMPTY, called, state
 
 if TYPE_CHECKING:
     from tlplab.scan.findings import Uplink, Verdict
+    from tlplab.scan.peers import Peers
     from tlplab.scan.scanned import Scan
     from tlplab.scan.throughput import Rates
     from tlplab.scan.tree import Link, Tree
@@ -36,6 +38,8 @@ def lines(scan: Scan, width: int, *, everything: bool) -> Iterator[str]:
             yield from paragraph(verdict, width)
     for uplink in (one for one in scan.uplinks if one.ratio is None or one.ratio > SHARED):
         yield from shared(uplink, width)
+    for one in scan.peers:
+        yield from exchanged(one, width)
     remarks = scan.remarks()
     if remarks:
         yield ""
@@ -188,6 +192,15 @@ def gains(now: Rates, then: Rates) -> str:
 def shared(uplink: Uplink, width: int) -> Iterator[str]:
     """A link that devices share."""
     yield from hanging(f"{uplink.upper.address}  {who(uplink.upper)}: {uplink.text}.", "", width)
+
+
+def exchanged(one: Peers, width: int) -> Iterator[str]:
+    """What devices exchange with each other."""
+    (a, b), count = one.pairs[0], len(one.pairs)
+    who = f"{a.address} ↔ {b.address}" + f" and {count - 1} pairs like it" * (count > 1)
+    yield from hanging(f"{who}: {peers.words(one)}.", "", width)
+    for command in one.commands():
+        yield f"    {command}"
 
 
 def hanging(text: str, indent: str, width: int) -> list[str]:

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tlplab.scan import findings, sysfs, text
+from tlplab.scan import findings, peers, sysfs, text
 from tlplab.scan.facts import DOWNSTREAM, Function, as_document
 from tlplab.scan.findings import Uplink, Verdict
+from tlplab.scan.peers import Peers
 from tlplab.scan.throughput import Throughput
 from tlplab.scan.tree import Tree
 
@@ -25,6 +26,8 @@ class Scan:
     tree: Tree
     verdicts: list[Verdict]
     uplinks: list[Uplink]
+    peers: list[Peers] = field(default_factory=list)
+    """Devices that exchange data with their like, by pairs."""
     lines: Counter[str] = field(default_factory=Counter)
     """Of a dump, how many lines there are of each kind."""
     outside: list[str] = field(default_factory=list)
@@ -98,6 +101,7 @@ class Scan:
                 {"port": str(one.upper.address), "links_below": one.devices, "ratio": one.ratio, "text": one.text}
                 for one in self.uplinks
             ],
+            "peers": [peers_document(one) for one in self.peers],
             "lines": dict(self.lines),
             "outside": self.outside,
             "remarks": self.remarks(),
@@ -124,11 +128,30 @@ def device_document(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def peers_document(one: Peers) -> dict[str, Any]:
+    """Pairs as JSON has them; rates are in bits per second."""
+    rates = {"now": one.now, "without_redirect": one.straight, "links_at_most": one.faster}
+    return {
+        "pairs": [[str(a.address), str(b.address)] for a, b in one.pairs],
+        **{
+            name: None
+            if found is None
+            else {"one_way": found.one_way, "both": found.both, "limit": str(found.limit.lower.address)}
+            for name, found in rates.items()
+        },
+        "redirecting": [str(port.address) for port in one.redirecting],
+        "translating": [str(port.address) for port in one.translating],
+        "text": peers.words(one),
+        "commands": one.commands(),
+    }
+
+
 def judged(source: str, functions: list[Function]) -> Scan:
     """A machine of these functions."""
     tree = Tree(functions)
     throughput = Throughput(tree)
-    return Scan(source, tree, findings.judge(tree, throughput), findings.uplinks(tree, throughput))
+    verdicts, uplinks = findings.judge(tree, throughput), findings.uplinks(tree, throughput)
+    return Scan(source, tree, verdicts, uplinks, peers.survey(tree, throughput))
 
 
 def from_text(source: str, dump: str) -> Scan:

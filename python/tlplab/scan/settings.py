@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlplab import quantities
+from tlplab.scan import peers
 from tlplab.scan.facts import DOWNSTREAM, Function
 from tlplab.scan.finding import Finding
 from tlplab.scan.throughput import LARGEST_READ, Knobs, Rates, Throughput
@@ -23,9 +24,6 @@ LONG_ROUND_TRIP_NS = 1000.0
 WORTH = 0.005
 # More commands than these are left to the reader.
 MOST_COMMANDS = 6
-# Bits of ACS Control.
-REQUEST_REDIRECT = 1 << 2
-COMPLETION_REDIRECT = 1 << 3
 
 
 def setpci(function: Function, register: str, value: int, mask: int) -> str:
@@ -178,16 +176,21 @@ def power(link: Link, *, first: bool) -> list[Finding]:
     return [Finding("aspm", text, commands=[setpci(end, "CAP_EXP+10", 0, 0x0003) for end in on])]
 
 
-def peer_to_peer(tree: Tree, function: Function, *, first: bool) -> list[Finding]:
+def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, first: bool) -> list[Finding]:
     """Ports of a switch that send requests between their devices up to the root complex."""
     above = tree.parent(function)
     if not first or above is None or above.port not in DOWNSTREAM or above.port == "root port":
         return []
-    if "ReqRedir" not in (above.access_control or []):
+    if not peers.redirects(above):
         return []
-    mask = REQUEST_REDIRECT | (COMPLETION_REDIRECT if "CmpltRedir" in (above.access_control or []) else 0)
     text = (
         f"access control at {above.address} sends what it has for its neighbours below the switch up to the root complex; without it "
         "devices are not isolated from each other"
     )
-    return [Finding("acs", text, commands=[setpci(above, "ECAP_ACS+6", 0, mask)])]
+    other = peers.neighbour(tree, function)
+    pair = None if other is None else peers.judge(tree, throughput, function, other)
+    if other is not None and pair is not None and pair.straight is not None:
+        text += (
+            f" (writes both ways with {other.address} {peers.rate(pair.now.both)} → {peers.rate(pair.straight.both)})"
+        )
+    return [Finding("acs", text, commands=[peers.command(above)])]

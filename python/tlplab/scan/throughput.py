@@ -115,9 +115,9 @@ class Throughput:
             ways[op] = whole if whole and len(whole) == len(found) else None
         return ways
 
-    def link_rate(self, link: Link, mps: int | None, op: str = "write") -> float | None:
-        """What a link carries of payloads of `mps`, now."""
-        way = way_of(link, NOTHING, mps, LARGEST_READ, 64)
+    def link_rate(self, link: Link, mps: int | None, op: str = "write", knobs: Knobs = NOTHING) -> float | None:
+        """What a link carries of payloads of `mps`."""
+        way = way_of(link, knobs, mps, LARGEST_READ, 64)
         if way is None:
             return None
         self.ask(op, [way] if (op, way) not in self.known else [])

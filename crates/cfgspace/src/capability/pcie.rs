@@ -193,11 +193,13 @@ impl Pcie {
         block.set_field(pcie::DEVICE_CAPABILITIES, 5, self.extended_tag);
         block.set_field(pcie::DEVICE_CAPABILITIES, 15, role_based_errors);
         block.set_field(pcie::DEVICE_CAPABILITIES, 28, self.function_level_reset);
-        // Relaxed ordering and no-snoop are permitted, read requests have 512 bytes.
+        // Relaxed ordering and no-snoop are permitted, read requests have 512 bytes. The ports of a switch read nothing: theirs is fixed at 128
+        // bytes (§7.5.3.4).
+        let reads = !matches!(self.port, PortType::Upstream | PortType::Downstream);
         block.set_field(pcie::DEVICE_CONTROL, 4, true);
         block.set_field(pcie::DEVICE_CONTROL, 11, true);
-        block.set_field(pcie::DEVICE_CONTROL, 12, 2u16);
-        block.writable(pcie::DEVICE_CONTROL, 0x78FFu16);
+        block.set_field(pcie::DEVICE_CONTROL, 12, u16::from(reads) << 1);
+        block.writable(pcie::DEVICE_CONTROL, if reads { 0x78FF } else { 0x08FFu16 });
         block.writable(pcie::DEVICE_CONTROL, u16::from(self.extended_tag) << 8);
         block.kept(pcie::DEVICE_CONTROL, 0x00E0u16);
         block.clearable(pcie::DEVICE_STATUS, 0b1111u16);

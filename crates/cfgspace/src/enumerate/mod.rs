@@ -94,12 +94,32 @@ pub enum InterruptPolicy {
 /// The payloads that software allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MpsPolicy {
-    /// The largest that everything below a root port can, but at most this. A card that comes later and can only less lowers all of
+    /// The largest that everything below a root port can, but at most this (Linux: `pci=pcie_bus_safe`). A card that comes later and can only less lowers all of
     /// them; they stay so when it goes. (Linux lowers what is there only if that is the root port right above the card, since drivers
     /// may be at work elsewhere; below a switch it complains, and advises `pci=pcie_bus_safe`: 128 bytes from the start.)
     Common(Mps),
-    /// 128 bytes, which need no agreement.
+    /// 128 bytes, which need no agreement (Linux: `pci=pcie_bus_peer2peer`).
     Smallest,
+    /// To each function the largest that it and all above it can, and read requests no larger than that, so that answers to them fit (Linux:
+    /// `pci=pcie_bus_perf`). What a function with more writes to one with less is malformed there.
+    Upward,
+}
+
+impl MpsPolicy {
+    /// The most that a function with this payload may ask for in one read, if it would ask for `mrrs`.
+    pub fn limit_reads(self, mps: Mps, mrrs: Mrrs) -> Mrrs {
+        match self {
+            Self::Upward => Mrrs::new(mps.bytes()).map_or(mrrs, |fits| fits.min(mrrs)),
+            Self::Common(_) | Self::Smallest => mrrs,
+        }
+    }
+}
+
+impl Default for MpsPolicy {
+    /// Whatever all can.
+    fn default() -> Self {
+        Self::Common(Mps::ALL[5])
+    }
 }
 
 /// Address and data of the message for a vector of a function. MSI has 16 bits of data, the low five of which may be the function's.
@@ -144,7 +164,7 @@ impl Default for Settings {
             io: (0x1000, 0x1_0000),
             interrupts: InterruptPolicy::MsiX,
             message: Arc::new(|function, vector| (0xFEE0_0000 + 16 * u64::from(function.0), vector.into())),
-            mps: MpsPolicy::Common(Mps::ALL[5]),
+            mps: MpsPolicy::default(),
             error_reporting: true,
             ecrc: false,
             settle: Duration::ZERO,

@@ -25,7 +25,8 @@ pub(super) async fn program(
         if !wanted(found.functions[index].bdf) {
             continue;
         }
-        found.functions[index].mrrs = access.max_read_request(found.functions[index].bdf).await;
+        let mrrs = access.max_read_request(found.functions[index].bdf).await;
+        found.functions[index].mrrs = settings.mps.limit_reads(found.functions[index].mps, mrrs);
         write_bars(access, found, index).await;
         let function = &found.functions[index];
         if let Some(windows) = &function.bridge {
@@ -55,6 +56,10 @@ fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(
     let most = match settings.mps {
         MpsPolicy::Smallest => Mps::ALL[0],
         MpsPolicy::Common(most) => most,
+        MpsPolicy::Upward => {
+            choose_upward(found, wanted);
+            return Vec::new();
+        }
     };
     let mut roots: Vec<usize> = Vec::new(); // by function, the one on bus 0 above it
     let mut common = vec![most; found.functions.len()]; // by those
@@ -79,6 +84,17 @@ fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(
         }
     }
     lowered
+}
+
+/// To each function of `wanted` what it and the bridges above it can, which come before it.
+fn choose_upward(found: &mut Hierarchy, wanted: &impl Fn(Bdf) -> bool) {
+    for (index, parent) in found.parents().into_iter().enumerate() {
+        let above = parent.map_or(Mps::ALL[5], |parent| found.functions[parent].mps);
+        let function = &mut found.functions[index];
+        if wanted(function.bdf) && function.capability(id::PCIE).is_some() {
+            function.mps = function.mps_supported.min(above);
+        }
+    }
 }
 
 /// Each bridge on the way rotates the wires by the number of the device below (PCIe 5.0 §2.2.8.1).

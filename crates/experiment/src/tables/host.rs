@@ -7,7 +7,7 @@ use crate::domains::DOMAIN;
 use crate::host_memory;
 use crate::hosts;
 use crate::keys::{Kind, Section, key};
-use tlplab_fabric::config::{EnumerationTime, InterruptPolicy};
+use tlplab_fabric::config::{EnumerationTime, InterruptPolicy, MpsPolicy};
 use tlplab_transaction::CompletionPolicy;
 
 /// `host`
@@ -44,7 +44,7 @@ pub static HOST: Section = Section {
             Kind::Map { what: "domain", of: &Kind::Table(&DOMAIN) },
             "",
             "",
-            "Parts of the host that root ports are in, such as the quadrants of an I/O die, and sockets, by name: what goes from a port to another leaves its domain and enters the other's.",
+            "Parts of the host that root ports are in, such as the quadrants of an I/O die, and sockets, by name: what goes from a port to another leaves its domain and enters the other's. Memory is in one if memory.domain says so.",
         ),
         key(
             "tags",
@@ -120,6 +120,13 @@ pub static HOST: Section = Section {
             "From one posted write of a device that goes to memory to the next, at least.",
         ),
         key(
+            "write_turnaround",
+            Kind::Time,
+            "",
+            r#""20ns""#,
+            "A posted write of a device to another root port than the one before it, from below the same root port, waits until all before have left by theirs, and so much longer; Relaxed Ordering spares it that. A hypothesis (docs/peer-to-peer.md). Absent: it does not wait.",
+        ),
+        key(
             "commit",
             Kind::Time,
             r#""0s""#,
@@ -174,6 +181,13 @@ pub static HOST: Section = Section {
             "",
             r#""intx""#,
             "How software lets functions interrupt; one that cannot do it that way does it the next.",
+        ),
+        key(
+            "payloads",
+            choice::<MpsPolicy>(),
+            "",
+            r#""upward""#,
+            "The payload (Max_Payload_Size) that software sets: to all below a root port what all there can (common; Linux: pci=pcie_bus_safe), to each what it and the ports above it can, and read requests no larger (upward; pcie_bus_perf), or 128 B (smallest; pcie_bus_peer2peer). With upward what one sends to another that can less is malformed.",
         ),
         key(
             "root_ports",
@@ -418,6 +432,13 @@ pub static MEMORY: Section = Section {
             "",
             r#""64GiB""#,
             "Addresses from 0; requests beyond it are unsupported requests.",
+        ),
+        key(
+            "domain",
+            Kind::Text,
+            "",
+            r#""socket0""#,
+            "The host.domain that memory is in, and the interrupt controller: what devices in other domains send there, and the answers, leaves and enters domains, too. Absent: it passes none.",
         ),
     ],
 };

@@ -11,7 +11,7 @@ use crate::load::{self, Pattern};
 use crate::transfer;
 use tlplab_device::tlpdma::driver::{PageSize, Verify};
 use tlplab_fabric::Writer;
-use tlplab_fabric::config::{Fidelity, FlowControl, RequestPolicy, SkpPolicy, UpdateFcPolicy};
+use tlplab_fabric::config::{Fidelity, FlowControl, Forwarding, RequestPolicy, SkpPolicy, UpdateFcPolicy};
 use tlplab_units::LinkMode;
 
 mod bus;
@@ -197,7 +197,13 @@ const LINK_KEY: Key = key(
     r#""gen4 x4""#,
     "The link to the parent: generation, width and, with \" flit\", flit mode; or a table. Required where there is a link.",
 );
-const MPS_KEY: Key = key("mps", MPS, "", r#""512B""#, "Largest payload; the smallest of a hierarchy holds.");
+const MPS_KEY: Key = key(
+    "mps",
+    MPS,
+    "",
+    r#""512B""#,
+    "Largest payload that both ports of the link can; host.payloads says what software makes of it.",
+);
 
 /// A device.
 pub static DEVICE: Section = Section {
@@ -221,7 +227,13 @@ pub static DEVICE: Section = Section {
             r#""copier.py:driver""#,
             "The host's side: a program of the host that uses the device, file.py:function. Takes the place of the model's own driver.",
         ),
-        key("mrrs", MRRS, r#""512B""#, r#""256B""#, "Largest read request."),
+        key(
+            "mrrs",
+            MRRS,
+            r#""512B""#,
+            r#""256B""#,
+            "Largest read request that software allows it (Max_Read_Request_Size).",
+        ),
         key(
             "tags",
             Kind::Integer { min: 1, max: 15_360 },
@@ -314,7 +326,13 @@ pub static LINK: Section = Section {
             r#""16B""#,
             "A framed TLP takes whole multiples of it on the wire, in both directions: the words in which transmitters work.",
         ),
-        key("mps", MPS, r#""256B""#, r#""512B""#, "Largest payload; the smallest of a hierarchy holds."),
+        key(
+            "mps",
+            MPS,
+            r#""256B""#,
+            r#""512B""#,
+            "Largest payload that both of its ports can; host.payloads says what software makes of it.",
+        ),
         key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),
         key(
             "skp",
@@ -412,6 +430,20 @@ pub static PORT: Section = Section {
             r#""eighth""#,
             r#""specification""#,
             "When freed credits are told to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With more buffer never less is carried by each, eighth and quarter; by half, and by a time, a credit more may fall out of step with tags or bursts, and half the buffer, or so much time, is what it can cost.",
+        ),
+        key(
+            "max_payload",
+            MPS,
+            "",
+            r#""256B""#,
+            "Largest payload that this port can (Max_Payload_Size Supported); absent: the link's mps.",
+        ),
+        key(
+            "forwarding",
+            choice::<Forwarding>(),
+            "",
+            r#""store-and-forward""#,
+            "Of a switch's port: when the switch starts to forward what comes in here; absent: as its own forwarding says.",
         ),
         key(
             "stages",

@@ -26,7 +26,7 @@ pub static SWITCH: Section = Section {
             choice::<Forwarding>(),
             r#""cut-through""#,
             r#""store-and-forward""#,
-            "When forwarding starts: after the header, after the LCRC, or after a header with a checksum of its own, of 4 bytes, which is no PCIe: then only what has a good header is forwarded.",
+            "When forwarding starts: after the header; after the header unless the egress is faster than the ingress, else after the LCRC, as chips of switches do; after the LCRC; or after a header with a checksum of its own, of 4 bytes, which is no PCIe: then only what has a good header is forwarded. link.NAME.upper and lower say otherwise for what comes in by that port.",
         ),
         key(
             "arbitration",
@@ -52,7 +52,7 @@ pub static SWITCH: Section = Section {
             Kind::Table(&SWITCH_CORE),
             "",
             "{ egress = 16 }",
-            "What is between ingresses and egresses, where that has limits; with forwarding = \"store-and-forward\". Each ingress then has one queue, whose first TLPs hold up those behind. Absent: each ingress has a queue at each egress, limited by its receive buffer alone.",
+            "What is between ingresses and egresses, where that has limits. Each ingress then has one queue, whose first TLPs hold up those behind. Absent: each ingress has a queue at each egress, limited by its receive buffer alone.",
         ),
     ],
 };
@@ -67,7 +67,7 @@ pub static SWITCH_CORE: Section = Section {
             Kind::Rate,
             "",
             r#""1024Gb/s""#,
-            "How fast TLPs, headers and data, of all ingresses together pass. Absent: at once.",
+            "How fast TLPs, headers and data, of all ingresses together pass; with cut-through a header goes on when it has passed. Absent: at once.",
         ),
         key(
             "egress",

@@ -23,11 +23,13 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
             relax_time(&mut switch.latency, by)
         }));
         all.extend(of_switch(switch, "forwarding", LimitKind::Latency, busy, |switch, by| {
-            // A core stores what it passes.
-            switch.core.is_none().then_some(())?;
             let before = std::mem::replace(&mut switch.forwarding, Forwarding::CutThrough);
-            (by != By::Tenth && before == Forwarding::StoreAndForward)
-                .then(|| "store-and-forward → cut-through".to_owned())
+            let word = match before {
+                Forwarding::StoreAndForward => "store-and-forward",
+                Forwarding::CutThroughUnlessFaster => "cut-through-unless-faster",
+                Forwarding::CutThrough | Forwarding::HeaderChecked => return None,
+            };
+            (by != By::Tenth).then(|| format!("{word} → cut-through"))
         }));
         let waits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
         all.extend(of_switch(switch, "port buffers", LimitKind::Credits, waits, |switch, by| {

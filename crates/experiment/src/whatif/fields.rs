@@ -12,10 +12,10 @@ use tlplab_fabric::config::{
 
 #[rustfmt::skip]
 const _: fn(&HostConfig) = |HostConfig {
-    latency: _, memory: _, cache: _, numa: _, iommu: _, jitter: _, commit: _, sleep: _, stall: _, write_interval: _, line_interval: _,
+    latency: _, memory: _, cache: _, numa: _, iommu: _, jitter: _, commit: _, sleep: _, stall: _, write_interval: _, write_turnaround: _, line_interval: _,
     reads: _, io_cache: _, memory_bus: _, bridge: _, completions: _, peer_to_peer: _, domains: _, tags: _, completion_timeout: _, port_buffer: _,
     // no resource: names, formats, when and how software sets up
-    name: _, rcb: _, ecrc: _, error_reporting: _, enumeration: _, interrupts: _, root_port_ids: _, addresses: _,
+    name: _, rcb: _, ecrc: _, error_reporting: _, enumeration: _, interrupts: _, payloads: _, root_port_ids: _, addresses: _, memory_domain: _,
 }| ();
 #[rustfmt::skip]
 const _: fn(&MemoryConfig) = |MemoryConfig {
@@ -60,18 +60,13 @@ const _: fn(&LinkConfig) = |LinkConfig {
     // no resource: names, what kind of link it is, the ordered sets that it needs, whether it begins trained
     under: _, mode: _, flow_control: _, skp: _, trained: _,
 }| ();
+#[rustfmt::skip]
 const _: fn(&PortConfig) = |PortConfig {
-                                latency: _,
-                                buffers: _,
-                                replay_tlps: _,
-                                replay_bytes: _,
-                                replay_timer: _,
-                                ack_latency: _,
-                                ack_every: _,
-                                update_fc: _,
-                                stages: _,
-                                acs: _,
-                            }| ();
+    latency: _, buffers: _, replay_tlps: _, replay_bytes: _, replay_timer: _, ack_latency: _, ack_every: _, update_fc: _, stages: _, acs: _,
+    max_payload: _,
+    // no resource: one port that is no like its switch
+    forwarding: _,
+}| ();
 #[rustfmt::skip]
 const _: fn(&BusConfig) = |BusConfig {
     uplink: _, mode: _, width: _, bridge: _,

@@ -47,6 +47,9 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     add("write interval of host", LimitKind::Memory, queued, |host, by| {
         relax_time(&mut host.write_interval, by)
     });
+    add("write turnaround of host", LimitKind::Latency, waits, |host, by| {
+        relax_time(host.write_turnaround.as_mut()?, by)
+    });
     add("line interval of host", LimitKind::Memory, memory, |host, by| {
         relax_time(host.line_interval.as_mut()?, by)
     });

@@ -162,7 +162,7 @@ fn all_links(experiment: &mut Experiment) -> impl Iterator<Item = &mut LinkConfi
     devices.chain(switches).chain(fabric.buses.iter_mut().map(|bus| &mut bus.uplink))
 }
 
-/// A larger Max_Payload_Size of all links: each hierarchy uses its smallest one.
+/// A larger Max_Payload_Size of all ports: each hierarchy uses its smallest one.
 fn payload_size(experiment: &Experiment) -> Option<Candidate> {
     Candidate::of_part(
         "the maximum payload size".to_owned(),
@@ -174,15 +174,20 @@ fn payload_size(experiment: &Experiment) -> Option<Candidate> {
             let sizes = Mps::ALL;
             let at = |mps: Mps| sizes.iter().position(|size| *size == mps);
             let mut changes: Vec<String> = Vec::new();
-            for link in all_links(experiment) {
-                let before = link.mps;
-                link.mps = match by {
+            let payloads = all_links(experiment).flat_map(|link| {
+                std::iter::once(&mut link.mps)
+                    .chain(&mut link.upper.max_payload)
+                    .chain(&mut link.lower.max_payload)
+            });
+            for payload in payloads {
+                let before = *payload;
+                *payload = match by {
                     By::Tenth => return None,
                     By::Twice => sizes[(at(before)? + 1).min(sizes.len() - 1)],
                     By::Gone => sizes[sizes.len() - 1],
                 };
-                let change = format!("{} B → {} B", before.bytes(), link.mps.bytes());
-                if link.mps.bytes() > before.bytes() && !changes.contains(&change) {
+                let change = format!("{} B → {} B", before.bytes(), payload.bytes());
+                if payload.bytes() > before.bytes() && !changes.contains(&change) {
                     changes.push(change);
                 }
             }

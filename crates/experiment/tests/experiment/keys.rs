@@ -117,8 +117,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
         &["host.domain={ q0 = { latency = \"1ns\" }, socket0 = { latency = \"1ns\" } }"],
     ),
     ("host.domain.q0.", &["host.domain.q0={ }"]),
-    ("switch.sw0.core", &["switch.sw0.forwarding=store-and-forward"]),
-    ("switch.sw0.core.", &["switch.sw0.forwarding=store-and-forward", "switch.sw0.core={ }"]),
+    ("host.memory.domain", &["host.domain.socket0={ }"]),
+    ("switch.sw0.core.", &["switch.sw0.core={ }"]),
     ("link.ssd.upper.acs_forbids", &["device.nic.under=sw0", "link.ssd.upper.acs=[\"egress-control\"]"]),
     ("guest.", &["guest.run=\"x.sh\""]),
     ("host.cache.", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
@@ -185,8 +185,8 @@ const DD: &[&str] =
 const TRANSFER: &[&str] =
     &["load.ssd={ device = \"host\", target = \"tlpdma\", op = \"to-card\", size = \"1MiB\" }"];
 
-/// Keys of the upper end of a link only.
-const OF_UPPER_ENDS: [&str; 2] = ["acs", "acs_forbids"];
+/// Keys of the upper end of a link, or of a switch's port, only.
+const OF_UPPER_ENDS: [&str; 3] = ["acs", "acs_forbids", "forwarding"];
 
 /// Keys of devices that only one on a bus can have.
 const ON_BUS: [&str; 4] = ["devsel", "wait_states", "completion", "overhead"];

@@ -37,6 +37,26 @@ fn the_exit_of_a_domain_limits_what_leaves_it() {
     assert_eq!(verdict(&text).limit.kind, tlplab_experiment::result::LimitKind::Routing);
 }
 
+/// What comes from memory in another domain leaves it at 1 GB/s, the link carries more than three.
+#[test]
+fn the_rate_of_the_domain_that_memory_is_in_limits_reads() {
+    let text = format!(
+        "{TWO}[host]\nmemory = {{ domain = \"m\", latency = \"0s\" }}\n[host.domain.q0]\nports = [\"host.rp1\"]\n[host.domain.m]\nrate = \"8Gb/s\"\n[load]\nb = {{ op = \"read\", size = \"4KiB\", count = 60 }}\n"
+    );
+    assert_named(&text, "rate of host.m", 0.9..1.05);
+    let near =
+        text.replace("ports = [\"host.rp1\"]\n[host.domain.m]", "[host.domain.m]\nports = [\"host.rp1\"]");
+    assert_named(&near, "link host.rp1 → b", 0.9..1.05);
+}
+
+/// Two devices of one root port, each with writes to another root port: 256 B in 200 ns for both, where their links carry 3.6 GB/s. Writes that need no
+/// order do not wait.
+#[test]
+fn the_turnaround_between_root_ports_limits_writes_that_need_order() {
+    let text = "title = \"turns\"\nstop = \"60us\"\nwarmup = \"10us\"\nhost = { write_turnaround = \"200ns\" }\n[switch.s]\nunder = \"host.rp0\"\nlink = \"gen3 x4\"\n[device.a]\nunder = \"s\"\nlink = \"gen3 x4\"\n[device.b]\nunder = \"s\"\nlink = \"gen3 x4\"\n[device.x]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\n[device.y]\nunder = \"host.rp2\"\nlink = \"gen3 x4\"\n[load]\na = { target = \"x\", op = \"write\", size = \"4KiB\" }\nb = { target = \"y\", op = \"write\", size = \"4KiB\" }\n";
+    assert_named(text, "relaxed ordering of a", 0.95 * (3.6 / 1.28 - 1.0)..1.05 * (3.6 / 1.28 - 1.0));
+}
+
 /// A core of 1 GB/s between links of two and more.
 #[test]
 fn the_core_of_a_switch_limits_what_passes_it() {

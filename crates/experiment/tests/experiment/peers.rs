@@ -74,3 +74,56 @@ fn a_device_that_is_read_from_still_reads() {
         close(rate(&document, load), each, 0.02);
     }
 }
+
+/// One GPU that can 128 B: what all can is the payload of all, or each sends what it and the ports above it can. What is then too large for the one is
+/// malformed there, and nothing of it arrives.
+#[test]
+fn one_device_with_small_payloads_costs_all_below_its_root_port() {
+    let run = |policy: &str, target: &str| {
+        let policy = format!("host.payloads={policy}");
+        let to = format!("load.gpu0.target={target}");
+        let small = "link.gpu2.lower.max_payload=128B";
+        go("flat.toml", &["defaults.link.mps=512B", small, &policy, &to, "load.gpu1.target=gpu3"])
+    };
+    for (policy, payload) in [("common", 128.0), ("upward", 512.0), ("smallest", 128.0)] {
+        let document = run(policy, "gpu1");
+        // Both directions of GPU 1's link carry a flow, and Acks for the other.
+        for load in ["gpu0", "gpu1"] {
+            close(rate(&document, load), LINK * payload / (payload + WRITE + DLLP), 0.005);
+        }
+    }
+    let refused = run("upward", "gpu2");
+    close(rate(&refused, "gpu1"), LINK * 512.0 / (512.0 + WRITE), 0.005);
+    let [malformed] = &refused.errors[..] else { panic!("{:?}", refused.errors) };
+    assert_eq!((malformed.name.as_str(), malformed.port.as_str()), ("Malformed TLP", "gpu2 → sw1"));
+    assert!(malformed.count > 1000 && malformed.message.as_deref() == Some("ERR_FATAL"), "{malformed:?}");
+    assert_eq!(refused.flows.iter().find(|flow| flow.name == "gpu0").unwrap().bytes, 0);
+}
+
+/// The figures in the file: what a read takes at least, in ns.
+#[test]
+fn memory_is_nearer_to_the_root_port_in_its_quadrant() {
+    let least = |sets: &[&str]| {
+        let document = go("two-dies.toml", sets);
+        ["far", "near"].map(|load| {
+            let flow = document.flows.iter().find(|flow| flow.name == load).unwrap();
+            flow.latency_ns.as_ref().unwrap().min
+        })
+    };
+    let bytes_per_ns = 32.0 * 16.0 * 128.0 / 130.0 / 8.0;
+    let alone = 100.0 + 80.0 + 100.0 + (24.0 + 84.0) / bytes_per_ns;
+    let same = |found: [f64; 2], by_hand: [f64; 2]| {
+        let close = found.iter().zip(by_hand).all(|(found, by_hand)| (found - by_hand).abs() < 0.01);
+        assert!(close, "{found:?} {by_hand:?}");
+    };
+    same(least(&[]), [alone + 80.0, alone]);
+    same(least(&["host.memory.domain=q0"]), [alone, alone + 80.0]);
+    same(least(&["host.memory={ latency = \"80ns\" }"]), [alone, alone]);
+    // What the first spends in passages is there by name.
+    let document = go("two-dies.toml", &[]);
+    let far = document.flows.iter().find(|flow| flow.name == "far").unwrap();
+    for passage in ["host.q0.exit", "host.q0.entrance", "host.q1.exit", "host.q1.entrance"] {
+        let share = far.attribution.iter().find(|part| part.place == passage).map_or(0.0, |part| part.share);
+        assert!((share / (20.0 / (alone + 80.0)) - 1.0).abs() < 0.01, "{passage}: {share}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::config::BuildError;
 use crate::config::numbering::Numbering;
-use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfig, SwitchConfig};
+use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfig, Payloads, SwitchConfig};
 use crate::kernel::ids::PortId;
 use crate::node::function::Function;
 use tlplab_cfgspace::{
@@ -126,7 +126,7 @@ pub(crate) fn of_device(
     for (_, capability) in &mut layout.capabilities {
         if let Capability::Pcie(pcie) = capability {
             pcie.link = Some(LinkPart::new(link.generation, link.width));
-            pcie.mps = link.mps;
+            pcie.mps = Payloads::supported(link).lower;
             pcie.extended_tag = config.tags > 32;
             pcie.ten_bit_completer = ten_bit_completer(link);
             pcie.ten_bit_requester = config.tags > 256;
@@ -153,8 +153,9 @@ fn port_of(kind: PortType, link: &LinkConfig, number: usize, place: usize) -> Pc
     let part = LinkPart { port: number as u8, ..LinkPart::new(link.generation, link.width) };
     // A link that goes down is news for hot-plug software. As no card is declared to go without a word, it is an error besides.
     let slot = Slot { number: place as u16 + 1, hot_plug: true, surprise: false, power_limit: 25 };
+    let payloads = Payloads::supported(link);
     Pcie {
-        mps: link.mps,
+        mps: if kind.is_downstream() { payloads.upper } else { payloads.lower },
         slot: kind.is_downstream().then_some(slot),
         ten_bit_completer: ten_bit_completer(link),
         ten_bit_requester: false,

@@ -5,6 +5,7 @@ mod config_space;
 use crate::config::numbering::Numbering;
 use crate::config::{
     BuildError, DeviceConfig, DomainConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding,
+    SwitchConfig,
 };
 use crate::kernel::Kernel;
 use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
@@ -28,6 +29,7 @@ use crate::node::root::memory::MemoryServer;
 use crate::node::root::peer::Splitter;
 use crate::node::root::processor::RegisterAccesses;
 use crate::node::root::programs::Program;
+use crate::node::root::turns::Turns;
 use crate::node::switch::Switch;
 use crate::node::switch_core::SwitchCore;
 use crate::node::wires::WireController;
@@ -96,7 +98,10 @@ impl Builder {
     pub fn tlp_device(&mut self, name: &str, core: Box<dyn TlpDevice>, flows: Vec<FlowInfo>) -> &mut Self {
         let identity = core.identity();
         if let Some(config) = self.config.devices.iter_mut().find(|config| config.name == name) {
-            config.link.mps = config.link.mps.min(identity.max_payload);
+            let link = &mut config.link;
+            for payload in std::iter::once(&mut link.mps).chain(&mut link.lower.max_payload) {
+                *payload = identity.max_payload.min(*payload);
+            }
             config.tags = if identity.extended_tags { 256 } else { 32 };
         }
         let device = Box::new(Shown(identity));
@@ -206,6 +211,7 @@ impl Builder {
                 node: NodeId(slot.node as u16),
                 link: LinkId(slot.link as u16),
                 direction: slot.direction,
+                mps: slot.mps,
                 bridge: None,
             });
         }
@@ -235,8 +241,9 @@ impl Builder {
         let root = NodeId(numbering.root as u16);
         let buffers = PortBuffers::new(config, numbering);
         let limited = |domain: &DomainConfig| domain.entries.is_some();
-        let holds =
-            config.host.domains.iter().any(limited) || config.switches.iter().any(|s| s.core.is_some());
+        let holds = config.host.domains.iter().any(limited)
+            || config.host.write_turnaround.is_some()
+            || config.switches.iter().any(|s| s.core.is_some());
         let links = Links::new(ports, buffers, numbering.nodes.len(), holds);
         let host = Host {
             node: root,
@@ -275,14 +282,13 @@ impl Builder {
                 NodeKind::Root => Node::Root(Box::new(self.make_root(numbering, ports, fabric)?)),
                 NodeKind::Switch => {
                     let switch = self.config.switches.iter().find(|s| s.name == *name).expect("laid out");
-                    let (latency, forwarding) = (switch.latency, switch.forwarding);
-                    if switch.core.is_some() && forwarding != Forwarding::StoreAndForward {
-                        return Err(BuildError::Core(name.clone()));
-                    }
+                    let latency = switch.latency;
+                    let forwarding = forwarding_of(switch, numbering, &self.config, &ports)?;
                     let others = numbering.other_partitions(&self.config, i).into_iter();
                     let inside = others.flat_map(|other| numbering.ports_of(other).skip(1));
                     let inside = inside.map(|port| PortId(port as u16)).collect();
-                    let core = switch.core.map(|core| SwitchCore::new(core, ports.len()));
+                    let weights = numbering.sources(&self.config, i);
+                    let core = switch.core.map(|core| SwitchCore::new(core, &weights[..ports.len()]));
                     let functions = config_space::of_switch(switch, numbering, &self.config, &ports)?;
                     let bridges = vec![BridgeRegisters::RESET; ports.len()];
                     let node = NodeId(i as u16);
@@ -400,7 +406,7 @@ impl Builder {
         let port_names: Vec<_> =
             ports.iter().map(|port| numbering.ports[port.index()].name.as_str()).collect();
         let domains = Domains::new(&host, &port_names, passages)?;
-        let payload = |port: &PortId| numbering.links[numbering.ports[port.index()].link].mps;
+        let payload = |port: &PortId| numbering.ports[port.index()].mps;
         if let (Some(domain), Some(first)) = (host.domains.first(), ports.first())
             && let Some(other) = ports.iter().find(|port| payload(port) != payload(first))
         {
@@ -421,6 +427,7 @@ impl Builder {
             latency: host.latency,
             functions: config_space::of_root(&host, numbering, &self.config, &ports)?,
             bridges: vec![BridgeRegisters::RESET; ports.len()],
+            turns: Turns::new(host.write_turnaround, ports.len()),
             ports,
             registers: RegisterAccesses::default(),
             completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
@@ -457,7 +464,7 @@ impl Builder {
         let (device, source) = numbering.function(node);
         let port = numbering.ports_of(device).next().expect("function 0 has a port");
         let link = numbering.link_config(&self.config, numbering.ports[port].link);
-        let mps = numbering.links[numbering.ports[port].link].mps;
+        let mps = numbering.ports[port].mps;
         let functions: Vec<_> =
             numbering.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
         let first = &numbering.nodes[device];
@@ -561,10 +568,36 @@ impl Builder {
     }
 }
 
+/// By port of a switch: when it starts to forward what comes in there.
+fn forwarding_of(
+    switch: &SwitchConfig,
+    numbering: &Numbering,
+    config: &FabricConfig,
+    ports: &[PortId],
+) -> Result<Vec<Forwarding>, BuildError> {
+    let of = |port: &PortId| {
+        let slot = &numbering.ports[port.index()];
+        let link = numbering.link_config(config, slot.link);
+        let (own, end) = if slot.direction == 0 { (&link.lower, "lower") } else { (&link.upper, "upper") };
+        let Some(forwarding) = own.forwarding else { return Ok(switch.forwarding) };
+        if [forwarding, switch.forwarding].contains(&Forwarding::HeaderChecked) {
+            let (field, why) = ("forwarding".into(), "all ports of a switch check headers, or none".into());
+            let component = numbering.links[slot.link].name.clone();
+            return Err(BuildError::Port {
+                component,
+                end,
+                error: tlplab_datalink::ConfigError { field, why },
+            });
+        }
+        Ok(forwarding)
+    };
+    ports.iter().map(of).collect()
+}
+
 /// What a port is told of its node and of the node at the other end.
 fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<Duration>) {
     let forwarding = |port| match &nodes[cx.links.node(port)] {
-        Node::Switch(switch) => switch.forwarding,
+        Node::Switch(switch) => switch.forwarding[cx.links.index(port)],
         _ => Forwarding::StoreAndForward,
     };
     let (own, peer) = (cx.links.node(id), cx.links.peer(id));
@@ -573,6 +606,7 @@ fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<
         requester: nodes[own].requests().then_some(own),
         header_checked: [peer, id].map(forwarding).contains(&Forwarding::HeaderChecked),
         peer_cuts_through: forwarding(peer) != Forwarding::StoreAndForward,
+        stores_for_faster: forwarding(id) == Forwarding::CutThroughUnlessFaster,
     };
     cx.links.set_up(id, setup);
 }

@@ -97,9 +97,6 @@ pub enum BuildError {
         /// Their payloads in bytes.
         payloads: (u32, u32),
     },
-    /// A switch with a core that forwards before it has all of a TLP.
-    #[error("{0}: a switch with a core stores TLPs; write forwarding = \"store-and-forward\"")]
-    Core(String),
     /// A domain of the host that cannot be.
     #[error("host domain {domain}: {why}")]
     Domain {
@@ -123,10 +120,9 @@ impl BuildError {
     /// The component that it is about, if it is about one.
     pub fn component(&self) -> Option<&str> {
         match self {
-            Self::DuplicateName(component)
-            | Self::Loop(component)
-            | Self::Unpaired(component)
-            | Self::Core(component) => Some(component),
+            Self::DuplicateName(component) | Self::Loop(component) | Self::Unpaired(component) => {
+                Some(component)
+            }
             Self::UnknownParent { component, .. }
             | Self::Bus { bus: component, .. }
             | Self::PortTaken { second: component, .. }

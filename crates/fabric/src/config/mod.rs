@@ -2,7 +2,9 @@
 
 mod bus;
 mod host_memory;
+mod payload;
 mod stages;
+mod switch;
 
 mod error;
 pub(crate) mod numbering;
@@ -13,10 +15,12 @@ pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,
     StallConfig, WHOLE,
 };
+pub use payload::{Payloads, payloads};
 pub use stages::StagesConfig;
 use std::ops::Range;
+pub use switch::{Arbitration, Forwarding, SwitchConfig, SwitchCoreConfig};
 pub use tlplab_cfgspace::AcsControls;
-pub use tlplab_cfgspace::enumerate::InterruptPolicy;
+pub use tlplab_cfgspace::enumerate::{InterruptPolicy, MpsPolicy};
 pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPolicy};
 use tlplab_device::IO_SPACE;
 use tlplab_transaction::CompletionPolicy;
@@ -112,6 +116,9 @@ pub struct HostConfig {
     pub stall: Option<StallConfig>,
     /// From one posted write of a device that goes to memory to the next, at least.
     pub write_interval: Duration,
+    /// The root complex sends a posted write of a device to another root port than the one before it, from the same root port, only so long after all
+    /// before have left by theirs: see `turns`. `None`: it does not wait.
+    pub write_turnaround: Option<Duration>,
     /// From one line of the answer to a read to the next, where they reach the root port one by one; completions then carry what is there
     /// when they can go. `None`: all at once.
     pub line_interval: Option<Duration>,
@@ -131,6 +138,9 @@ pub struct HostConfig {
     pub peer_to_peer: PeerToPeer,
     /// Parts of the host that root ports are in, and that what goes from one port to another leaves and enters.
     pub domains: Vec<DomainConfig>,
+    /// The domain that memory and the interrupt controller are in, so that requests from elsewhere for them, and answers, pass domains as well. `None`:
+    /// they pass none.
+    pub memory_domain: Option<String>,
     /// MMIO reads the processor may have outstanding (tags of the root complex as requester).
     pub tags: u16,
     /// Completion timeout of the processor's own requests.
@@ -145,6 +155,8 @@ pub struct HostConfig {
     pub enumeration: EnumerationTime,
     /// How software lets functions interrupt, where they can.
     pub interrupts: InterruptPolicy,
+    /// The payloads that software allows.
+    pub payloads: MpsPolicy,
     /// Vendor and device ID of the root ports, in their order; further ones have tlplab's.
     pub root_port_ids: Vec<(u16, u16)>,
     /// What is at addresses that are neither memory nor a device's.
@@ -195,6 +207,7 @@ impl Default for HostConfig {
             sleep: None,
             stall: None,
             write_interval: Duration::ZERO,
+            write_turnaround: None,
             line_interval: None,
             reads: None,
             io_cache: None,
@@ -204,6 +217,7 @@ impl Default for HostConfig {
             completions: CompletionPolicy::Max,
             peer_to_peer: PeerToPeer::Forward,
             domains: Vec::new(),
+            memory_domain: None,
             tags: 32,
             completion_timeout: Duration::from_ms(10),
             ecrc: false,
@@ -211,6 +225,7 @@ impl Default for HostConfig {
             port_buffer: None,
             enumeration: EnumerationTime::Before,
             interrupts: InterruptPolicy::MsiX,
+            payloads: MpsPolicy::default(),
             root_port_ids: Vec::new(),
             addresses: AddressMap::default(),
         }
@@ -247,7 +262,7 @@ pub struct HostStageConfig {
 }
 
 /// A part of the host that root ports are in: a quadrant of an I/O die, a socket. TLPs from a root port to another pass the exit of each domain that
-/// they leave and the entrance of each that they come into; what is for memory or the processor passes none.
+/// they leave and the entrance of each that they come into; so does what is for memory, if memory is in one ([`HostConfig::memory_domain`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainConfig {
     /// Its name, unique among the host's.
@@ -289,59 +304,6 @@ pub enum PeerToPeer {
     Refuse,
 }
 
-/// A switch: one upstream port, one downstream port for each component that names it in `under`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwitchConfig {
-    /// The component's name, unique in the fabric.
-    pub name: String,
-    /// The link of its upstream port.
-    pub uplink: LinkConfig,
-    /// From the arrival of a TLP (its last byte, or with cut-through its header) to the egress queue.
-    pub latency: Duration,
-    /// When forwarding starts.
-    pub forwarding: Forwarding,
-    /// Shares of the egress among the ingresses.
-    pub arbitration: Arbitration,
-    /// Room of each port in TLPs. Under [`FlowControl::DropAndReplay`] a port queues so many requests that leave by it, and accepts
-    /// so many non-posted requests whose response has not gone back by it; for responses there is always room. `None`: no limit.
-    /// Under [`FlowControl::Credits`] it is what the ports advertise of each class, unless [`PortConfig::buffers`] says otherwise.
-    pub port_buffer: Option<u16>,
-    /// What is between ingresses and egresses. `None`: a TLP waits for its egress as soon as it may, and each ingress has a queue of its own
-    /// at each egress, limited by its receive buffer alone.
-    pub core: Option<SwitchCoreConfig>,
-    /// The chip that it is a partition of, with all others that name it: what comes in by a downstream port of one for what is below a downstream
-    /// port of another goes there inside of the chip, without root complex and access control. `None`: it is a chip of its own.
-    pub chip: Option<String>,
-}
-
-/// What is between the ingresses and the egresses of a switch. TLPs are stored before they pass; each ingress has one queue, whose first TLPs hold up
-/// those behind them, as far as the ordering rules let none pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SwitchCoreConfig {
-    /// Bits per second of TLPs, headers and data, of all ingresses together; `None`: without limit.
-    pub rate: Option<u64>,
-    /// TLPs of a class that wait for one egress; `None`: without limit.
-    pub egress: Option<u16>,
-    /// TLPs of a class that wait for all egresses together, each of which has one place besides; `None`: without limit.
-    pub shared: Option<u16>,
-}
-
-impl SwitchConfig {
-    /// A cut-through switch without latency that serves its ingresses in turn.
-    pub fn new(name: &str, uplink: LinkConfig) -> Self {
-        Self {
-            name: name.into(),
-            uplink,
-            latency: Duration::ZERO,
-            forwarding: Forwarding::CutThrough,
-            arbitration: Arbitration::RoundRobin,
-            port_buffer: None,
-            core: None,
-            chip: None,
-        }
-    }
-}
-
 /// Bytes of a header's own checksum: as many as an LCRC has.
 pub const HEADER_CHECK: u32 = 4;
 
@@ -361,30 +323,6 @@ pub fn function_of_message(address: u64, data: u32) -> (Bdf, u16) {
 
 /// Below 4 GiB, base addresses come from here on; host memory has a hole there.
 pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
-
-/// When a switch starts to forward a TLP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Forwarding {
-    /// After its last byte has arrived and its LCRC is good.
-    StoreAndForward,
-    /// After its header; a TLP that turns out bad is nullified.
-    #[default]
-    CutThrough,
-    /// After its header, which has a checksum of its own behind it, of [`HEADER_CHECK`] bytes, on every framed link of the switch. What has a
-    /// bad header goes nowhere; what turns out bad behind it is nullified, as with cut-through. This is no PCIe; Miller et al. (ANCS 2009,
-    /// section 6.1) propose it.
-    HeaderChecked,
-}
-
-/// How an egress port chooses among ingresses, TLP by TLP.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Arbitration {
-    /// One TLP each in turn.
-    #[default]
-    RoundRobin,
-    /// `weight` TLPs each in turn, by the name of the component behind the ingress; others have weight 1.
-    Weighted(Vec<(String, u16)>),
-}
 
 /// A function of an end point, and its requester.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -467,7 +405,7 @@ pub struct LinkConfig {
     /// A framed TLP takes whole multiples of so many bytes (a power of two) of the wire: logical idle fills what its transmitter, which works
     /// on words of this width, leaves over. Flits know nothing of it.
     pub tlp_alignment: u32,
-    /// Largest payload the ports support; the fabric uses the smallest of a hierarchy.
+    /// Largest payload that the ports support; [`HostConfig::payloads`] says what software makes of it.
     pub mps: Mps,
     /// Propagation along the wire, each way.
     pub flight: Duration,
@@ -550,6 +488,10 @@ pub struct PortConfig {
     pub ack_every: Option<u16>,
     /// When freed credits are advertised.
     pub update_fc: UpdateFcPolicy,
+    /// Largest payload that this port supports; `None`: the link's.
+    pub max_payload: Option<Mps>,
+    /// At a switch: when it starts to forward what comes in by this port; `None`: as [`SwitchConfig::forwarding`] says.
+    pub forwarding: Option<Forwarding>,
     /// What each layer adds to the way of a TLP.
     pub stages: StagesConfig,
     /// Access control services of a root port or a downstream port of a switch, which is the upper end of its link; `None`: it has none.

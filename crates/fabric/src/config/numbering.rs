@@ -1,7 +1,7 @@
 //! Which nodes, ports and links a configuration has, all numbered by sorted names.
 
 use crate::config::BuildError;
-use crate::config::{Arbitration, FabricConfig, FunctionOf, LinkConfig};
+use crate::config::{Arbitration, FabricConfig, FunctionOf, LinkConfig, payloads};
 use std::collections::BTreeMap;
 use tlplab_units::Mps;
 
@@ -47,6 +47,8 @@ pub(crate) struct PortSlot {
     pub(crate) link: usize,
     /// 0: transmits towards the root complex.
     pub(crate) direction: u8,
+    /// Max_Payload_Size as software sets it.
+    pub(crate) mps: Mps,
 }
 
 pub(crate) struct LinkSlot {
@@ -54,7 +56,7 @@ pub(crate) struct LinkSlot {
     pub(crate) name: String,
     pub(crate) lower: usize,
     pub(crate) upper: usize,
-    /// Payload limit in force: the smallest of the hierarchy.
+    /// Payload limit in force: the smaller one of its ends.
     pub(crate) mps: Mps,
 }
 
@@ -142,8 +144,7 @@ impl Numbering {
 
     /// Partitions of a chip must have one payload.
     fn check_chips(&self, config: &FabricConfig) -> Result<(), BuildError> {
-        let payload =
-            |node: usize| self.ports_of(node).next().map(|port| self.links[self.ports[port].link].mps);
+        let payload = |node: usize| self.ports_of(node).next().map(|port| self.ports[port].mps);
         for node in (0..self.nodes.len()).filter(|&node| self.kinds[node] == NodeKind::Switch) {
             for other in self.other_partitions(config, node) {
                 let (Some(one), Some(two)) = (payload(node), payload(other)) else { continue };
@@ -264,48 +265,33 @@ impl Numbering {
             if self.has_link(node) {
                 let link = link_of_node[node];
                 self.links[link].lower = self.ports.len();
-                self.ports.push(PortSlot { name: self.nodes[node].clone(), node, index, link, direction: 0 });
+                let (name, mps) = (self.nodes[node].clone(), Mps::ALL[0]);
+                self.ports.push(PortSlot { name, node, index, link, direction: 0, mps });
                 index = 1;
             }
             for (name, child) in &children[node] {
                 let link = link_of_node[*child];
                 self.links[link].upper = self.ports.len();
-                self.ports.push(PortSlot { name: name.clone(), node, index, link, direction: 1 });
+                let (name, mps) = (name.clone(), Mps::ALL[0]);
+                self.ports.push(PortSlot { name, node, index, link, direction: 1, mps });
                 index += 1;
             }
         }
     }
 
-    /// Software sets one Max_Payload_Size per hierarchy, the smallest that its components support.
-    fn limit_payload(&mut self, _: &FabricConfig) -> Result<(), BuildError> {
+    /// Gives each port the payload that software sets.
+    fn limit_payload(&mut self, config: &FabricConfig) -> Result<(), BuildError> {
         if self.ports.len() + self.nodes.len() > usize::from(u16::MAX) {
             return Err(BuildError::TooLarge("a fabric has at most 65 535 ports and nodes"));
         }
-        let tops: Vec<_> = (0..self.links.len()).map(|link| self.top_of(link)).collect();
-        let mut least = BTreeMap::new();
-        for (link, top) in tops.iter().enumerate() {
-            let mps = self.links[link].mps;
-            let entry = least.entry(*top).or_insert(mps);
-            *entry = mps.min(*entry);
-        }
-        for (link, top) in tops.iter().enumerate() {
-            self.links[link].mps = least[top];
+        let links = self.links.iter().map(|link| (link.name.as_str(), link_of(config, &link.name))).collect();
+        let set = payloads(config.host.payloads, &links);
+        let set: Vec<_> = self.links.iter().map(|link| set[link.name.as_str()]).collect();
+        for (link, set) in self.links.iter_mut().zip(set) {
+            link.mps = set.upper.min(set.lower);
+            (self.ports[link.upper].mps, self.ports[link.lower].mps) = (set.upper, set.lower);
         }
         Ok(())
-    }
-
-    /// The link at the root port above a link.
-    fn top_of(&self, mut link: usize) -> usize {
-        loop {
-            let above = self.ports[self.links[link].upper].node;
-            if above == self.root {
-                return link;
-            }
-            link = self
-                .ports_of(above)
-                .find(|&p| self.ports[p].direction == 0)
-                .map_or(link, |p| self.ports[p].link);
-        }
     }
 }
 

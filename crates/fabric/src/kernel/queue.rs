@@ -58,12 +58,16 @@ pub(crate) enum EventKind {
     Translated,
     /// An answer of the root complex's own functions is at the processor.
     OwnAnswer,
-    /// A passage of a domain of the host has taken a TLP, and may take the next.
+    /// A passage of a domain of the host has taken a TLP, and may take the next, or writes to another root port may go.
     PassageFree,
     /// A TLP has come out of a passage of a domain of the host.
     PassedDomain,
-    /// The core of a switch has taken a TLP, and may take the next.
+    /// A TLP has passed the processing of a cut-through switch with a core, its tail perhaps still coming.
+    CoreEarly,
+    /// A TLP has passed the core of a switch, or its header has.
     PassedCore,
+    /// The core of a switch may take the next TLP.
+    CoreFree,
     /// A TLP leaves a stage between the root complex and memory or the processor.
     HostStage,
     /// A timer of a device or host program.

@@ -124,8 +124,8 @@ impl Context {
         }
     }
 
-    /// The Max_Payload_Size that all components of the hierarchy support that a port is in.
-    pub(crate) fn hierarchy_payload(&self, port: PortId) -> Mps {
-        self.topology.links[self.topology.ports[port.index()].link.index()].mps
+    /// The Max_Payload_Size that software sets at a port.
+    pub(crate) fn planned_payload(&self, port: PortId) -> Mps {
+        self.topology.ports[port.index()].mps
     }
 }

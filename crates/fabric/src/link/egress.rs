@@ -129,10 +129,15 @@ impl Egress {
         self.find(may_go).map(|(.., waiting)| waiting)
     }
 
-    /// Takes it.
+    /// Takes it. A source whose turn it is has as many in a row as its weight says.
     pub(crate) fn take(&mut self, may_go: impl Fn(FcClass, &Waiting) -> bool) -> Option<Waiting> {
         let (source, class, _) = self.find(may_go)?;
-        self.turn = (source + 1) % self.sources.len();
+        let left = if source == self.turn { self.left } else { self.sources[source].weight };
+        (self.turn, self.left) = (source, left - 1);
+        if self.left == 0 {
+            self.turn = (source + 1) % self.sources.len();
+            self.left = self.sources[self.turn].weight;
+        }
         self.waiting -= 1;
         self.sources[source].queue.pop(class)
     }

@@ -62,7 +62,7 @@ pub(crate) fn make_port(
         stages: None,
         channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),
         tampering: Tampering::new(of_direction()),
-        max_payload: link.mps,
+        max_payload: slot.mps,
         payloads: Vec::new(),
         checks_digests: config.host.ecrc,
         missing: false,
@@ -81,6 +81,7 @@ pub(crate) fn make_port(
         held_down: 0,
         resets_below: false,
         peer_cuts_through: false,
+        stores_for_faster: false,
         leaving: Vec::new(),
         discards: false,
         timer: Time::NEVER,
@@ -152,8 +153,8 @@ fn link_layer(
     let later = stages::acknowledged_later(c);
     layer.receive = match (policy.buffers, numbering.port_buffer(config, slot.node)) {
         (Some(buffers), _) => receive_buffers(buffers),
-        (None, Some(tlps)) => port_buffer(tlps, link.mps, kind),
-        _ if switch => switch_buffers(c.generation, c.width, link.mps, later + policy.stages.rx_transaction),
+        (None, Some(tlps)) => port_buffer(tlps, slot.mps, kind),
+        _ if switch => switch_buffers(c.generation, c.width, slot.mps, later + policy.stages.rx_transaction),
         _ => ReceiveBuffers::end_point(c.generation),
     };
     layer.ack.latency = match policy.ack_latency {

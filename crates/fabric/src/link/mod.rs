@@ -64,6 +64,8 @@ pub(crate) struct PortSetup {
     pub(crate) header_checked: bool,
     /// The peer is a switch that forwards after the header.
     pub(crate) peer_cuts_through: bool,
+    /// What comes in here and leaves by a faster port is stored.
+    pub(crate) stores_for_faster: bool,
 }
 
 /// How many TLPs of a class may wait at the egress before a requester makes more: enough that the wire never waits for it.
@@ -122,8 +124,14 @@ impl Links {
         port.latency = setup.latency;
         port.requester = setup.requester;
         port.header_check = if setup.header_checked { HEADER_CHECK } else { 0 };
+        port.stores_for_faster = setup.stores_for_faster;
         // Whether there is room for a TLP is known when all of it is there.
         port.peer_cuts_through = setup.peer_cuts_through && !port.engine.config().flow_control.drops();
+    }
+
+    /// What a framed TLP of so many bytes takes on the wire of a port.
+    pub(crate) fn time_on_wire(&self, port: PortId, bytes: u32) -> Duration {
+        self.ports[port.index()].time_on_wire(bytes)
     }
 
     /// How many ports there are.

@@ -72,6 +72,8 @@ pub(crate) struct Port {
     pub(super) resets_below: bool,
     /// The peer is a switch that forwards after the header.
     pub(super) peer_cuts_through: bool,
+    /// What comes in here and leaves by a faster port is stored.
+    pub(super) stores_for_faster: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
     pub(super) leaving: Vec<Leaving>,
     /// The link went down and is not up again: what is routed here is discarded (PCIe 5.0 §2.9.1).
@@ -110,6 +112,12 @@ impl Port {
     #[inline]
     pub(crate) fn whole_words(&self, bytes: u32) -> u32 {
         (bytes + self.header_check + self.word_mask) & !self.word_mask
+    }
+
+    /// The time that a framed TLP of so many bytes takes there.
+    #[inline]
+    pub(crate) fn time_on_wire(&self, bytes: u32) -> Duration {
+        self.channel.rate().time_of(u64::from(self.whole_words(bytes + 8)))
     }
 
     /// Framing, sequence number and header, and the checksum that the header may have: what has come when forwarding begins.

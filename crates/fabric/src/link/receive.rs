@@ -223,13 +223,22 @@ impl Context {
         Some(unit)
     }
 
-    /// A TLP whose tail may still be coming is forwarded to `egress`, once the node's latency is over.
-    pub(crate) fn begin_forwarding(&mut self, id: PortId, unit: TlpUnit<TlpHandle>, egress: PortId) {
+    /// A TLP whose tail may still be coming is forwarded to `egress`, once the node's latency is over: then `event` happens.
+    pub(crate) fn begin_forwarding(
+        &mut self,
+        id: PortId,
+        unit: TlpUnit<TlpHandle>,
+        egress: PortId,
+        event: EventKind,
+    ) {
         let (now, peer) = (self.kernel.now(), self.links.ports[id.index()].peer);
         let out = &self.links.ports[egress.index()];
         if out.mode == LinkMode::Flit || out.discards {
             // A flit is checked as a whole before it counts, so nothing starts before the tail is there; and what is to be discarded
             // must have arrived first.
+            return;
+        }
+        if self.links.ports[id.index()].stores_for_faster && self.is_faster(egress, peer) {
             return;
         }
         let sender = &mut self.links.ports[peer.index()];
@@ -238,9 +247,7 @@ impl Context {
         flying.forwarded = true;
         let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
         let latency = self.links.ports[id.index()].latency;
-        let out = &self.links.ports[egress.index()];
-        let bytes = u64::from(out.whole_words(unit.shape.bytes + 8));
-        let serialisation = out.channel.rate().time_of(bytes);
+        let serialisation = self.links.ports[egress.index()].time_on_wire(unit.shape.bytes);
         // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
         let ready = (now + latency).max((arrives + latency) - serialisation.min(arrives - now));
         let handle = match integrity {
@@ -261,14 +268,26 @@ impl Context {
         };
         let data =
             handle.to_event() | u64::from(integrity == Integrity::Bad) << 32 | u64::from(egress.0) << 40;
-        self.schedule(ready, EventKind::ForwardEarly, u32::from(id.0), data);
+        self.schedule(ready, event, u32::from(id.0), data);
+    }
+
+    /// Whether a port sends faster than another one.
+    fn is_faster(&self, one: PortId, other: PortId) -> bool {
+        let time = |port: PortId| self.links.ports[port.index()].channel.rate().time_of(1 << 10);
+        time(one) < time(other)
     }
 
     /// A TLP whose tail may still be coming has passed the switch.
     pub(crate) fn forward_early(&mut self, id: PortId, data: u64) {
-        let handle = TlpHandle::from_event(data & 0xFFFF_FFFF);
-        let integrity = if data >> 32 & 1 == 1 { Integrity::Bad } else { Integrity::Good };
+        let (handle, integrity) = early(data);
         let egress = PortId((data >> 40) as u16);
+        let tail = self.pass_early(id, handle);
+        self.forward_to(id, egress, handle, integrity, tail);
+    }
+
+    /// A TLP whose tail may still be coming has passed a switch's processing, by the event that [`begin_forwarding`](Self::begin_forwarding) planned.
+    /// When its last byte arrives; the past, if it has.
+    pub(crate) fn pass_early(&mut self, id: PortId, handle: TlpHandle) -> Time {
         let (node, sender) = (self.links.ports[id.index()].node, self.links.ports[id.index()].peer);
         let (place, latency) = (self.place_of(node), self.links.ports[id.index()].latency);
         let now = self.kernel.now();
@@ -280,13 +299,13 @@ impl Context {
             self.charge_rx_transaction(id, handle);
             self.tlps.get_mut(handle).ledger.charge(now, place, Cause::Processing);
         }
-        // The first unit in flight is the one being forwarded, unless it has arrived already.
-        let tail = self.tail_of(sender, handle);
-        self.forward_to(id, egress, handle, integrity, tail);
+        self.tail_of(id, handle)
     }
 
-    /// When the last byte of a TLP that is being forwarded arrives; the past, if it has.
-    fn tail_of(&mut self, sender: PortId, handle: TlpHandle) -> Time {
+    /// When the last byte of a TLP that is being forwarded arrives at `id`; the past, if it has.
+    pub(crate) fn tail_of(&mut self, id: PortId, handle: TlpHandle) -> Time {
+        let sender = self.links.ports[id.index()].peer;
+        // The first unit in flight is the one being forwarded, unless it has arrived already.
         match self.links.ports[sender.index()].channel.first_in_flight() {
             Some(InFlight { unit: Unit::Tlp(unit), arrives, forwarded: true, .. })
                 if unit.handle == handle =>
@@ -296,4 +315,10 @@ impl Context {
             _ => Time::ZERO,
         }
     }
+}
+
+/// The TLP that is being forwarded, and how it has come, of the event of [`Context::begin_forwarding`].
+pub(crate) fn early(data: u64) -> (TlpHandle, Integrity) {
+    let integrity = if data >> 32 & 1 == 1 { Integrity::Bad } else { Integrity::Good };
+    (TlpHandle::from_event(data & 0xFFFF_FFFF), integrity)
 }

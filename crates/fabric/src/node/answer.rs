@@ -4,6 +4,7 @@ use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
 use crate::link::completion::part_of;
 use crate::link::context::Context;
+use crate::link::egress::Waiting;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::data_bytes;
@@ -20,6 +21,11 @@ pub(crate) trait Answer {
     fn completer(&self, cx: &Context, port: PortId, request: &Repr) -> (Completer, usize);
     /// The completions of an answer leave now.
     fn answers(&mut self, _now: Time) {}
+
+    /// A completion sets out for `egress`.
+    fn send_completion(&mut self, cx: &mut Context, egress: PortId, source: usize, completion: Waiting) {
+        cx.enqueue_at_egress(egress, source, completion);
+    }
 
     /// The answer to a request is there: data, or a refusal. Its completions reach the queues of `egress` after the node's processing.
     fn answer(
@@ -76,7 +82,7 @@ pub(crate) trait Answer {
                 for completion in completer.succeed(&repr) {
                     let part = part_of(&data, &completion);
                     let waiting = cx.make_completion(egress, request, completion.repr, part, completion.last);
-                    cx.enqueue_at_egress(egress, source, waiting);
+                    self.send_completion(cx, egress, source, waiting);
                 }
             }
         }

@@ -30,6 +30,12 @@ impl Hardware {
             EventKind::LinkTimer => self.link_timer(port, Time::from_fs(event.data)),
             EventKind::HeaderArrived => self.header_arrived(port),
             EventKind::ForwardEarly => cx.forward_early(port, event.data),
+            EventKind::CoreEarly => {
+                let node = cx.links.node(port);
+                if let Node::Switch(switch) = &mut self.nodes[node] {
+                    switch.enter_core_early(cx, port, event.data);
+                }
+            }
             EventKind::Entered => cx.leave_tx_stage(port),
             EventKind::Released => cx.released(port, event.data),
             EventKind::LinkState => self.link_state(port, event.data),
@@ -47,10 +53,13 @@ impl Hardware {
             EventKind::OwnAnswer => self.nodes.root_mut().own_answer(cx),
             EventKind::PassageFree => self.nodes.root_mut().passage_free(cx, event.data),
             EventKind::PassedDomain => self.nodes.root_mut().passed_domain(cx, event.data),
-            EventKind::PassedCore => {
+            EventKind::PassedCore | EventKind::CoreFree => {
                 let node = cx.event_node(event.at);
                 if let Node::Switch(switch) = &mut self.nodes[node] {
-                    switch.passed_core(cx, event.data);
+                    match event.kind {
+                        EventKind::PassedCore => switch.passed_core(cx, event.data),
+                        _ => switch.free_core(cx),
+                    }
                 }
             }
             EventKind::HostStage => self.nodes.root_mut().leave_stage(cx, event.data),
@@ -145,7 +154,8 @@ impl Hardware {
         let Node::Switch(switch) = &self.nodes[self.cx.links.node(id)] else { return };
         let repr = &self.cx.tlps.get(unit.handle).repr;
         if let Some(egress) = switch.route(&self.cx.topology, self.cx.links.index(id), repr) {
-            self.cx.begin_forwarding(id, unit, egress);
+            let event = if switch.core.is_none() { EventKind::ForwardEarly } else { EventKind::CoreEarly };
+            self.cx.begin_forwarding(id, unit, egress, event);
         }
     }
 

@@ -112,13 +112,16 @@ impl Hardware {
             cx.empty_port(port);
         }
         let gone = cx.kernel.cancel(|event| {
-            let within =
-                matches!(event.kind, EventKind::Processed | EventKind::ForwardEarly | EventKind::Answer);
+            let within = matches!(
+                event.kind,
+                EventKind::Processed | EventKind::ForwardEarly | EventKind::CoreEarly | EventKind::Answer
+            );
             within && ports.iter().any(|port| u32::from(port.0) == event.at)
         });
         for event in gone {
             let (port, handle) = (PortId(event.at as u16), TlpHandle::from_event(event.data & 0xFFFF_FFFF));
-            let is_copy = event.kind == EventKind::ForwardEarly && event.data >> 32 & 1 == 1;
+            let early = matches!(event.kind, EventKind::ForwardEarly | EventKind::CoreEarly);
+            let is_copy = early && event.data >> 32 & 1 == 1;
             // Requests that are answered, and copies to be nullified, occupy no receive buffer.
             if event.kind == EventKind::Answer || is_copy {
                 cx.drop_tlp(handle);

@@ -102,6 +102,7 @@ impl Root {
             memory_system: self.memory_system.clone(),
             path: self.path.clone(),
             domains: self.domains.clone(),
+            turns: self.turns.clone(),
             server: self.server.clone(),
             initiator: self.initiator.clone(),
             peer_to_peer: self.peer_to_peer,

@@ -28,7 +28,8 @@ use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Repr, TransactionId};
 pub(crate) struct Switch {
     pub(crate) node: NodeId,
     pub(crate) latency: Duration,
-    pub(crate) forwarding: Forwarding,
+    /// By port, for what comes in there.
+    pub(crate) forwarding: Vec<Forwarding>,
     pub(crate) ports: Vec<PortId>,
     /// By port: its function, a bridge.
     pub(crate) functions: Vec<Function>,

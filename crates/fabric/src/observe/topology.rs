@@ -69,6 +69,8 @@ pub struct PortInfo {
     pub link: LinkId,
     /// 0: it transmits towards the root complex.
     pub direction: u8,
+    /// Max_Payload_Size as software sets it.
+    pub mps: Mps,
     /// Registers of its bridge, if it is a bridge's.
     pub bridge: Option<BridgeRegisters>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Queue(pub(crate) u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub(crate) node: NodeId,
-    /// The number of the passage, or of the egress.
+    /// The number of the passage, of the egress, or of the turn.
     pub(crate) at: u8,
     pub(crate) class: FcClass,
 }

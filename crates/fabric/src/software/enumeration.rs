@@ -126,7 +126,7 @@ impl Software {
         for node in &mut hardware.nodes.all {
             let ports = node.ports().to_vec();
             match node {
-                Node::EndPoint(end_point) => end_point.set_request_sizes(cx),
+                Node::EndPoint(end_point) => end_point.set_request_sizes(cx, self.payloads),
                 Node::Bridge(_) => set_port_sizes(cx, node, 0, ports.first()),
                 Node::Switch(_) => set_port_sizes(cx, node, 0, &ports),
                 Node::Root(_) => set_port_sizes(cx, node, 1, &ports),
@@ -205,6 +205,7 @@ impl Software {
             memory: (MMIO_LOW, ECAM),
             high_memory: (high, 1 << 62),
             interrupts: self.interrupts,
+            mps: self.payloads,
             error_reporting: self.error_reporting,
             ecrc: self.ecrc,
             message: Arc::new(message_of_function),
@@ -232,7 +233,7 @@ impl Software {
     }
 }
 
-/// Firmware sets the Max_Payload_Size that all of the hierarchy support at the functions of a bridge, of which `first` is the first port's.
+/// Firmware sets the Max_Payload_Size that its policy allows at the functions of a bridge, of which `first` is the first port's.
 fn set_port_sizes<'a>(
     cx: &Context,
     node: &mut Node,
@@ -240,7 +241,7 @@ fn set_port_sizes<'a>(
     ports: impl IntoIterator<Item = &'a PortId>,
 ) {
     for (index, port) in (first..).zip(ports) {
-        let mps = cx.hierarchy_payload(*port);
+        let mps = cx.planned_payload(*port);
         node.functions().function(index).space.set_request_sizes(mps, DEFAULT_MRRS);
     }
 }

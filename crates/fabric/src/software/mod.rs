@@ -8,7 +8,7 @@ use crate::config::{EnumerationTime, HostConfig, function_of_message};
 use crate::node::hardware::Hardware;
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::InterruptMode;
-use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, InterruptPolicy, Problem};
+use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, InterruptPolicy, MpsPolicy, Problem};
 use tlplab_device::HostEvent;
 use tlplab_units::{Bdf, Time};
 
@@ -25,6 +25,8 @@ pub(crate) struct Software {
     pub(crate) program: Option<usize>,
     /// How it lets functions interrupt.
     pub(crate) interrupts: InterruptPolicy,
+    /// The payloads that it allows.
+    pub(crate) payloads: MpsPolicy,
     /// It is not tlplab's, but outside.
     pub(crate) outside: bool,
     /// It has errors reported.
@@ -51,6 +53,7 @@ impl Software {
             jobs: VecDeque::new(),
             program: None,
             interrupts: host.interrupts,
+            payloads: host.payloads,
             outside: host.enumeration == EnumerationTime::Outside,
             error_reporting: host.error_reporting,
             ecrc: host.ecrc,

@@ -4,10 +4,12 @@
 use crate::bench::mover::{Base, Move, Moved, Mover};
 use crate::bench::{Bench, flow, ns, writes_to};
 use std::sync::{Arc, Mutex};
+use tlplab_device::{Dma, DmaDriver, LoadConfig, LoadOp};
 use tlplab_fabric::Builder;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
 use tlplab_units::{Duration, Time};
+use tlplab_wire::tlp::Kind;
 
 fn domain(name: &str, under: Option<&str>, ports: &[u8], latency: u64) -> DomainConfig {
     DomainConfig {
@@ -59,6 +61,120 @@ fn each_domain_that_is_left_or_entered_takes_its_latency() {
         let (latency, _) = one_write(sockets(), from, to);
         assert_eq!(latency, direct + ns(added), "from rp{from} to rp{to}");
     }
+}
+
+/// A write to memory and a read of it, of 64 B, by a device below a root port: the latencies of both.
+fn to_memory(domains: Vec<DomainConfig>, memory: Option<&str>, port: u8) -> [Duration; 2] {
+    let mut bench = Bench::new();
+    bench.config.host.domains = domains;
+    bench.config.host.memory_domain = memory.map(str::to_string);
+    let moves = vec![Move::Write { at: 0, bytes: 64 }, Move::Read { at: 0, bytes: 64 }];
+    let (mover, _) = Mover::new(Base::Address(0x1000), 1, moves);
+    let mut mover = Some(Box::new(mover));
+    for rp in 0..5 {
+        let slot = bench.device(&format!("d{rp}"), &format!("host.rp{rp}"), 1, 1);
+        let slot = slot.config(|d| d.link.skp = SkpPolicy::Off);
+        if rp == port { slot.finishing(mover.take().unwrap()) } else { slot.memory(1 << 16) }
+    }
+    let (_, watch) = bench.finish();
+    let found = watch.transactions();
+    [found[0].latency(), found[1].latency()]
+}
+
+/// A write pays the way in, a read the way in and the way back.
+#[test]
+fn memory_is_as_far_as_the_domains_between() {
+    let [write, read] = to_memory(Vec::new(), None, 0);
+    // Without a place of its own memory is equally near to all.
+    assert_eq!(to_memory(sockets(), None, 3), [write, read]);
+    for (memory, port, in_and_back) in [
+        ("q1", 0, [10 + 20, 20 + 10]),
+        ("q1", 1, [0, 0]),
+        ("q1", 3, [200 + 100 + 20, 20 + 100 + 200]),
+        ("s0", 0, [10, 10]),
+        ("s0", 4, [100, 100]),
+        ("s1", 2, [20 + 100 + 200, 200 + 100 + 20]),
+    ] {
+        let [way_in, back] = in_and_back;
+        let found = to_memory(sockets(), Some(memory), port);
+        assert_eq!(found, [write + ns(way_in), read + ns(way_in + back)], "rp{port} to {memory}");
+    }
+}
+
+/// At 8 Gb/s out of the port's domain a write of 64 B to memory below 4 GiB takes 76 ns, with 12 of header; a read's request 12 ns, and its answer,
+/// with a header of 12 B, 76 ns in.
+#[test]
+fn what_is_for_memory_takes_its_bytes_at_the_rate_of_each_passage() {
+    let domains = |rate| {
+        let mut domains = vec![domain("a", None, &[0], 0), domain("m", None, &[], 0)];
+        domains[0].rate = rate;
+        domains
+    };
+    let [write, read] = to_memory(domains(None), Some("m"), 0);
+    let found = to_memory(domains(Some(8_000_000_000)), Some("m"), 0);
+    assert_eq!(found, [write + ns(76), read + ns(12 + 76)]);
+}
+
+/// Reads of two devices of one domain share its entrance with what a peer sends there: 2 GB/s for all.
+#[test]
+fn answers_of_memory_and_peers_share_an_entrance() {
+    let mut bench = Bench::new();
+    let mut here = domain("here", None, &[0, 1, 3], 0);
+    here.rate = Some(16_000_000_000);
+    bench.config.host.domains = vec![here, domain("there", None, &[2], 0), domain("memory", None, &[], 0)];
+    bench.config.host.memory_domain = Some("memory".into());
+    bench.warmup(Duration::from_us(20));
+    for (name, port) in [("r0", 0), ("r1", 1)] {
+        let read = LoadConfig { op: LoadOp::Read, outstanding: 32, window: 1 << 20, ..LoadConfig::default() };
+        bench.device(name, &format!("host.rp{port}"), 3, 8).load(read);
+    }
+    bench.device("w", "host.rp2", 3, 8).load(writes_to("t", 64));
+    bench.device("t", "host.rp3", 3, 8).memory(1 << 20);
+    let mut fabric = bench.build();
+    fabric.run_until(Time::ZERO + Duration::from_us(120));
+    let found = ["r0", "r1", "w"].map(|name| flow(&fabric, name).bytes as f64 / 100e-6 / 1e9);
+    // What comes from memory's domain has a turn, 256 of 268 bytes, and so have the writes, 256 of 272.
+    let turn = 2.0 / (268.0 + 272.0) * 256.0;
+    let expected = [turn / 2.0, turn / 2.0, turn];
+    let close = found.iter().zip(expected).all(|(found, expected)| (found / expected - 1.0).abs() < 0.02);
+    assert!(close, "{found:?} {expected:?}");
+}
+
+/// An interrupt comes after the data that it tells of, however far memory is: the driver compares every byte. All entries come back.
+#[test]
+fn interrupts_do_not_pass_writes_that_are_on_their_way_to_memory() {
+    for entries in [None, Some(1), Some(3)] {
+        let mut bench = Bench::new();
+        let far = DomainConfig { entries, rate: Some(8_000_000_000), ..domain("far", None, &[], 400) };
+        bench.config.host.domains = vec![far];
+        bench.config.host.memory_domain = Some("far".into());
+        bench.device("copier", "host.rp0", 3, 4).model(Box::new(Dma::new()));
+        bench.finishing_program(Box::new(DmaDriver::new("copier", 5000, 4)));
+        let (fabric, _) = bench.finish();
+        assert_eq!((fabric.fault(), fabric.interrupts()), (None, 4));
+    }
+}
+
+/// An answer for the processor waits until the writes that left the device before it are in memory.
+#[test]
+fn answers_for_the_processor_do_not_pass_writes_that_are_on_their_way_to_memory() {
+    let mut bench = Bench::new();
+    bench.config.host.domains = vec![domain("far", None, &[], 5000)];
+    bench.config.host.memory_domain = Some("far".into());
+    let writes = (0..200).map(|i| Move::Write { at: 64 * i, bytes: 64 }).collect();
+    let (mover, _) = Mover::new(Base::Address(0x10_0000), 16, writes);
+    bench.device("dev", "host.rp0", 1, 1).finishing(Box::new(mover));
+    let (reader, _) = Mover::new(Base::Bar("dev".into(), 0), 1, vec![Move::Read { at: 0, bytes: 4 }]);
+    bench.finishing_program(Box::new(reader.unchecked()));
+    let (fabric, watch) = bench.finish();
+    let up = watch.tlps(&fabric, "dev", 0);
+    let before = up.iter().position(|(_, repr)| matches!(repr.kind(), Kind::Completion(_))).unwrap();
+    let transactions = watch.transactions();
+    let answered = transactions.iter().find(|t| t.read).unwrap().end;
+    let mut writes: Vec<_> = transactions.iter().filter(|t| !t.read).collect();
+    writes.sort_by_key(|t| t.number);
+    assert!(before > 0 && writes[..before].iter().all(|write| write.end <= answered), "{before}");
+    assert!(answered > Time::ZERO + ns(5000));
 }
 
 /// 80 bytes, 16 of header and 64 of data, in 80 ns at 8 Gb/s, when a TLP leaves and when it enters; framing stays on the wire.

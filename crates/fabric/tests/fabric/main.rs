@@ -26,10 +26,12 @@
 //! * [`nvme`]: The NVMe controller on the fabric, with a driver that writes a drive and reads it back, by each way to interrupt.
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
 //! * [`partitions`]: Switches that are partitions of one chip: what goes between them stays inside, and takes no longer than within one of them.
+//! * [`payloads`]: Payloads and read requests as ports can and software sets: how transfers are cut, and what is larger than a port takes.
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
 //! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
 //! * [`switch_cores`]: The core of a switch: what its rate, its egress buffers and its shared buffer cost, computed by hand first; and nothing is lost or overtaken.
 //! * [`switching`]: What switches add to the latency of one TLP, computed by hand first. Gen1 carries a byte in 4 ns per lane. A write of 64 B below
+//! * [`turns`]: A root complex that keeps writes in order across its root ports by waiting: what each change of destination costs.
 
 mod access;
 mod address_space;
@@ -58,8 +60,10 @@ mod monotone;
 mod nvme;
 mod ordering;
 mod partitions;
+mod payloads;
 mod refusals;
 mod saturation;
 mod snapshot;
 mod switch_cores;
 mod switching;
+mod turns;

@@ -1,6 +1,7 @@
 //! The core of a switch: what its rate, its egress buffers and its shared buffer cost, computed by hand first; and nothing is lost or overtaken.
 
 use crate::bench::mover::{Base, Move, Mover};
+use crate::bench::watch::Content;
 use crate::bench::{Bench, Watch, flow, ns, writes_to};
 use tlplab_fabric::config::*;
 use tlplab_fabric::results::Level;
@@ -25,6 +26,101 @@ fn a_core_takes_a_tlp_at_its_rate() {
     let without = one_write(None);
     assert_eq!(one_write(core(None, Some(4), Some(4))), without);
     assert_eq!(one_write(core(Some(8_000_000_000), None, None)), without + ns(76));
+}
+
+/// A switch of 100 ns and a write of 64 B through it to memory; gen1 carries a byte in 4 ns per lane: 84 bytes with framing, 16 of which are there
+/// with the header. By the core go 76 bytes, of them 12 of header.
+fn through(
+    forwarding: Forwarding,
+    rate: Option<u64>,
+    lanes: (u8, u8),
+    change: impl Fn(&mut LinkConfig),
+) -> Duration {
+    let mut bench = Bench::new();
+    let switch = bench.switch("sw0", "host.rp0", 1, lanes.1);
+    (switch.forwarding, switch.core, switch.uplink.skp) =
+        (forwarding, core(rate, None, None), SkpPolicy::Off);
+    switch.latency = ns(100);
+    let (mover, _) = Mover::new(Base::Address(0x1000), 1, vec![Move::Write { at: 0, bytes: 64 }]);
+    bench
+        .device("dev", "sw0", 1, lanes.0)
+        .config(|d| {
+            d.link.skp = SkpPolicy::Off;
+            change(&mut d.link);
+        })
+        .finishing(Box::new(mover));
+    bench.finish().1.transactions()[0].latency()
+}
+
+#[test]
+fn a_header_goes_on_through_a_core_before_its_tail() {
+    use Forwarding::{CutThrough, StoreAndForward};
+    let latency = |forwarding, rate, lanes| through(forwarding, rate, lanes, |_| {});
+    // Stored: all bytes, the latency, all bytes by the core, all bytes again.
+    assert_eq!(latency(StoreAndForward, Some(8_000_000_000), (1, 1)), ns(336 + 100 + 76 + 336));
+    // Without a rate as without a core.
+    assert_eq!(latency(CutThrough, None, (1, 1)), ns(64 + 100 + 336));
+    assert_eq!(latency(CutThrough, None, (1, 2)), ns(336 + 100));
+    // A nanosecond a byte: the header passes in 12 ns, and the core is ahead of the egress.
+    assert_eq!(latency(CutThrough, Some(8_000_000_000), (1, 1)), ns(64 + 100 + 12 + 336));
+    // From two lanes: its header is there after 32 ns.
+    assert_eq!(latency(CutThrough, Some(8_000_000_000), (2, 1)), ns(32 + 100 + 12 + 336));
+    // Ten times as slow: 760 ns in all, and the last byte leaves with the core's.
+    assert_eq!(latency(CutThrough, Some(800_000_000), (1, 1)), ns(64 + 100 + 760));
+    // A faster egress waits: the core takes the TLP when what is still to come fits, and the header is 12 ns on its way.
+    assert_eq!(latency(CutThrough, Some(8_000_000_000), (1, 2)), ns(336 + 100 + 12));
+}
+
+/// The way of a switch's port, and of a chip that stores for faster ports.
+#[test]
+fn a_port_forwards_in_its_own_way() {
+    use Forwarding::{CutThrough, CutThroughUnlessFaster, StoreAndForward};
+    let own = |forwarding, port| {
+        let latency = |lanes| through(forwarding, None, lanes, |link| link.upper.forwarding = port);
+        [latency((1, 1)), latency((1, 2)), latency((2, 1))]
+    };
+    let cut = [ns(64 + 100 + 336), ns(336 + 100), ns(32 + 100 + 336)];
+    let stored = [ns(336 + 100 + 336), ns(336 + 100 + 168), ns(168 + 100 + 336)];
+    assert_eq!(own(CutThrough, None), cut);
+    assert_eq!(own(CutThrough, Some(StoreAndForward)), stored);
+    assert_eq!(own(StoreAndForward, Some(CutThrough)), cut);
+    let chip = [cut[0], stored[1], cut[2]];
+    assert_eq!(own(CutThroughUnlessFaster, None), chip);
+    assert_eq!(own(StoreAndForward, Some(CutThroughUnlessFaster)), chip);
+    // What other ports do is no matter.
+    assert_eq!(
+        through(CutThrough, None, (1, 1), |link| link.lower.forwarding = Some(StoreAndForward)),
+        cut[0]
+    );
+}
+
+/// Damaged TLPs are cut through as well as good ones, and nullified behind the core; each comes in the end, and no place is kept.
+#[test]
+fn what_turns_out_bad_behind_a_core_is_nullified() {
+    for core in [
+        core(None, Some(2), Some(3)),
+        core(Some(30_000_000_000), Some(1), None),
+        core(Some(1_000_000_000), None, None),
+    ] {
+        let mut bench = Bench::new();
+        bench.config.host.error_reporting = false;
+        let switch = bench.switch("sw0", "host.rp0", 1, 4);
+        (switch.latency, switch.core) = (ns(30), core);
+        let (mover, moved) =
+            Mover::new(Base::Address(0x1000), 4, vec![Move::Write { at: 0, bytes: 64 }; 1000]);
+        let numerator = (u64::MAX / (84 * 8)) / 3;
+        let fault = Fault { direction: Direction::Up, kind: FaultKind::BitErrors { numerator } };
+        bench.device("dev", "sw0", 1, 4).config(|d| d.link.faults = vec![fault]).finishing(Box::new(mover));
+        let (fabric, watch) = bench.finish();
+        assert_eq!((watch.transactions().len(), moved.lock().unwrap().accepted), (1000, 1000));
+        let nullified = watch.units(&fabric, "sw0", 0);
+        let nullified = nullified
+            .iter()
+            .filter(|unit| matches!(unit.content, Content::Tlp { nullified: true, .. }))
+            .count();
+        let damaged = watch.units(&fabric, "dev", 0).iter().filter(|unit| unit.bad).count();
+        assert!(damaged > 200 && nullified > 200, "{damaged} {nullified}");
+    }
 }
 
 /// GB/s of writes without end, each from a device to a memory below the same switch: (writer, target, lanes of the target).
@@ -54,6 +150,30 @@ fn all_ingresses_share_the_rate_of_the_core() {
     assert!(found.iter().all(|rate| (rate / each - 1.0).abs() < 0.01), "{found:?} {each}");
     let free = rates(core(None, None, None), &pairs, &targets);
     assert!(free.iter().all(|rate| *rate > 7.0), "{free:?}");
+}
+
+/// Writers a, b and c to a memory below the same switch, a with weight 2: shares of 1/2, 1/4 and 1/4 of its link, whether the egress chooses or, with
+/// few places there, the core.
+#[test]
+fn weights_are_shares_of_a_downstream_port() {
+    for core in [None, core(None, Some(2), None), core(Some(1_000_000_000_000), None, Some(4))] {
+        let mut bench = Bench::new();
+        bench.warmup(Duration::from_us(30));
+        let switch = bench.switch("sw0", "host.rp0", 3, 8);
+        (switch.core, switch.arbitration) = (core, Arbitration::Weighted(vec![("a".into(), 2)]));
+        for name in ["a", "b", "c"] {
+            bench.device(name, "sw0", 3, 8).load(writes_to("x", 64));
+        }
+        bench.device("x", "sw0", 3, 8).memory(1 << 20);
+        let mut fabric = bench.build();
+        fabric.run_until(Time::ZERO + Duration::from_us(230));
+        let found = ["a", "b", "c"].map(|name| flow(&fabric, name).bytes as f64 / 200e-6 / 1e9);
+        let all: f64 = found.iter().sum();
+        let shares = found.map(|rate| rate / all);
+        let close =
+            shares.iter().zip([0.5, 0.25, 0.25]).all(|(found, share)| (found / share - 1.0).abs() < 0.02);
+        assert!(close && all > 7.0, "{core:?}: {found:?}");
+    }
 }
 
 /// Two flows of one ingress, one of them to a target with a lane: the ingress's queue stands still behind it.
@@ -122,12 +242,13 @@ fn a_shared_buffer_is_for_all_egresses_together() {
 /// Every byte arrives, in order, from everybody to everybody, whatever the limits; and all places come back.
 #[test]
 fn nothing_is_lost_or_overtaken_in_a_core() {
-    for core in
-        [core(Some(30_000_000_000), Some(1), None), core(None, Some(3), Some(4)), core(None, None, Some(1))]
-    {
+    let cores =
+        [core(Some(30_000_000_000), Some(1), None), core(None, Some(3), Some(4)), core(None, None, Some(1))];
+    let ways = [Forwarding::StoreAndForward, Forwarding::CutThrough, Forwarding::CutThroughUnlessFaster];
+    for (core, forwarding) in cores.into_iter().flat_map(|core| ways.map(|way| (core, way))) {
         let mut bench = Bench::new();
         let switch = bench.switch("sw0", "host.rp0", 3, 2);
-        (switch.forwarding, switch.core) = (Forwarding::StoreAndForward, core);
+        (switch.forwarding, switch.core) = (forwarding, core);
         let mut moves = Vec::new();
         for i in 0..150 {
             moves.push(Move::Write { at: 64 * i, bytes: 64 });
@@ -159,13 +280,14 @@ fn nothing_is_lost_or_overtaken_in_a_core() {
 #[test]
 fn a_core_survives_links_that_go_down() {
     let at = |us| Time::ZERO + Duration::from_us(us);
-    for link in ["sw0", "t", "a"] {
+    let ways = [Forwarding::StoreAndForward, Forwarding::CutThrough];
+    for (link, forwarding) in ["sw0", "t", "a"].into_iter().flat_map(|link| ways.map(|way| (link, way))) {
         let mut bench = Bench::new();
         let kind = FaultKind::Down { at: at(5), until: Some(at(12)) };
         let down = Fault { direction: Direction::Down, kind };
         let faults = |name: &str| if name == link { vec![down.clone()] } else { Vec::new() };
         let switch = bench.switch("sw0", "host.rp0", 3, 8);
-        switch.forwarding = Forwarding::StoreAndForward;
+        switch.forwarding = forwarding;
         (switch.core, switch.uplink.faults) = (core(Some(50_000_000_000), Some(2), Some(3)), faults("sw0"));
         let writes: Vec<_> = (0..300).map(|i| Move::Write { at: 256 * (i % 16), bytes: 256 }).collect();
         let (to_peer, _) = Mover::new(Base::Bar("t".into(), 0), 8, writes.clone());

@@ -14,6 +14,7 @@ use crate::node::wires::message;
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::Ending;
 use crate::packet::wires::Wires;
+use tlplab_cfgspace::enumerate::MpsPolicy;
 use tlplab_cfgspace::{MsixMemory, Reset, Written};
 use tlplab_device::Event;
 use tlplab_units::{Bdf, FcClass, Mps};
@@ -235,10 +236,10 @@ impl EndPoint {
         self.arm_requester(cx);
     }
 
-    /// Firmware sets the sizes of requests that all of the hierarchy take, and that its configuration asks for.
-    pub(crate) fn set_request_sizes(&mut self, cx: &mut Context) {
-        let mps: Mps = cx.hierarchy_payload(self.port);
-        self.function.space.set_request_sizes(mps, self.mrrs);
+    /// Firmware sets the sizes of requests that its policy allows, and that the configuration asks for.
+    pub(crate) fn set_request_sizes(&mut self, cx: &mut Context, policy: MpsPolicy) {
+        let mps: Mps = cx.planned_payload(self.port);
+        self.function.space.set_request_sizes(mps, policy.limit_reads(mps, self.mrrs));
         self.update_limits(cx);
     }
 }

@@ -7,6 +7,8 @@
 //! rp1 ─┘                            └─ rp3
 //! ```
 //!
+//! Memory may be in a domain, too: what is for it goes there in the same way, and so do its answers.
+//!
 //! Domains may be in domains. An exit or entrance is a `Passage`: it takes TLPs in turn from the ports and passages that lead to it, in the order
 //! that the ordering rules allow within each, one after the other at its rate, and has each for its latency. Of TLPs of a class that have left it and
 //! wait further on it holds so many as it has entries; then this class stands still, whatever the others behind it are for.
@@ -17,12 +19,18 @@ use crate::kernel::queue::EventKind;
 use crate::link::context::Context;
 use crate::link::egress::{Egress, Waiting};
 use crate::node::root::Root;
+use crate::node::root::turns::is_turn;
 use crate::packet::attribution::{Cause, Place};
 use crate::packet::routing::route_of;
 use crate::packet::slab::{Hold, TlpHandle};
 use tlplab_transaction::OrderingAttributes;
-use tlplab_units::{Duration, FcClass, LinkRate};
+use tlplab_units::{Duration, FcClass, LinkRate, Time};
 use tlplab_wire::tlp::CompletionStatus;
+
+/// The tail of what is for memory: it has arrived in full, and waits at no egress, so that this tells it from what is for a port.
+const FOR_MEMORY: Time = Time::NEVER;
+/// The ingress of what has come from memory.
+const NOWHERE: u16 = u16::MAX;
 
 /// A passage of a domain, by its number: twice the domain's, and one more for the entrance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +67,10 @@ struct Passage {
 /// The domains of a host; none, where it has no such parts.
 #[derive(Clone, Default)]
 pub(crate) struct Domains {
-    /// By port: the innermost domain.
+    /// By port, and of memory behind them: the innermost domain.
     of_port: Vec<Option<usize>>,
+    /// Memory is in one.
+    memory: bool,
     /// By domain: the one that it is in.
     above: Vec<Option<usize>>,
     passages: Vec<Passage>,
@@ -73,6 +83,14 @@ impl Domains {
         let number = |name: &str| domains.iter().position(|domain| domain.name == name);
         let wrong =
             |domain: &DomainConfig, why: String| BuildError::Domain { domain: domain.name.clone(), why };
+        if let Some(domain) = domains.iter().find(|domain| domain.entries.is_some())
+            && host.write_turnaround.is_some()
+        {
+            return Err(wrong(
+                domain,
+                "it has entries, and the host a write_turnaround: a write has one place".into(),
+            ));
+        }
         if domains.len() > 64 {
             return Err(BuildError::TooLarge("a host has at most 64 domains"));
         }
@@ -102,6 +120,22 @@ impl Domains {
                 return Err(wrong(domain, "it is in itself".into()));
             }
         }
+        let wrong_for_memory =
+            |name: &String, why: &str| BuildError::Domain { domain: name.clone(), why: why.into() };
+        let memory = match &host.memory_domain {
+            None => None,
+            Some(name) if host.line_interval.is_some() => {
+                return Err(wrong_for_memory(
+                    name,
+                    "memory is in it, and answers line by line pass no domains",
+                ));
+            }
+            Some(name) => Some(
+                number(name)
+                    .ok_or_else(|| wrong_for_memory(name, "memory is in it, and there is no such domain"))?,
+            ),
+        };
+        of_port.push(memory);
         let sources = ports.len() + 1 + domains.len();
         let passages =
             domains.iter().flat_map(|domain| [*domain; 2]).zip(first..).map(|(domain, place)| Passage {
@@ -113,10 +147,15 @@ impl Domains {
                 busy: false,
                 place: Place(place),
             });
-        Ok(Self { of_port, above, passages: passages.collect() })
+        Ok(Self { of_port, memory: memory.is_some(), above, passages: passages.collect() })
     }
 
-    /// What a TLP that is in `level` passes next on its way to the port `to`; `None`: nothing but the port itself.
+    /// Whether memory is in one of them.
+    pub(crate) fn hold_memory(&self) -> bool {
+        self.memory
+    }
+
+    /// What a TLP that is in `level` passes next on its way to the port `to`, or to memory behind them; `None`: nothing but the port itself.
     fn next(&self, level: Option<usize>, to: usize) -> Option<PassageId> {
         let target = self.of_port[to];
         if level == target {
@@ -149,28 +188,33 @@ impl Root {
     pub(crate) fn send_to_port(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
         let from = cx.links.index(ingress);
         let level = self.domains.of_port.get(from).copied().flatten();
-        self.go_on(cx, level, from, port, ingress, handle);
+        let waiting = arrived(cx, ingress, handle);
+        if self.domains.passages.is_empty() {
+            return cx.enqueue_at_egress(self.ports[port], from, waiting);
+        }
+        self.go_on(cx, level, from, port, waiting);
     }
 
-    /// A TLP that is in `level`, whither it came from `source`, goes to the next passage, or to the port.
-    fn go_on(
-        &mut self,
-        cx: &mut Context,
-        level: Option<usize>,
-        source: usize,
-        port: usize,
-        ingress: PortId,
-        handle: TlpHandle,
-    ) {
-        let shape = cx.tlps.get(handle).shape;
-        let waiting = Waiting { ingress: Some(ingress), ..Waiting::own(handle, shape) };
-        if self.domains.passages.is_empty() {
-            return cx.enqueue_at_egress(self.ports[port], source, waiting);
-        }
-        match self.domains.next(level, port) {
-            None => cx.enqueue_at_egress(self.ports[port], source, waiting),
-            Some(id) => {
-                let attributes = OrderingAttributes::of(&cx.tlps.get(handle).repr);
+    /// A request that has come in by `ingress` sets out for the domain of memory.
+    pub(crate) fn send_to_memory_domain(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let from = cx.links.index(ingress);
+        let waiting = Waiting { tail: FOR_MEMORY, ..arrived(cx, ingress, handle) };
+        self.go_on(cx, self.domains.of_port[from], from, self.ports.len(), waiting);
+    }
+
+    /// An answer sets out from the domain of memory for a root port.
+    pub(crate) fn send_from_memory(&mut self, cx: &mut Context, egress: PortId, completion: Waiting) {
+        let memory = self.ports.len();
+        self.go_on(cx, self.domains.of_port[memory], memory, cx.links.index(egress), completion);
+    }
+
+    /// A TLP that is in `level`, whither it came from `source`, goes to the next passage, to the port, or to memory.
+    fn go_on(&mut self, cx: &mut Context, level: Option<usize>, source: usize, to: usize, waiting: Waiting) {
+        match (self.domains.next(level, to), waiting.ingress) {
+            (None, Some(ingress)) if to == self.ports.len() => self.reach_memory(cx, ingress, waiting.tlp),
+            (None, _) => cx.enqueue_at_egress(self.ports[to], source, waiting),
+            (Some(id), _) => {
+                let attributes = OrderingAttributes::of(&cx.tlps.get(waiting.tlp).repr);
                 self.domains.passages[usize::from(id.0)].queue.push(source, attributes, waiting);
                 self.serve_passage(cx, id);
             }
@@ -194,12 +238,16 @@ impl Root {
             }
             let class = waiting.shape.class;
             let hold = Hold { node: self.node, at: id.0, class };
-            let before = std::mem::replace(&mut tlp.held, passage.entries.map(|_| hold));
+            let keeps = tlp.held.is_some_and(|held| is_turn(held.at));
+            let before =
+                if keeps { None } else { std::mem::replace(&mut tlp.held, passage.entries.map(|_| hold)) };
             passage.held[class.index()] += u16::from(passage.entries.is_some());
             let bytes = u64::from(tlp.repr.header_bytes() + tlp.repr.payload_bytes());
             let taken = now + passage.rate.map_or(Duration::ZERO, |rate| rate.time_of(bytes));
-            let ingress = waiting.ingress.map_or(0, |port| port.0);
-            let data = waiting.tlp.to_event() | u64::from(ingress) << 32 | u64::from(id.0) << 48;
+            let ingress = waiting.ingress.map_or(NOWHERE, |port| port.0);
+            let for_memory = u64::from(waiting.tail == FOR_MEMORY);
+            let data =
+                waiting.tlp.to_event() | u64::from(ingress) << 32 | u64::from(id.0) << 48 | for_memory << 56;
             cx.schedule(taken + passage.latency, EventKind::PassedDomain, at, data);
             if taken > now {
                 passage.busy = true;
@@ -214,12 +262,18 @@ impl Root {
     /// The TLP that a passage took is through.
     pub(crate) fn passage_free(&mut self, cx: &mut Context, data: u64) {
         let id = PassageId(data as u8);
+        if is_turn(id.0) {
+            return self.heard_of_turn(cx, id.0);
+        }
         self.domains.passages[usize::from(id.0)].busy = false;
         self.serve_passage(cx, id);
     }
 
     /// A TLP that a passage held is in the hands of what comes behind, or gone.
     pub(crate) fn free_entry(&mut self, cx: &mut Context, hold: Hold) {
+        if is_turn(hold.at) {
+            return self.left_turn(cx, hold);
+        }
         let id = PassageId(hold.at);
         self.domains.passages[usize::from(id.0)].held[hold.class.index()] -= 1;
         self.serve_passage(cx, id);
@@ -227,21 +281,36 @@ impl Root {
 
     /// A TLP has come out of a passage.
     pub(crate) fn passed_domain(&mut self, cx: &mut Context, data: u64) {
-        let (handle, ingress) = (TlpHandle::from_event(data & 0xFFFF_FFFF), PortId((data >> 32) as u16));
+        let (handle, from) = (TlpHandle::from_event(data & 0xFFFF_FFFF), (data >> 32) as u16);
+        let (ingress, for_memory) = ((from != NOWHERE).then_some(PortId(from)), data >> 56 == 1);
         let id = PassageId((data >> 48) as u8);
         let (now, place) = (cx.now(), self.domains.passages[usize::from(id.0)].place);
         let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Processing);
         }
-        // Software may have moved the target meanwhile.
-        let Some(port) = self.port_for(route_of(&tlp.repr)) else {
-            return cx.refuse(ingress, handle, self.completer.id, CompletionStatus::UnsupportedRequest);
-        };
+        let tail = if for_memory { FOR_MEMORY } else { Time::ZERO };
+        let waiting = Waiting { ingress, tail, ..Waiting::own(handle, tlp.shape) };
+        let to = if for_memory { Some(self.ports.len()) } else { self.port_for(route_of(&tlp.repr)) };
         let domain = id.domain();
         let level = if id.is_entrance() { Some(domain) } else { self.domains.above[domain] };
-        self.go_on(cx, level, self.ports.len() + 1 + domain, port, ingress, handle);
+        match (to, ingress) {
+            (Some(to), _) => self.go_on(cx, level, self.ports.len() + 1 + domain, to, waiting),
+            // Software has moved the target meanwhile.
+            (None, Some(ingress)) => {
+                cx.refuse(ingress, handle, self.completer.id, CompletionStatus::UnsupportedRequest);
+            }
+            (None, None) => {
+                cx.leave_hold(handle);
+                cx.drop_tlp(handle);
+            }
+        }
     }
+}
+
+/// A TLP that occupies the receive buffer of a root port.
+fn arrived(cx: &Context, ingress: PortId, handle: TlpHandle) -> Waiting {
+    Waiting { ingress: Some(ingress), ..Waiting::own(handle, cx.tlps.get(handle).shape) }
 }
 
 #[cfg(test)]

@@ -168,9 +168,9 @@ impl Root {
 
     /// A posted write or an interrupt is at the root complex. Those are counted where they may be on their way for some time.
     pub(crate) fn count_posted_write(&mut self) {
-        let Self { path, memory_system, .. } = self;
+        let Self { path, memory_system, domains, .. } = self;
         let translates = memory_system.as_ref().is_some_and(|system| system.holds_writes());
-        path.came += u64::from(translates || !path.is_direct());
+        path.came += u64::from(translates || domains.hold_memory() || !path.is_direct());
     }
 
     /// What would pass posted writes sets out behind them. False if there are none on their way.
@@ -236,6 +236,7 @@ impl Root {
         let (shape, bytes) = (tlp.shape, carried(&tlp.repr));
         if is_first {
             cx.leave_request_queue(handle);
+            cx.leave_hold(handle);
             if shape.class != tlplab_units::FcClass::Posted {
                 cx.release_buffer(ingress, &shape);
             }

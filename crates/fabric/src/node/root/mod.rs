@@ -8,12 +8,14 @@ pub(crate) mod peer;
 mod pme;
 pub(crate) mod processor;
 pub(crate) mod programs;
+pub(crate) mod turns;
 
 use crate::config::{AddressMap, MMIO_LOW, PeerToPeer};
 use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
 use crate::link::agenda::Task;
 use crate::link::context::Context;
+use crate::link::egress::Waiting;
 use crate::node::answer::Answer;
 use crate::node::bridges::Bridges;
 use crate::node::error_messages::message_of;
@@ -62,6 +64,7 @@ pub(crate) struct Root {
     pub(crate) programs: Vec<Program>,
     pub(crate) peer_to_peer: PeerToPeer,
     pub(crate) splitter: Splitter,
+    pub(crate) turns: turns::Turns,
     pub(crate) controller: WireController,
     /// Power management events that wait until their root port can show them.
     pub(crate) pmes: VecDeque<(usize, Bdf)>,
@@ -127,6 +130,12 @@ impl Answer for Root {
     /// Payloads are limited by the hierarchy behind the root port.
     fn completer(&self, cx: &Context, port: PortId, _request: &Repr) -> (Completer, usize) {
         (Completer { mps: cx.links.max_payload(port), ..self.completer }, self.ports.len())
+    }
+    fn send_completion(&mut self, cx: &mut Context, egress: PortId, source: usize, completion: Waiting) {
+        if self.domains.hold_memory() {
+            return self.send_from_memory(cx, egress, completion);
+        }
+        cx.enqueue_at_egress(egress, source, completion);
     }
     fn answers(&mut self, now: Time) {
         if let Some(system) = &mut self.memory_system {
@@ -263,6 +272,14 @@ impl Root {
 
     /// A request of a device, or an interrupt, has been accepted and translated.
     pub(crate) fn send_to_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        if self.domains.hold_memory() {
+            return self.send_to_memory_domain(cx, ingress, handle);
+        }
+        self.reach_memory(cx, ingress, handle);
+    }
+
+    /// It is where memory is.
+    pub(crate) fn reach_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         if !self.enter_host_path(cx, ingress, handle) {
             self.access_memory(cx, ingress, handle);
         }
@@ -274,6 +291,7 @@ impl Root {
         let Some(access) = memory_access(&repr) else { return };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
         cx.leave_request_queue(handle);
+        cx.leave_hold(handle);
         if write && self.is_interrupt(access) {
             return self.deliver_when_written(cx, ingress, handle);
         }
@@ -467,7 +485,7 @@ impl Root {
         let tlp = cx.tlps.get(handle);
         let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
         // Between hierarchies with different MPS somebody must cut payloads to size, and that is the root complex.
-        let (from, to) = (cx.hierarchy_payload(ingress), cx.hierarchy_payload(egress));
+        let (from, to) = (cx.planned_payload(ingress), cx.planned_payload(egress));
         let policy = match policy {
             PeerToPeer::Forward if from != to => PeerToPeer::Split(from.min(to).bytes()),
             other => other,
@@ -477,6 +495,7 @@ impl Root {
                 self.refuse_request(cx, ingress, handle);
             }
             PeerToPeer::Split(limit) if splits => self.split_peer_request(cx, ingress, handle, limit),
+            _ if self.turns.wait() => self.wait_for_turn(cx, ingress, handle),
             _ => self.send_to_port(cx, ingress, port, handle),
         }
     }

@@ -112,9 +112,11 @@ pub struct AnyFabric {
 #[derive(Clone, Debug, Default)]
 struct AnyPeers {
     core: Option<SwitchCoreConfig>,
-    /// Domains: which of two each root port is in, by a bit; both in a third, or not.
+    /// Domains: which of two each root port is in, by a bit, and memory by the highest two; one in the other, or not.
     domains: Option<(u8, bool, DomainConfig)>,
     acs: Option<AcsControls>,
+    /// Between writes to different root ports, if domains have no entries.
+    turnaround: Option<u64>,
     /// All switches are partitions of one chip.
     one_chip: bool,
 }
@@ -132,6 +134,8 @@ impl AnyPeers {
             link.upper.acs = self.acs.map(|enabled| AcsConfig { enabled, forbidden: Vec::new() });
         }
         ports.sort();
+        let entries = self.domains.as_ref().is_some_and(|(.., domain)| domain.entries.is_some());
+        config.host.write_turnaround = self.turnaround.filter(|_| !entries).map(ns);
         let Some((bits, nested, domain)) = &self.domains else { return };
         for (name, side) in [("x", 0), ("y", 1)] {
             let inside = ports.iter().enumerate().filter(|(i, _)| bits >> i & 1 == side);
@@ -142,6 +146,10 @@ impl AnyPeers {
                 ..domain.clone()
             });
         }
+        let memory = [None, None, Some("x"), Some("y")][usize::from(bits >> 6)];
+        // Answers line by line pass no domains.
+        let memory = memory.filter(|_| config.host.line_interval.is_none());
+        config.host.memory_domain = memory.map(str::to_string);
     }
 }
 
@@ -271,7 +279,7 @@ impl AnyFabric {
                     Arbitration::Weighted(vec![("dev0".into(), weight), (under, 2), ("sw2".into(), weight)])
                 }),
                 port_buffer: switch.port_buffer,
-                core: self.peers.core.filter(|_| switch.forwarding == Forwarding::StoreAndForward),
+                core: self.peers.core,
                 chip: self.peers.one_chip.then(|| "chip".to_string()),
             });
             switches.push((name, depth, top));

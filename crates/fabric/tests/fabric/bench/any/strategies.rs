@@ -226,11 +226,12 @@ pub fn any_peers() -> impl Strategy<Value = AnyFabric> {
         prop::option::weighted(0.7, core),
         prop::option::weighted(0.6, (any::<u8>(), any::<bool>(), domain)),
         prop::option::weighted(0.6, prop::sample::select(controls)),
+        prop::option::weighted(0.3, 0u64..200),
     );
     let mps = prop::sample::select(&Mps::ALL[..3]);
     (any_fabric(), peers, prop::bool::weighted(0.3), mps).prop_map(
-        |(mut fabric, (core, domains, acs), one_chip, mps)| {
-            fabric.peers = AnyPeers { core, domains, acs, one_chip };
+        |(mut fabric, (core, domains, acs, turnaround), one_chip, mps)| {
+            fabric.peers = AnyPeers { core, domains, acs, turnaround, one_chip };
             let count = fabric.devices.len();
             for (i, device) in fabric.devices.iter_mut().enumerate() {
                 device.peer = device.peer.or((i % 2 == 0).then_some(i + count / 2));
@@ -243,8 +244,9 @@ pub fn any_peers() -> impl Strategy<Value = AnyFabric> {
                 let links = links.chain(fabric.devices.iter_mut().map(|device| &mut device.link));
                 links.for_each(|link| link.mps = mps);
             }
-            if core.is_some() {
-                fabric.switches.iter_mut().for_each(|switch| switch.forwarding = Forwarding::StoreAndForward);
+            if core.is_some_and(|core| core.rate.is_some()) {
+                let cuts = fabric.switches.iter_mut().filter(|s| s.forwarding == Forwarding::CutThrough);
+                cuts.step_by(2).for_each(|switch| switch.forwarding = Forwarding::CutThroughUnlessFaster);
             }
             fabric
         },
