@@ -50,6 +50,8 @@ pub struct Experiment {
     places: BTreeMap<String, Error>,
     /// What was read: the file, what it includes, and overrides, each under its name.
     pub source: String,
+    /// What it came to: every key with its value, those of the host's profile and defaults included, whatever file or override said so.
+    pub resolved: String,
 }
 
 /// Which packets the report shows one by one.
@@ -308,6 +310,7 @@ fn build(
 ) -> Result<Experiment, Error> {
     check::fill(&sources, &mut root, &tables::EXPERIMENT)?;
     resolve_host(&mut sources, &mut root, read, path)?;
+    let resolved = tree::canonical(&root);
     let view = View::root(&sources, &root);
     let title = view.require(&tables::EXPERIMENT, "title")?.text().to_owned();
     let join = |at: &View<'_>, file: &str| {
@@ -370,6 +373,7 @@ fn build(
         files,
         places,
         source,
+        resolved,
     })
 }
 
