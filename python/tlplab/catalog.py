@@ -37,6 +37,11 @@ def nics() -> Entries:
     return [*((name, _core.nic_title(name, text)) for name, text in _core.nics()), ("FILE.toml", "A NIC of your own")]
 
 
+def metrics() -> Entries:
+    """The figures of a point of a study: what each is called, its unit and what it is."""
+    return list(_core.metrics())
+
+
 def experiments(folder: Path | None = None) -> Entries:
     """The experiment files in `folder` (the current one) and in `folder/experiments`, with their titles."""
     folder = folder or Path()
@@ -54,6 +59,7 @@ LISTS: dict[str, Callable[[], Entries]] = {
     "devices": devices,
     "bench-devices": bench_devices,
     "nics": nics,
+    "metrics": metrics,
     "experiments": experiments,
 }
 

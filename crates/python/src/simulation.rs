@@ -179,6 +179,14 @@ impl Simulation {
         py.detach(|| state.finish(brief)).map_err(|error| error::file(&error))
     }
 
+    /// What the run, which is over, came to, as studies keep it.
+    fn record(&self, py: Python<'_>) -> PyResult<String> {
+        let mut guard = self.state()?;
+        let state = &mut *guard;
+        state.run.still_waiting(state.residents.waits(py)?);
+        Ok(py.detach(|| tlplab_study::run::record(&state.run.document()).write()))
+    }
+
     /// Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again.
     #[pyo3(signature = (*, full=false))]
     fn judge(&self, py: Python<'_>, full: bool) -> PyResult<judge::Judge> {

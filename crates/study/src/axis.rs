@@ -75,7 +75,7 @@ impl Reader<'_> {
     /// The axis that is written.
     pub(crate) fn axis(&self, written: &Written) -> Result<Axis, Error> {
         if let Some(csv) = &written.csv {
-            return self.from_csv(csv);
+            return self.table(csv);
         }
         if let Some(points) = &written.latin {
             return self.latin(written, points);
@@ -293,7 +293,7 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    fn from_csv(&self, csv: &Spanned<String>) -> Result<Axis, Error> {
+    fn table(&self, csv: &Spanned<String>) -> Result<Axis, Error> {
         let path = (self.join)(csv.get_ref());
         let refuse = |why: String| {
             self.at(

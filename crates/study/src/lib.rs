@@ -4,7 +4,7 @@
 //! hypercubes; crossed, and filtered by expressions, they are [`Points`]. A [`Sweep`] runs them ([`runner`]): of each run, [`run`](mod@run) reads the
 //! experiment and works out a [`Key`], the hash of all that its result follows from ([`key`], [`files`]); what the [`Store`] does not hold is
 //! simulated, and what it came to is a [`Record`] of [`metrics`]. [`rows`] makes the data set of them, a row for each run, and a summary for each point;
-//! [`pareto`] finds those that nothing beats.
+//! [`pareto`] finds those that nothing beats, and a [`finding`] is a sentence with figures that is held against them.
 //!
 //! **Figures.** [`metrics`] names everything that a point can be asked for, with its [`unit`]; an [`expression`] computes with them. The
 //! same grammar serves columns, filters, objectives and the question whether repeats are enough ([`repeats`]).
@@ -15,6 +15,7 @@
 pub mod axis;
 pub mod expression;
 pub mod files;
+pub mod finding;
 pub mod key;
 pub mod metrics;
 pub mod pareto;

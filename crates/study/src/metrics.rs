@@ -4,6 +4,7 @@
 //! `nic.throughput`, `sw0.up.utilisation`. [`CATALOGUE`] is the one place that says which there are: what documents become
 //! ([`of_document`]), what expressions may name ([`find`]) and the table of the documentation ([`reference`]) come from it.
 
+use crate::expression::NoName;
 use crate::unit::Unit;
 use std::collections::BTreeMap;
 use tlplab_experiment::result::{Direction, Document, Flow, Latency, Link, Network, NetworkDirection};
@@ -193,7 +194,7 @@ pub const CATALOGUE: &[Metric] = &[
 ///
 /// # Errors
 /// There is none: a message, and what may be meant.
-pub fn find(name: &str) -> Result<Metric, (String, Option<String>)> {
+pub fn find(name: &str) -> Result<Metric, NoName> {
     let fits = |one: &&Metric| match one.scope {
         Run => one.name == name,
         Way => ["up.", "down."].iter().any(|way| belongs(name, &format!("{way}{}", one.name))),

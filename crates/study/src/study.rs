@@ -27,6 +27,7 @@
 
 use crate::axis::{self, Axis};
 use crate::expression::{Expression, Kind, Mistake, Value};
+use crate::finding::{self, Finding};
 use crate::metrics;
 use crate::place::{self, Place};
 use crate::repeats::{Narrow, Repeats};
@@ -59,6 +60,8 @@ pub struct Study {
     pub metrics: Vec<Named>,
     /// What limits each point is found by runs, too.
     pub verdict: bool,
+    /// What it found.
+    pub finding: Option<Finding>,
 }
 
 /// A figure with a name.
@@ -121,6 +124,7 @@ struct Written {
     #[serde(default)]
     filter: Vec<WrittenFilter>,
     repeats: Option<WrittenRepeats>,
+    finding: Option<finding::Written>,
 }
 
 #[derive(Deserialize)]
@@ -189,9 +193,11 @@ impl Study {
             metrics,
             verdict: written.verdict,
             axes,
+            finding: None,
         };
+        let finding = written.finding.as_ref().map(|one| finding::read(place, one, &study)).transpose()?;
         let filters = written.filter.iter().map(|one| study.filter(place, one)).collect::<Result<_, _>>()?;
-        Ok(Self { filters, ..study })
+        Ok(Self { filters, finding, ..study })
     }
 
     fn filter(&self, place: Place<'_>, written: &WrittenFilter) -> Result<Filter, Error> {
@@ -214,7 +220,7 @@ impl Study {
     }
 
     /// What is true or false of the points.
-    fn condition(&self, text: &str) -> Result<Expression, Mistake> {
+    pub(crate) fn condition(&self, text: &str) -> Result<Expression, Mistake> {
         let keep = Expression::parse(text)?;
         let kind_of = |name: &str| {
             self.column(name).map(|column| kind_of(&column.values)).ok_or_else(|| {

@@ -26,6 +26,8 @@ impl fmt::Display for Kind {
     }
 }
 
+/// What is wrong with a name, and what would be right.
+pub type NoName = (String, Option<String>);
 type Checked = Result<Kind, Mistake>;
 
 impl Expression {
@@ -33,7 +35,7 @@ impl Expression {
     ///
     /// # Errors
     /// A name is not known; what is compared, added or called is not of one kind.
-    pub fn kind(&self, kind_of: &dyn Fn(&str) -> Result<Kind, (String, Option<String>)>) -> Checked {
+    pub fn kind(&self, kind_of: &dyn Fn(&str) -> Result<Kind, NoName>) -> Checked {
         check(&self.root, &|name, at| {
             kind_of(name).map_err(|(message, hint)| Mistake { column: at + 1, message, hint })
         })

@@ -23,7 +23,7 @@ mod lexer;
 mod parser;
 
 pub use evaluate::Value;
-pub use kinds::Kind;
+pub use kinds::{Kind, NoName};
 
 use std::fmt;
 

@@ -132,6 +132,45 @@ fn mistakes_say_where_and_what_would_be_right() {
         let error = of_axis(text);
         assert!(error.starts_with(place) && error.contains(words), "{text}\n{error}");
     }
+    let of_finding = |text: &str| {
+        told(&format!("[[axis]]\nkey = \"k\"\nvalues = [1, 2]\n[finding]\nsays = \"It is {{a}}.\"\n{text}"))
+    };
+    for (text, place, words) in [
+        ("holds = \"a > 3\"\nfigures = { a = { of = \"lanes\" } }", "study.toml:8:", "of which points"),
+        (
+            "holds = \"a > 3\"\nfigures = { a = { of = \"lanes\", where = \"j == 1\" } }",
+            "study.toml:8:",
+            "no axis is called j",
+        ),
+        (
+            "holds = \"a > 3\"\nfigures = { a = { of = \"lanes\", where = \"k == 1\", take = \"any\" } }",
+            "study.toml:8:",
+            "cannot be taken",
+        ),
+        (
+            "holds = \"b > 3\"\nfigures = { a = { of = \"lanes\", where = \"k == 1\" } }",
+            "study.toml:7:",
+            "no figure is called b; did you mean a?",
+        ),
+        (
+            "holds = \"a\"\nfigures = { a = { of = \"lanes\", where = \"k == 1\" } }",
+            "study.toml:7:",
+            "and not true or false",
+        ),
+        (
+            "holds = \"b > 3\"\nfigures = { b = { of = \"lanes\", where = \"k == 1\" } }",
+            "study.toml:6:",
+            "no figure is called a",
+        ),
+        (
+            "holds = \"a > 3\"\nfigures = { a = { from = \"c + 1\" } }",
+            "study.toml:8:",
+            "no figure is called c",
+        ),
+    ] {
+        let error = of_finding(text);
+        assert!(error.starts_with(place) && error.contains(words), "{text}\n{error}");
+    }
     assert!(told("[[axis]]\nvalues = [1]").contains("does not say what it sets"));
     assert!(
         told("[[axis]]\nkeys = [\"a\", \"b\"]\nvalues = [[1, 2], 3]")

@@ -27,10 +27,7 @@ fn a_finished_point_is_never_run_again() {
     let three = "[[axis]]\nkey = \"device.ssd.link\"\nvalues = [\"gen3 x8\", \"gen4 x4\", \"gen3 x4\"]";
     assert_eq!(fresh(&bench, three), 1, "studies share points, in whatever order");
     assert_eq!(fresh(&bench, "set = [\"device.ssd.link=gen4 x4\"]"), 0, "however a point is said");
-    bench.write(
-        "one.toml",
-        &crate::EXPERIMENT.replace("stop =", "# a comment\nstop =").replace("\"one\"", "\"one\""),
-    );
+    bench.write("one.toml", &crate::EXPERIMENT.replace("stop =", "# a comment\nstop ="));
     assert_eq!(fresh(&bench, three), 0, "the experiment counts as what it comes to");
     bench.write("one.toml", &crate::EXPERIMENT.replace("20us", "21us"));
     assert_eq!(fresh(&bench, three), 3);

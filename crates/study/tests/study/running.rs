@@ -186,3 +186,35 @@ fn a_store_that_cannot_be_written_is_told() {
     let error = bench.sweep("").run(1, &mut |_| true).unwrap_err();
     assert!(error.contains("store") && error.contains("cannot make the folder"), "{error}");
 }
+
+#[test]
+fn a_finding_is_held_against_the_points() {
+    let bench = Bench::new();
+    let study = |holds: &str, more: &str| {
+        format!(
+            "[[axis]]\nkey = \"device.ssd.link\"\nname = \"link\"\nvalues = [\"gen3 x4\", \"gen3 x8\", \"gen9 x1\"]\n\
+             [finding]\nsays = \"Twice the lanes carry {{times}} times as much.\"\nholds = \"{holds}\"\n[finding.figures]\n\
+             narrow = {{ of = \"throughput\", where = \"link == 'gen3 x4'\" }}\n\
+             wide = {{ of = \"throughput\", where = \"link == 'gen3 x8'\" }}\n\
+             least = {{ of = \"lanes\", where = \"true\", take = \"least\" }}\n\
+             most = {{ of = \"lanes\", where = \"true\", take = \"most\" }}\n\
+             times = {{ from = \"wide / narrow\" }}\n{more}"
+        )
+    };
+    let found = |text: &str| {
+        let sweep = bench.sweep(text);
+        sweep.finding(&run(&sweep, 1).rows).unwrap()
+    };
+    let yes = found(&study("times > 1.9 and times < 2.1 and most / least == 2", "")).unwrap();
+    assert!(yes.holds && (yes.figures["times"].0 - 2.0).abs() < 0.1);
+    assert!(!found(&study("times > 2.1", "")).unwrap().holds);
+    let several = found(&study("times > 2", "all = { of = \"lanes\", where = \"link != 'x'\" }\n"))
+        .unwrap_err()
+        .to_string();
+    assert!(several.contains("finding.figures.all: 2 points are where link != 'x'"), "{several}");
+    let none = found(&study("times > 2", "none = { of = \"lanes\", where = \"link == 'gen9 x1'\" }\n"))
+        .unwrap_err()
+        .to_string();
+    assert!(none.contains("no point where link == 'gen9 x1' has lanes"), "{none}");
+    assert!(bench.sweep("").finding(&[]).is_none());
+}
