@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from libraries import copier_in_c
 
 import tlplab as tl
 from tlplab.cli import status
+from tlplab.study import plots, running
 from tlplab.study.running import builds, store_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,12 +51,13 @@ name = "uplink"
 values = ["gen4 x4", "gen9 x8", "gen4 x8"]
 [[axis]]
 key = "load.nic.rate"
+name = "nic_rate"
 from = "10Gb/s"
 to = "40Gb/s"
 by = "10Gb/s"
 [[filter]]
 name = "no more than 30"
-keep = "load.nic.rate <= 30 Gb/s"
+keep = "nic_rate <= 30 Gb/s"
 """
 
 Run = Callable[..., int]
@@ -88,17 +91,17 @@ def test_a_line_for_each_point_and_what_could_not_be(study: Path, capsys: pytest
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 100
     assert [line.split()[:2] for line in said.splitlines() if line.startswith("gen4 x8")] == [["gen4", "x8"]] * 3
-    assert '3 points refused: --set: switch.sw0.link: "gen9 x8"' in said
+    assert "3 points refused: --set: switch.sw0.link: there is no gen9; generations are gen1 to gen7" in said
     assert "9 points: 6 runs made, 0 known, 3 refused; left out: no more than 30 (3)" in said
     assert kept(store_folder()) == 6
     assert status(["sweep", "study.toml", "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["left_out"] == {"no more than 30": 3}
-    assert document["axes"] == [{"name": "uplink", "unit": None}, {"name": "load.nic.rate", "unit": "b/s"}]
+    assert document["axes"] == [{"name": "uplink", "unit": None}, {"name": "nic_rate", "unit": "b/s"}]
     kinds = [point["kind"] for point in document["points"]]
     assert kinds == ["done"] * 3 + ["refused"] * 3 + ["done"] * 3
     first = document["points"][0]
-    assert first["values"] == {"uplink": "gen4 x4", "load.nic.rate": 10_000_000_000}
+    assert first["values"] == {"uplink": "gen4 x4", "nic_rate": 10_000_000_000}
     result = tl.run("one.toml", overrides=["load.nic.rate=10Gb/s"], verdict=False)
     assert first["figures"]["throughput"]["mean"] == sum(flow["payload_bps"] for flow in result["flows"])
 
@@ -109,7 +112,10 @@ def test_the_data_set_is_the_same_byte_for_byte(study: Path, capsys: pytest.Capt
     assert status(["sweep", "study.toml", "--quiet", "--store", "a", "--threads", "1", "-o", "one.parquet"]) == 0
     assert status(["sweep", "study.toml", "--quiet", "--store", "b", "--threads", "2", "-o", "two.parquet"]) == 0
     for part in ("1/2", "2/2"):
-        assert status(["sweep", "study.toml", "--quiet", "--store", f"c{part[0]}", "--shard", part, "-o", "part.parquet"]) == 0
+        assert (
+            status(["sweep", "study.toml", "--quiet", "--store", f"c{part[0]}", "--shard", part, "-o", "part.parquet"])
+            == 0
+        )
     assert kept(Path("c1")) + kept(Path("c2")) == kept(Path("a")) == 12
     shutil.copytree("c1", "c", dirs_exist_ok=True)
     shutil.copytree("c2", "c", dirs_exist_ok=True)
@@ -122,7 +128,7 @@ def test_the_data_set_is_the_same_byte_for_byte(study: Path, capsys: pytest.Capt
     assert table["point"].to_pylist() == sorted(table["point"].to_pylist())
     units = {field.name: (field.metadata or {}).get(b"unit") for field in table.schema}
     assert units["nic.latency.p99"] == b"ns"
-    assert units["load.nic.rate"] == units["throughput"] == b"b/s"
+    assert units["nic_rate"] == units["throughput"] == b"b/s"
     assert units["share"] == b"1"
     assert table.schema.metadata[b"tlplab.left_out"] == b'{"no more than 30":3}'
     assert table["kind"].to_pylist().count("refused") == 3
@@ -136,17 +142,18 @@ def test_arrow_and_csv(study: Path) -> None:
     arrow = pyarrow.table(table)
     assert len(table) == arrow.num_rows == 6
     assert arrow["uplink"].to_pylist() == ["gen4 x4"] * 3 + ["gen4 x8"] * 3
-    assert arrow["load.nic.rate"].to_pylist()[:3] == [10_000_000_000, 20_000_000_000, 30_000_000_000]
+    assert arrow["nic_rate"].to_pylist()[:3] == [10_000_000_000, 20_000_000_000, 30_000_000_000]
     assert table.to_numpy()["throughput"].tolist() == arrow["throughput"].to_pylist()
     assert status(["sweep", "study.toml", "--quiet", "-o", "points.csv"]) == 0
-    head, *rows = [line.split(",") for line in Path("points.csv").read_text().splitlines() if '"' not in line]
-    assert head[:3] == ["point", "uplink", "load.nic.rate"]
+    with open("points.csv", newline="", encoding="utf-8") as file:
+        head, *rows = [row for row in csv.reader(file) if "refused" not in row]
+    assert head[:3] == ["point", "uplink", "nic_rate"]
     at = head.index("throughput")
     assert [float(row[at]) for row in rows] == arrow["throughput"].to_pylist()
 
 
 def test_what_is_asked_of_a_point_is_found_by_runs(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["sweep", "study.toml", "--verdict", "--json", "-", "--where", "load.nic.rate == 30Gb/s"]) == 0
+    assert status(["sweep", "study.toml", "--verdict", "--json", "-", "--where", "nic_rate == 30Gb/s"]) == 0
     limits = [point["limit"] for point in json.loads(capsys.readouterr().out)["points"] if point["kind"] == "done"]
     assert limits[0] == "link sw0 → host.rp0"
     run = tl.run("one.toml", overrides=["load.nic.rate=30Gb/s"])
@@ -182,7 +189,7 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert Path(arguments[1]).stat().st_size > 5_000
     for arguments, why in (
         (["--x", "uplink"], "name a file with --plot"),
-        (["--plot", "a.png", "--x", "wide"], "--x wide: no axis is called so; there are uplink, load.nic.rate"),
+        (["--plot", "a.png", "--x", "wide"], "--x wide: no axis is called so; there are uplink, nic_rate"),
         (["--plot", "a.png", "--y", "throughput, lanes"], "one figure goes up"),
         (["--plot", "a.png", "--x", "uplink", "--y", "uplink", "--colour", "lanes"], "goes from left to right"),
         (["--plot", "a.bmp"], "name a file that ends in .png, .svg or .pdf"),
@@ -190,6 +197,51 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert status(["sweep", "study.toml", *arguments]) == 2
         assert why in " ".join(capsys.readouterr().err.split())
         assert not Path("a.png").exists()
+
+
+def test_repeats_that_differ_have_a_band(study: Path) -> None:
+    noisy = "set = ['host=\"xeon-e5-2637v3\"', 'load.nic.op=read']\nexperiment"
+    study.write_text(STUDY.replace("experiment", noisy, 1) + "[repeats]\nseeds = 3\n")
+    done = running.run(running.Asked("study.toml", where=["uplink == 'gen4 x4'"]))
+    axes = plots.lines_of(done, "nic_rate", "nic.latency.p99").axes[0]
+    assert len(axes.lines) == len(axes.collections) == 1
+    half = [one["means"][0][1] for one in done.swept.summaries("nic.latency.p99") if one["means"][0]]
+    low, high = axes.collections[0].get_datalim(axes.transData).intervaly
+    assert high - low > max(h for h in half if h) / 1000 > 0
+
+
+@pytest.mark.parametrize("name", ["quickstart", "nic-400g"])
+def test_the_pages_of_the_studies_are_fresh(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = tmp_path / "page.md"
+    command = [
+        "sweep",
+        f"studies/designs/{name}.toml",
+        "--store",
+        str(tmp_path / "store"),
+        "--quiet",
+        "--markdown",
+        str(page),
+    ]
+    assert status(command) == 0
+    assert page.read_text() == Path(f"studies/designs/{name}.md").read_text(), "run `make generate`"
+
+
+def test_a_finding_that_does_not_hold_is_told(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    finding = (
+        '[finding]\nsays = "It is {wide}, {share %} of it for one."\nholds = "wide HOW 90 Gb/s"\n[finding.figures]\n'
+        'wide = { of = "throughput", where = "uplink == \'gen4 x8\' and nic_rate == 30Gb/s" }\n'
+        'nic = { of = "nic.throughput", where = "uplink == \'gen4 x8\' and nic_rate == 30Gb/s" }\n'
+        'share = { from = "nic / wide" }\n'
+    )
+    study.write_text(STUDY + finding.replace("HOW", "<"))
+    assert status(["sweep", "study.toml"]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("It is 8") and said.endswith(" % of it for one.")
+    study.write_text(STUDY + finding.replace("HOW", ">"))
+    assert status(["sweep", "study.toml"]) == 1
+    assert "the study's finding does not hold: It is 8" in capsys.readouterr().err
+    assert status(["sweep", "study.toml", "--set", "stop=8us"]) == 0, "it is of the study as it is written"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +285,9 @@ def test_without_pyarrow_parquet_is_refused_before_anything_runs(
 def test_devices_in_python_run_in_processes(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("copier.py", "copier.toml"):
         shutil.copy(ROOT / "examples/python" / name, name)
-    study.write_text('experiment = "copier.toml"\n[[axis]]\nkey = "device.copier.link"\nvalues = ["gen3 x4", "gen3 x8"]\n')
+    study.write_text(
+        'experiment = "copier.toml"\n[[axis]]\nkey = "device.copier.link"\nvalues = ["gen3 x4", "gen3 x8"]\n'
+    )
     assert status(["sweep", "study.toml", "--json", "-"]) == 0
     written = capsys.readouterr()
     assert "note: 2 runs have a device or driver in Python: they are made in processes, not in threads" in written.err
@@ -268,7 +322,7 @@ def test_a_library_that_changes_is_another_point(study: Path, capsys: pytest.Cap
 def slow(study: Path) -> list[str]:
     """The command of a study that takes some seconds."""
     study.write_text(
-        'experiment = "one.toml"\nset = ["stop=400us"]\n[[axis]]\nkey = "load.nic.rate"\nfrom = "1Gb/s"\nto = "40Gb/s"\nsteps = 40\n'
+        'experiment = "one.toml"\nset = ["stop=400us"]\n[[axis]]\nkey = "load.nic.rate"\nname = "rate_of_nic"\nfrom = "1Gb/s"\nto = "40Gb/s"\nsteps = 40\n'
     )
     return [sys.executable, "-m", "tlplab", "sweep", "study.toml", "--store", "store", "-o", "out.csv"]
 
@@ -304,7 +358,8 @@ def test_what_was_done_is_kept(study: Path, capsys: pytest.CaptureFixture[str], 
 def test_several_processes_share_a_store(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = slow(study)
     processes = [
-        subprocess.Popen([*command[:-1], f"out{n}.csv", "--threads", "1"], stdout=subprocess.PIPE, text=True) for n in (1, 2, 3)
+        subprocess.Popen([*command[:-1], f"out{n}.csv", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+        for n in (1, 2, 3)
     ]
     assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
     for process in processes:

@@ -98,8 +98,8 @@ class Swept:
     @property
     def interrupted(self) -> bool: ...
     @property
-    def progress(self) -> tuple[int, int, int]:
-        """Runs that are over, all of them, and those that were known."""
+    def progress(self) -> tuple[int, int, int, int]:
+        """Runs that are over, all of them, those that were known, and those that were made."""
     @property
     def elsewhere(self) -> list[Elsewhere]:
         """Runs that are to be made in processes, as part of them is in Python; then the study is run again."""

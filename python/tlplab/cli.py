@@ -249,7 +249,8 @@ def list_command(kind: str) -> None:
 @commands.command()
 @click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
 @click.option("--markdown", is_flag=True, help="The keys and their meanings as Markdown instead.")
-def schema(output: str, markdown: bool) -> None:
+@click.option("--metrics", is_flag=True, help="The figures of studies and their meanings as Markdown instead.")
+def schema(output: str, markdown: bool, metrics: bool) -> None:
     """Print the JSON Schema of experiment files, for editors.
 
     An editor that knows TOML checks an experiment as you type when its first line is
@@ -260,7 +261,9 @@ def schema(output: str, markdown: bool) -> None:
       tlplab schema -o schema.json
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
-    write_text(output, catalog.reference() if markdown else _core.schema() + "\n")
+    if markdown and metrics:
+        raise click.UsageError("--markdown and --metrics are two pages; ask for one of them")
+    write_text(output, catalog.reference() if markdown else catalog.figures() if metrics else _core.schema() + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

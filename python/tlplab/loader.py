@@ -15,7 +15,6 @@ from tlplab.device import Device, DeviceParty
 from tlplab.driver import DriverParty, Memory
 from tlplab.errors import explain
 
-
 # What modules of experiments are called begins with this.
 PREFIX = "tlplab_experiment_"
 

@@ -127,11 +127,11 @@ impl Swept {
         self.outcome.interrupted
     }
 
-    /// Runs that are over, all of them, and those that were known.
+    /// Runs that are over, all of them, those that were known, and those that were made.
     #[getter]
-    fn progress(&self) -> (usize, usize, usize) {
-        let Progress { done, of, known } = self.outcome.progress;
-        (done, of, known)
+    fn progress(&self) -> (usize, usize, usize, usize) {
+        let Progress { done, of, known, made } = self.outcome.progress;
+        (done, of, known, made)
     }
 
     /// Runs that are to be made in processes.

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [finding]
-//! says = "Twice the lanes carry {more} more, and {wide} is all that there is."
+//! says = "Twice the lanes carry {more %} more, and {wide} is all that there is."
 //! holds = "more > 60 % and wide < 48 Gb/s"
 //! [finding.figures]
 //! wide = { of = "throughput", where = "uplink == 'gen4 x8' and nic_rate == 40 Gb/s" }
@@ -25,7 +25,7 @@ use toml::Spanned;
 /// A sentence, the figures in it, and what has to be true of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The sentence; figures stand in it by their names in braces.
+    /// The sentence; figures stand in it by their names in braces: `{wide}`, or `{more %}` for a share in per cent.
     pub says: String,
     /// What is true if the sentence is.
     pub holds: Expression,
@@ -169,9 +169,10 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
     Ok(Finding { says: written.says.get_ref().clone(), holds, figures })
 }
 
-/// What stands in braces.
+/// What stands in braces, with or without a sign for shares in per cent.
 fn braced(text: &str) -> impl Iterator<Item = &str> {
-    text.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name))
+    let names = text.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name));
+    names.map(|name| name.strip_suffix(" %").unwrap_or(name))
 }
 
 impl Sweep {

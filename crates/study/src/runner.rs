@@ -66,6 +66,8 @@ pub struct Progress {
     pub of: usize,
     /// How many of them were known.
     pub known: usize,
+    /// How many of them were made.
+    pub made: usize,
 }
 
 /// What came of a study.
@@ -291,6 +293,7 @@ fn take(outcome: &mut Outcome, failure: &mut Option<String>, told: Told) {
         Told::Row { row, known } => {
             outcome.progress.done += 1;
             outcome.progress.known += usize::from(known);
+            outcome.progress.made += usize::from(!known && matches!(row.came, Came::Ran(_)));
             outcome.rows.push(row);
         }
         Told::Elsewhere(one) => outcome.elsewhere.push(one),

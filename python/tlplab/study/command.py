@@ -13,27 +13,20 @@ from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
-from tlplab.study import dataset, plots, running, show
+from tlplab.study import dataset, page, plots, running, show
 from tlplab.summary import console_for
 
 USUAL_FIGURES = "throughput, latency.p50, latency.p99"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Shard(click.ParamType):
-    """A part of a study: `2/8` is the second of eight."""
-
-    name = "I/N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """The part from 0, and how many there are."""
-        if isinstance(value, tuple):
-            return value
-        found = re.fullmatch(r"(\d+)/(\d+)", value)
-        part, parts = map(int, found.groups()) if found else (0, 0)
-        if not 1 <= part <= parts:
-            self.fail(f"{value!r} is no part; write 1/4 for the first of four, 4/4 for the last", param, ctx)
-        return part - 1, parts
+def part_of(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[int, int]:
+    """A part of a study, from 0, and how many there are: `2/8` is the second of eight."""
+    found = re.fullmatch(r"(\d+)/(\d+)", value)
+    part, parts = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= part <= parts:
+        raise click.BadParameter(f"{value!r} is no part; write 1/4 for the first of four, 4/4 for the last")
+    return part - 1, parts
 
 
 def study_options(command: Command) -> Command:
@@ -67,19 +60,25 @@ def study_options(command: Command) -> Command:
 @click.option(
     "--engine", type=click.Choice(["local"]), default="local", help="Where runs are made: on this machine's processors."
 )
-@click.option("--shard", type=Shard(), default="1/1", help="Only part I of N, for an array of jobs.")
+@click.option("--shard", metavar="I/N", default="1/1", callback=part_of, help="Only part I of N, for an array of jobs.")
 @click.option("--metrics", metavar="LIST", help="Figures to show, as in 'throughput, ssd.throughput / throughput'.")
 @click.option("--verdict", is_flag=True, help="Find what limits each point, by further runs.")
-@click.option("-o", "--output", metavar="FILE", help="Write the data set: FILE.parquet or FILE.csv, a row for each run.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the data set: FILE.parquet or FILE.csv, a row for each run."
+)
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a summary of each point; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the points: .png, .svg or .pdf.")
+@click.option("--markdown", metavar="FILE.md", help="Write the page of the study: what it found, and its points.")
 @click.option("--x", metavar="AXIS", help="The axis from left to right (default: the first that has numbers).")
-@click.option("--y", metavar="FIGURE|AXIS", help="What goes up: a figure (default: the first shown); with --colour an axis.")
+@click.option(
+    "--y", metavar="FIGURE|AXIS", help="What goes up: a figure (default: the first shown); with --colour an axis."
+)
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, shard: tuple[int, int], metrics: str | None, verdict: bool,
-    output: str | None, json_file: str | None, plot: str | None, x: str | None, y: str | None, colour: str | None,
+    output: str | None, json_file: str | None, plot: str | None, markdown: str | None, x: str | None, y: str | None,
+    colour: str | None,
 ) -> int:  # fmt: skip
     """Run many points of an experiment and show what each comes to.
 
@@ -94,7 +93,7 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
     """
     del engine  # there is one
-    check_files({"-o": output, "--json": json_file, "--plot": plot}, study, load)
+    check_files({"-o": output, "--json": json_file, "--plot": plot, "--markdown": markdown}, study, load)
     if plot is None and (x or y or colour):
         raise click.UsageError("--x, --y and --colour say what is drawn; name a file with --plot")
     asked = running.Asked(
@@ -106,15 +105,32 @@ def sweep_command(
         return tell_interrupted(done)
     wanted = metrics or ", ".join(done.sweep.metrics) or USUAL_FIGURES
     figures, summaries = done.swept.figures(wanted), done.swept.summaries(wanted)
+    some = done.swept.counts()[0] > 0
     if output is not None:
         dataset.write(output, done.swept.table())
     if json_file is not None:
         write_text(json_file, dataset.as_json(done, figures, summaries))
-    if plot is not None:
+    if plot is not None and some:
         plots.draw_study(plot, done, wanted, x=x, y=y, colour=colour)
     if not quiet and json_file != "-":
         show.show(console_for(sys.stdout), done, figures, summaries)
-    return ended(done)
+    if markdown is not None and some:
+        page.write(markdown, study, done, figures, summaries)
+    changed = bool(overrides or where or load or shard != (0, 1))
+    return ended(done) or (0 if changed else told(done, quiet=quiet or json_file == "-"))
+
+
+def told(done: running.Done, *, quiet: bool) -> int:
+    """Says what the study found; the exit status, which is 1 if that does not hold."""
+    if (found := done.swept.finding()) is None:
+        return 0
+    sentence, holds = show.sentence(found), found[2]
+    if not holds:
+        click.echo(f"the study's finding does not hold: {sentence}", err=True)
+        return FAILED
+    if not quiet:
+        show.say(console_for(sys.stdout), sentence)
+    return 0
 
 
 @click.command("pareto")
@@ -138,25 +154,23 @@ def pareto_command(
       tlplab pareto studies/designs/quickstart.toml max:throughput/lanes,latency.p99 --plot out/front.svg
     """
     check_files({"--json": json_file, "--plot": plot}, study, load)
-    asked = running.Asked(
-        study, overrides=overrides, load=load, where=where, store=store, threads=threads, quiet=quiet
-    )
+    asked = running.Asked(study, overrides=overrides, load=load, where=where, store=store, threads=threads, quiet=quiet)
     done = run(asked)
     if done.interrupted:
         return tell_interrupted(done)
-    told, summaries, front = done.swept.front(objectives)
-    figures = [(name, unit) for name, unit, _ in told]
+    better, summaries, front = done.swept.front(objectives)
+    figures = [(name, unit) for name, unit, _ in better]
     if json_file is not None:
         write_text(json_file, dataset.as_json(done, figures, summaries, front))
-    if plot is not None:
-        plots.draw_front(plot, done, told, summaries, front)
+    if plot is not None and done.swept.counts()[0]:
+        plots.draw_front(plot, done, better, summaries, front)
     if not quiet and json_file != "-":
         chosen = [one for one, best in zip(summaries, front, strict=True) if best or every]
         marks = ["•" if best else "" for best in front if best or every] if every else None
         console = console_for(sys.stdout)
         show.show(console, done, figures, chosen, marks, every=True)
-        better = ", ".join(f"{'more' if more else 'less'} {name}" for name, _, more in told)
-        console.print(f"{sum(front)} of {show.points(len(summaries))} are beaten by none; better is {better}")
+        ways = ", ".join(f"{'more' if more else 'less'} {name}" for name, _, more in better)
+        console.print(f"{sum(front)} of {show.points(len(summaries))} are beaten by none; better is {ways}")
     return ended(done)
 
 
@@ -181,7 +195,7 @@ def run(asked: running.Asked) -> running.Done:
 
 def tell_interrupted(done: running.Done) -> int:
     """Says how to go on; the exit status."""
-    over, of, _ = done.swept.progress
+    over, of, *_ = done.swept.progress
     click.echo(f"interrupted: {over} of {of} runs are kept; the same command goes on from there", err=True)
     return INTERRUPTED
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LINES = 12
-MARKS = "osD^vP"
+MARKS = "os^Dv"
+STYLES = ("-", "--")
 # Cells of a map have their figures in them up to so many.
 MOST_FIGURES = 120
 # From so many times the smallest value on, an axis is logarithmic.
@@ -98,14 +99,14 @@ def lines_of(done: Done, x: str, y: str) -> Figure:
         raise click.UsageError(f"--y {y}: one figure goes up")
     lines: dict[str, list[tuple[Any, float, float]]] = {}
     named = done.sweep.axes
-    for one in done.swept.summaries(written):
-        if (mean := one["means"][0]) is None:
-            continue
+    summaries = [one for one in done.swept.summaries(written) if one["means"][0] is not None]
+    vary = {axis for at, (axis, _, _) in enumerate(named) if len({str(one["values"][at]) for one in summaries}) > 1}
+    for one in summaries:
+        mean = one["means"][0]
+        assert mean is not None
         values = list(zip(named, one["values"], strict=True))
         at = next(value for (axis, _, _), value in values if axis == x)
-        others = [
-            label_of(axis, of, value) for (axis, of, all_), value in values if axis != x and len({str(v) for v in all_}) > 1
-        ]
+        others = [label_of(axis, of, value) for (axis, of, _), value in values if axis != x and axis in vary]
         lines.setdefault(", ".join(others), []).append((at, mean[0], mean[1] or 0.0))
     if not lines:
         raise click.UsageError(f"--plot: no point has {name}")
@@ -122,8 +123,10 @@ def lines_of(done: Done, x: str, y: str) -> Figure:
         across = [place(at) for at, _, _ in points]
         up = [value / shown.factor for _, value, _ in points]
         half = [wide / shown.factor for _, _, wide in points]
-        colour, mark = COLOURS[number % len(COLOURS)], MARKS[number // len(COLOURS) % len(MARKS)]
-        axes.plot(across, up, marker=mark, markersize=4, color=colour, label=label)
+        colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
+        # Lines that lie on each other are seen all the same.
+        style, size = STYLES[number % len(STYLES)], 8 - 4 * number / len(lines)
+        axes.plot(across, up, style, marker=mark, markersize=size, markerfacecolor="none", color=colour, label=label)
         if any(half):
             low, high = zip(*((u - h, u + h) for u, h in zip(up, half, strict=True)), strict=True)
             axes.fill_between(across, low, high, color=colour, alpha=0.2, linewidth=0)
@@ -220,7 +223,9 @@ def draw_front(
     """Writes a picture of the points by two figures, those marked that nothing beats; a third figure is their colour."""
     if len(objectives) < 2:
         raise click.UsageError("--plot: a front is drawn of two figures or three; name another one")
-    whole = [(one, best) for one, best in zip(summaries, front, strict=True) if all(m is not None for m in one["means"])]
+    whole = [
+        (one, best) for one, best in zip(summaries, front, strict=True) if all(m is not None for m in one["means"])
+    ]
     if not whole:
         raise click.UsageError("--plot: no point has all of these figures")
 
@@ -240,7 +245,12 @@ def draw_front(
     axes.scatter([across[at] for at in rest], [up[at] for at in rest], s=18, color="#bbbbbb", label="beaten")
     if len(objectives) == 2:
         axes.plot(
-            [across[at] for at in kept], [up[at] for at in kept], "o-", markersize=6, color=COLOURS[0], label="beaten by none"
+            [across[at] for at in kept],
+            [up[at] for at in kept],
+            "o-",
+            markersize=6,
+            color=COLOURS[0],
+            label="beaten by none",
         )
     else:
         third, values = of(2)

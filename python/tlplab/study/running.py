@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -42,7 +42,8 @@ class Done:
     sweep: _core.Sweep
     swept: _core.Swept
     interrupted: bool
-    refused: dict[str, str] = field(default_factory=dict)
+    in_processes: int = 0
+    """Runs that were made in processes."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def builds() -> tuple[str, str]:
 def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
     """Runs what is not known of a study. Ctrl-C ends it, and what was done is kept."""
     refused: dict[str, str] = {}
+    made = 0
     while True:
         sweep = _core.Sweep(
             asked.study, str(asked.store or store_folder()), builds(), overrides=list(asked.overrides), load=asked.load,
@@ -83,16 +85,18 @@ def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
         )  # fmt: skip
         swept = sweep.run(asked.threads or os.cpu_count() or 1, watch)
         if swept.interrupted or not swept.elsewhere:
-            return Done(sweep, swept, swept.interrupted)
-        if not refused and not asked.quiet:
+            return Done(sweep, swept, swept.interrupted, made)
+        if not refused and not made and not asked.quiet:
             one = len(swept.elsewhere) == 1
             what = "1 run has" if one else f"{len(swept.elsewhere)} runs have"
             how = "it is made in a process, not in a thread" if one else "they are made in processes, not in threads"
             print(f"note: {what} a device or driver in Python: {how}", file=sys.stderr)
         try:
-            refused |= run_in_processes(sweep, swept.elsewhere, asked)
+            cannot = run_in_processes(sweep, swept.elsewhere, asked)
         except KeyboardInterrupt:
-            return Done(sweep, swept, True)
+            return Done(sweep, swept, True, made)
+        refused |= cannot
+        made += len(swept.elsewhere) - len(cannot)
 
 
 def run_in_processes(sweep: _core.Sweep, runs: Sequence[_core.Elsewhere], asked: Asked) -> dict[str, str]:

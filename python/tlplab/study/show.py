@@ -12,6 +12,7 @@ from tlplab import _core
 from tlplab import quantities as q
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.study.running import Done
+from tlplab.summary import wrapped
 
 POINTS_SHOWN = 40
 MESSAGES_SHOWN = 5
@@ -39,7 +40,11 @@ def mean(figure: _core.Mean | None, unit: str) -> str:
     value, half = figure
     if half is None or half <= LEAST_SPREAD * abs(value):
         return written(value, unit)
-    return f"{written(value, unit)} ±{q.significant(100 * half / abs(value), 2)} %" if value else f"0 ±{written(half, unit)}"
+    return (
+        f"{written(value, unit)} ±{q.significant(100 * half / abs(value), 2)} %"
+        if value
+        else f"0 ±{written(half, unit)}"
+    )
 
 
 def setting(value: object, unit: str | None) -> str:
@@ -82,6 +87,21 @@ def show(
     console.print(Text(counted(done, len(summaries)), style="dim"))
 
 
+def sentence(found: tuple[str, dict[str, tuple[float, str]], bool]) -> str:
+    """What a study found, with its figures."""
+    text, figures, _ = found
+    for name, (value, unit) in figures.items():
+        text = text.replace(f"{{{name}}}", written(value, unit))
+        text = text.replace(f"{{{name} %}}", f"{q.significant(100 * value, 3)} %")
+    return text
+
+
+def say(console: Console, text: str) -> None:
+    """A sentence, in lines that fit."""
+    console.print()
+    console.print(Text(wrapped(console, text), style="bold cyan"))
+
+
 def show_trouble(console: Console, summaries: Sequence[_core.Summary]) -> None:
     """What was refused and what failed, each message once."""
     messages = Counter(one["trouble"] for one in summaries if one["trouble"] is not None)
@@ -98,11 +118,11 @@ def points(count: int) -> str:
 
 def counted(done: Done, count: int) -> str:
     """How many points there are, how many runs were made and known, and what was left out."""
-    over, _, known = done.swept.progress
+    _, _, known, made = done.swept.progress
     refused = done.swept.counts()[2]
-    made = over - known - refused
-    parts = [f"{made or 'no'} run{'' if made == 1 else 's'} made", f"{known} known"]
-    text = f"{points(count)}: {', '.join(parts)}"
+    # What was made in processes was found when the threads looked again.
+    made, known = made + done.in_processes, known - done.in_processes
+    text = f"{points(count)}: {made or 'no'} run{'' if made == 1 else 's'} made, {known} known"
     if refused:
         text += f", {refused} refused"
     out = [f"{name} ({number})" for name, number in done.sweep.left_out if number]

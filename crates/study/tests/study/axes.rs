@@ -59,6 +59,8 @@ fn axes_are_crossed_and_keys_of_one_axis_are_zipped() {
         set("set = [\"z=1\"]\n[[axis]]\ncsv = \"points.csv\""),
         ["z=1 a.b=1 c=\"gen4 x4\"", "z=1 a.b=2 c=\"gen4, x8\""]
     );
+    let like_a_metric = "[[axis]]\nkey = \"load.nic.rate\"\nvalues = [\"5Gb/s\"]";
+    assert_eq!(set(like_a_metric), ["load.nic.rate=\"5Gb/s\""]);
     assert_eq!(set("set = [\"z=1\"]"), ["z=1"], "without axes there is one point");
 }
 

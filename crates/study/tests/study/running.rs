@@ -46,7 +46,11 @@ fn rows_are_the_same_on_any_number_of_threads_and_in_parts() {
     assert_eq!((first.rows.len(), second.rows.len()), (5, 4), "nine of twelve points are kept");
     let sweep = bench.sweep(&study);
     let merged = run(&sweep, 1);
-    assert_eq!(merged.progress, Progress { done: 9, of: 9, known: 6 }, "what is refused is never kept");
+    assert_eq!(
+        merged.progress,
+        Progress { done: 9, of: 9, known: 6, made: 0 },
+        "what is refused is never kept"
+    );
     assert_eq!(sweep.table(&merged.rows), one);
     let mut joined = [first.rows, second.rows].concat();
     joined.sort_by_key(|row| row.point);
@@ -87,7 +91,7 @@ fn a_failed_run_is_a_row_and_is_kept() {
     for known in [0, 1] {
         let sweep = bench.sweep("");
         let outcome = run(&sweep, 1);
-        assert_eq!(outcome.progress, Progress { done: 1, of: 1, known });
+        assert_eq!(outcome.progress, Progress { done: 1, of: 1, known, made: 1 - known });
         let Came::Ran(record) = &outcome.rows[0].came else { panic!("{outcome:?}") };
         assert!(record.failure.as_ref().unwrap().contains("no address below 4 GiB"), "{record:?}");
         let summary = &sweep.summaries(&outcome.rows, &Named::parse_list("throughput").unwrap())[0];
@@ -130,7 +134,7 @@ fn repeats_end_when_the_mean_is_known() {
     let sure = bench.run("[repeats]\nseeds = 20\nfirst = 5\nuntil = \"throughput within 1%\"");
     let seeds: Vec<_> = sure.rows.iter().map(|row| row.seed.unwrap()).collect();
     assert_eq!(seeds, [5, 6, 7], "what is always the same is known after three");
-    assert_eq!(sure.progress, Progress { done: 3, of: 3, known: 0 });
+    assert_eq!(sure.progress, Progress { done: 3, of: 3, known: 0, made: 3 });
     let all = bench.run("[repeats]\nseeds = 4");
     assert_eq!(all.rows.iter().map(|row| row.seed.unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
 }
@@ -152,7 +156,7 @@ fn what_was_done_is_kept_when_a_study_is_interrupted() {
     assert!((3..12).contains(&kept), "{kept}");
     assert_eq!(count(&bench.path("store")), kept, "nothing half");
     let rest = bench.run(text);
-    assert_eq!(rest.progress, Progress { done: 12, of: 12, known: kept });
+    assert_eq!(rest.progress, Progress { done: 12, of: 12, known: kept, made: 12 - kept });
 }
 
 #[test]
