@@ -301,6 +301,10 @@ bench-nettlp: build ## measure NetTLP between two namespaces beside the kernel's
 bench-scan: build ## measure how long tlplab scan takes for 1000 devices (seconds); writes bench/scan.json
 	$(BIN)/python bench/scan.py
 
+.PHONY: bench-sweep
+bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two processors (a minute, a quiet machine); writes bench/sweep.json
+	$(BIN)/python bench/sweep.py
+
 .PHONY: bench-rtl
 bench-rtl: build rtl ## measure the co-simulated DMA core's speed (minutes); writes bench/rtl-speed.json
 	$(BIN)/python bench/cosim.py

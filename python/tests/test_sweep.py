@@ -237,7 +237,8 @@ def test_a_finding_that_does_not_hold_is_told(study: Path, capsys: pytest.Captur
     study.write_text(STUDY + finding.replace("HOW", "<"))
     assert status(["sweep", "study.toml"]) == 0
     said = capsys.readouterr().out.splitlines()[-1]
-    assert said.startswith("It is 8") and said.endswith(" % of it for one.")
+    assert said.startswith("It is 8")
+    assert said.endswith(" % of it for one.")
     study.write_text(STUDY + finding.replace("HOW", ">"))
     assert status(["sweep", "study.toml"]) == 1
     assert "the study's finding does not hold: It is 8" in capsys.readouterr().err
