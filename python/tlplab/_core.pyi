@@ -309,6 +309,10 @@ class Simulation:
         """Closes the trace and the capture, and returns the result document as JSON. With `brief`, what only a page shows is left out: series
         of links and resources, samples, the ladder. Raises RunError, OSError.
         """
+    def expected(self) -> int:
+        """How many expectations the experiment has. Raises ExperimentError for a mistake in one."""
+    def judged(self) -> list[tuple[str, bool, list[tuple[str, float | None, str]], str | None]]:
+        """Of each expectation of a run that is over: its text, whether it holds, its figures (name, value, unit), and what may be meant by one that is not there."""
     def record(self) -> str:
         """What the run, which is over, came to, as studies keep it."""
 

@@ -33,6 +33,7 @@ pub(crate) struct Written {
     key: Option<Spanned<String>>,
     keys: Option<Spanned<Vec<String>>>,
     name: Option<Spanned<String>>,
+    names: Option<Spanned<Vec<String>>>,
     values: Option<Spanned<Vec<toml::Value>>>,
     from: Option<Spanned<toml::Value>>,
     to: Option<Spanned<toml::Value>>,
@@ -83,6 +84,12 @@ impl Reader<'_> {
         let keys = self.keys(written)?;
         let (values, place) = self.values(written)?;
         let zipped = keys.len() > 1 && values.iter().any(|value| value.is_array());
+        if let Some(names) =
+            written.names.as_ref().filter(|names| !zipped || names.get_ref().len() != keys.len())
+        {
+            let hint = "names are of keys that change together, one for each; an empty one is shown nowhere";
+            return Err(self.at(names, "axis.names", "these are not the names of the keys", hint));
+        }
         if !zipped {
             let name = written.name.as_ref().map_or_else(|| keys[0].clone(), |name| name.get_ref().clone());
             let set = |value: &toml::Value| keys.iter().map(|key| (key.clone(), toml_text(value))).collect();
@@ -103,15 +110,14 @@ impl Reader<'_> {
                 "leave it out: each column is called as its key",
             ));
         }
-        let column = |(n, key): (usize, &String)| {
+        let names = written.names.as_ref().map_or(&keys, Spanned::get_ref);
+        let column = |(n, name): (usize, &String)| {
             let values: Vec<_> = rows.iter().map(|row| row[n].clone()).collect();
-            Column { name: key.clone(), values: as_data(&values) }
+            Column { name: name.clone(), values: as_data(&values) }
         };
+        let columns = names.iter().enumerate().filter(|(_, name)| !name.is_empty()).map(column).collect();
         let set = |row: &&Vec<toml::Value>| keys.iter().cloned().zip(row.iter().map(toml_text)).collect();
-        Ok(Axis {
-            columns: keys.iter().enumerate().map(column).collect(),
-            steps: rows.iter().map(set).collect(),
-        })
+        Ok(Axis { columns, steps: rows.iter().map(set).collect() })
     }
 
     fn keys(&self, written: &Written) -> Result<Vec<String>, Error> {

@@ -7,12 +7,14 @@
 //! [`pareto`] finds those that nothing beats, and a [`finding`] is a sentence with figures that is held against them.
 //!
 //! **Figures.** [`metrics`] names everything that a point can be asked for, with its [`unit`]; an [`expression`] computes with them. The
-//! same grammar serves columns, filters, objectives and the question whether repeats are enough ([`repeats`]).
+//! same grammar serves columns, filters, objectives, the question whether repeats are enough ([`repeats`]), and what an experiment says that
+//! its figures have to be ([`expect`]).
 //!
 //! **The same everywhere.** A row follows from its key alone, and rows are in the order of the points: how many threads there are, in which
 //! part of a study a point is and what was known before makes no difference, to the last bit. Nothing here knows what time it is.
 
 pub mod axis;
+pub mod expect;
 pub mod expression;
 pub mod files;
 pub mod finding;

@@ -169,7 +169,11 @@ pub fn record(document: &Document) -> Record {
         .waiting
         .iter()
         .map(|one| format!("driver of {} still waits for {} ({})", one.device, one.what, one.place));
-    let failures: Vec<String> = exhausted.chain(waiting).collect();
+    let mut failures: Vec<String> = exhausted.chain(waiting).collect();
+    // Its figures are of the time in which it stood still.
+    if failures.is_empty() && document.stop_reason.is_deadlock() {
+        failures.push(format!("the run got nowhere: {}", document.stop_text));
+    }
     Record {
         failure: (!failures.is_empty()).then(|| failures.join("; ")),
         verdict: None,

@@ -51,6 +51,10 @@ fn axes_are_crossed_and_keys_of_one_axis_are_zipped() {
     let crossed = "[[axis]]\nkey = \"a\"\nvalues = [1, 2]\n[[axis]]\nkey = \"b\"\nvalues = [3, 4]";
     assert_eq!(set(crossed), ["a=1 b=3", "a=1 b=4", "a=2 b=3", "a=2 b=4"]);
     assert_eq!(set("[[axis]]\nkeys = [\"a\", \"b\"]\nvalues = [[1, 3], [2, 4]]"), ["a=1 b=3", "a=2 b=4"]);
+    let named = "[[axis]]\nkeys = [\"a\", \"b\"]\nnames = [\"packet\", \"\"]\nvalues = [[1, 3], [2, 4]]";
+    let study = read(named).unwrap();
+    assert_eq!(study.columns().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["packet"]);
+    assert_eq!(set(named), ["a=1 b=3", "a=2 b=4"]);
     assert_eq!(
         set("[[axis]]\nkeys = [\"a\", \"b\"]\nname = \"both\"\nvalues = [1, 2]"),
         ["a=1 b=1", "a=2 b=2"]
@@ -177,6 +181,10 @@ fn mistakes_say_where_and_what_would_be_right() {
     assert!(
         told("[[axis]]\nkeys = [\"a\", \"b\"]\nvalues = [[1, 2], 3]")
             .contains("one for each key; as in […, …]")
+    );
+    assert!(
+        told("[[axis]]\nkeys = [\"a\", \"b\"]\nnames = [\"x\"]\nvalues = [[1, 2]]")
+            .contains("not the names of the keys")
     );
     assert!(told("[[axis]]\ncsv = \"none.csv\"").contains("cannot use \"none.csv\": there is no such file"));
     assert!(told("[[axis]]\ncsv = \"ragged.csv\"").starts_with("ragged.csv: line 2"));

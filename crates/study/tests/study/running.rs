@@ -102,6 +102,28 @@ fn a_failed_run_is_a_row_and_is_kept() {
     }
 }
 
+/// A NIC whose receive buffer overflows loses frames, and then waits for them.
+#[test]
+fn a_run_that_gets_nowhere_has_failed() {
+    let bench = Bench::new();
+    let nic = "title = \"t\"\nhost = \"server\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\nmodel = \"nic\"\ndirection = \"receive\"\nrequests = 300\n";
+    bench.write("one.toml", nic);
+    let outcome = bench.run("[[axis]]\nkey = \"device.nic.ethernet\"\nvalues = [\"1Gb/s\", \"100Gb/s\"]");
+    let failures: Vec<_> = outcome
+        .rows
+        .iter()
+        .map(|row| match &row.came {
+            Came::Ran(record) => record.failure.clone(),
+            Came::Refused(why) => panic!("{why}"),
+        })
+        .collect();
+    assert_eq!(failures[0], None);
+    assert!(
+        failures[1].as_ref().unwrap().starts_with("the run got nowhere: nothing has ended since"),
+        "{failures:?}"
+    );
+}
+
 #[test]
 fn the_figures_are_those_of_a_run() {
     let bench = Bench::new();
