@@ -445,6 +445,39 @@ mod tests {
         assert_eq!(find("nic.share.tag_wait").unwrap().name, "share.*");
     }
 
+    /// By hand: 30 transactions of 100 ns and 10 of 500 ns take 200 ns on average.
+    #[test]
+    fn figures_of_the_run_are_of_all_flows() {
+        let flow = |name: &str, transactions, mean, p99, min| Flow {
+            name: name.into(),
+            transactions,
+            bytes: 64 * transactions,
+            payload_bps: 1e9,
+            latency_ns: Some(Latency { min, mean, p99, ..Latency::default() }),
+            ..Flow::default()
+        };
+        let flows =
+            vec![flow("a", 30, 100.0, 900.0, 20.0), flow("b", 10, 500.0, 700.0, 10.0), Flow::default()];
+        let document =
+            Document { flows, start_fs: 1_000_000_000, end_fs: 3_000_000_000, ..Document::default() };
+        let metrics = of_document(&document);
+        let wanted = [
+            ("throughput", 2e9),
+            ("transactions", 40.0),
+            ("rate", 20e6),
+            ("bytes", 2560.0),
+            ("span", 2000.0),
+            ("latency.mean", 200.0),
+            ("latency.p99", 900.0),
+            ("latency.min", 10.0),
+            ("b.latency.p99", 700.0),
+            ("b.rate", 5e6),
+        ];
+        for (name, value) in wanted {
+            assert_eq!(metrics[name], value, "{name}");
+        }
+    }
+
     #[test]
     fn what_is_no_metric_is_told_with_what_may_be_meant() {
         let told = |name: &str| {

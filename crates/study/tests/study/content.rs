@@ -111,6 +111,26 @@ fn files_with_code_count() {
     }
 }
 
+/// A file that is changed between the reading of the study and the end of a run would put a wrong result under a key.
+#[test]
+fn a_file_that_changes_meanwhile_is_noticed() {
+    let bench = Bench::new();
+    bench.write("mydev.py", "class Copier: pass\n");
+    bench.write("one.toml", "title = \"t\"\nstop = \"1us\"\n[device.d]\nunder = \"host.rp0\"\nlink = \"gen3 x4\"\nmodel = \"mydev.py:Copier\"\n");
+    let sweep = bench.sweep("");
+    let elsewhere = run(&sweep, 1).elsewhere[0].clone();
+    let record = tlplab_study::Record::default().write();
+    assert!(sweep.keep(&elsewhere, "junk").unwrap_err().contains("no record"));
+    bench.write("mydev.py", "class Copier: pass # changed\n");
+    assert!(sweep.keep(&elsewhere, &record).unwrap_err().contains("mydev.py changed while the study ran"));
+    assert_eq!(count(&bench.path("store")), 0);
+    bench.write("mydev.py", "class Copier: pass\n");
+    let sweep = bench.sweep("");
+    let elsewhere = run(&sweep, 1).elsewhere[0].clone();
+    assert_eq!(sweep.keep(&elsewhere, &record), Ok(()));
+    assert_eq!(run(&sweep, 1).progress.known, 1);
+}
+
 #[test]
 fn what_is_not_whole_in_the_store_is_run_again() {
     let bench = Bench::new();
