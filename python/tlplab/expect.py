@@ -52,7 +52,7 @@ def expect_command(
 
     \b
     Examples:
-      tlplab expect experiments/tags.toml --set 'expect={ dev.throughput = ">= 13 Gb/s" }'
+      tlplab expect experiments/tags.toml --set 'expect={ dev.throughput = ">= 30 Gb/s" }'
       tlplab expect design.toml --junit out/design.xml
     """
     check_outputs(

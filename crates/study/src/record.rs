@@ -102,6 +102,17 @@ mod tests {
                 assert_eq!(Record::read(&text[..end]), None, "{:?}", &text[..end]);
             }
         }
+        let without = |n: usize| {
+            text.lines().enumerate().filter(|(at, _)| *at != n).map(|(_, line)| format!("{line}\n"))
+        };
+        for n in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| line.contains(" = ") && !line.contains('"'))
+            .map(|(n, _)| n)
+        {
+            assert_eq!(Record::read(&without(n).collect::<String>()), None, "line {n} is missing");
+        }
         assert_eq!(Record::read(&text.replace("point/1", "point/2")), None);
         assert_eq!(Record::read(&format!("{text}more\n")), None);
     }

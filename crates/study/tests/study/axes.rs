@@ -51,6 +51,8 @@ fn axes_are_crossed_and_keys_of_one_axis_are_zipped() {
     let crossed = "[[axis]]\nkey = \"a\"\nvalues = [1, 2]\n[[axis]]\nkey = \"b\"\nvalues = [3, 4]";
     assert_eq!(set(crossed), ["a=1 b=3", "a=1 b=4", "a=2 b=3", "a=2 b=4"]);
     assert_eq!(set("[[axis]]\nkeys = [\"a\", \"b\"]\nvalues = [[1, 3], [2, 4]]"), ["a=1 b=3", "a=2 b=4"]);
+    let one = "[[axis]]\nkey = \"a\"\nvalues = [1, 2]\n[[axis]]\nkey = \"b\"\nvalues = [3]\n[[axis]]\nkey = \"c\"\nvalues = [4, 5]";
+    assert_eq!(set(one), ["a=1 b=3 c=4", "a=1 b=3 c=5", "a=2 b=3 c=4", "a=2 b=3 c=5"]);
     let named = "[[axis]]\nkeys = [\"a\", \"b\"]\nnames = [\"packet\", \"\"]\nvalues = [[1, 3], [2, 4]]";
     let study = read(named).unwrap();
     assert_eq!(study.columns().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["packet"]);
@@ -208,6 +210,10 @@ proptest! {
         let truths = study.axes[0].columns[2].values.iter().filter(|value| **value == tlplab_study::expression::Value::Truth(true)).count();
         prop_assert!(truths.abs_diff(count - truths) <= 1);
         prop_assert_eq!(&study, &read(&text).unwrap(), "the same seed makes the same points");
+        let order = |parts: Vec<f64>| -> Vec<usize> { parts.into_iter().map(|part| (part * count as f64) as usize).collect() };
+        let (first, second) = (order(numbers(0)), order(numbers(1).into_iter().map(|x| x.log2() / 10.0).collect()));
+        // One in ten factorial is in order, and one is as the other.
+        prop_assert!(count < 10 || first != second && !first.is_sorted() && !second.is_sorted());
     }
 }
 
