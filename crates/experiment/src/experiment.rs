@@ -358,6 +358,7 @@ fn build(
     let ladder = ladder(&view)?;
     let mut expected = Vec::new();
     view.get("expect").map_or(Ok(()), |figures| expectations(&figures, "", &mut expected))?;
+    expected.sort_by_key(|one| (one.place.line, one.place.column));
     let files = files(&view, &loads, &topology.specs, guest.as_ref());
     let fabric = FabricConfig {
         seed: options.seed.or_else(|| view.integer("seed")).unwrap_or(1),
