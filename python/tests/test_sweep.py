@@ -356,6 +356,25 @@ def test_what_was_done_is_kept(study: Path, capsys: pytest.CaptureFixture[str], 
     assert Path("out.csv").read_bytes() == resumed
 
 
+def test_what_was_done_in_processes_is_kept(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("copier.py", "copier.toml"):
+        shutil.copy(ROOT / "examples/python" / name, name)
+    with open("copier.py", "a", encoding="utf-8") as file:
+        file.write("import time\ntime.sleep(0.05)\n")
+    study.write_text('experiment = "copier.toml"\n[repeats]\nseeds = 24\n')
+    command = [sys.executable, "-m", "tlplab", "sweep", "study.toml", "--store", "store"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(3)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    done = kept(Path("store"))
+    assert 3 <= done < 24
+    assert f"interrupted: {done} of 24 runs are kept" in said
+    assert "Traceback" not in said
+    assert made(capsys, "study.toml", "--store", "store") == 24 - done
+
+
 def test_several_processes_share_a_store(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = slow(study)
     processes = [

@@ -196,6 +196,7 @@ def run(asked: running.Asked) -> running.Done:
 def tell_interrupted(done: running.Done) -> int:
     """Says how to go on; the exit status."""
     over, of, *_ = done.swept.progress
+    over += done.not_counted
     click.echo(f"interrupted: {over} of {of} runs are kept; the same command goes on from there", err=True)
     return INTERRUPTED
 

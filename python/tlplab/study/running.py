@@ -44,6 +44,8 @@ class Done:
     interrupted: bool
     in_processes: int = 0
     """Runs that were made in processes."""
+    not_counted: int = 0
+    """Those of them that `swept` does not know of."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +93,25 @@ def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
             what = "1 run has" if one else f"{len(swept.elsewhere)} runs have"
             how = "it is made in a process, not in a thread" if one else "they are made in processes, not in threads"
             print(f"note: {what} a device or driver in Python: {how}", file=sys.stderr)
+        kept: list[str] = []
         try:
-            cannot = run_in_processes(sweep, swept.elsewhere, asked)
+            refused |= run_in_processes(sweep, swept.elsewhere, asked, kept)
         except KeyboardInterrupt:
-            return Done(sweep, swept, True, made)
-        refused |= cannot
-        made += len(swept.elsewhere) - len(cannot)
+            return Done(sweep, swept, True, made + len(kept), len(kept))
+        made += len(kept)
 
 
-def run_in_processes(sweep: _core.Sweep, runs: Sequence[_core.Elsewhere], asked: Asked) -> dict[str, str]:
-    """Makes runs in processes, and keeps what each came to as soon as it is there; why runs cannot be, by their keys."""
+def run_in_processes(
+    sweep: _core.Sweep, runs: Sequence[_core.Elsewhere], asked: Asked, kept: list[str]
+) -> dict[str, str]:  # fmt: skip
+    """Makes runs in processes, and keeps what each came to as soon as it is there: then its key is in `kept`. Why runs cannot be, by their keys."""
     by_key = {run[0]: run for run in runs}
 
     def keep(key: str, came: tuple[str, str]) -> None:
         kind, text = came
         if kind == "ran":
             sweep.keep(by_key[key], text)
+            kept.append(key)
 
     found = side_by_side(
         run_point, [Task(run) for run in runs], "runs", quiet=asked.quiet, at_once=asked.threads, each=keep
