@@ -24,7 +24,8 @@ EXPERIMENTS = sorted(
     path
     for folder in ("experiments", "studies")
     for path in ROOT.glob(f"{folder}/**/*.toml")
-    if "title" in (said := tomllib.loads(path.read_text(encoding="utf-8"))) and "source" not in said
+    # and a study is no experiment.
+    if "title" in (read := tomllib.loads(path.read_text(encoding="utf-8"))) and not {"source", "experiment"} & set(read)
 )
 
 
@@ -36,6 +37,11 @@ def test_the_schema_file_is_fresh() -> None:
 def test_the_reference_is_fresh() -> None:
     written = (ROOT / "docs/experiments.md").read_text(encoding="utf-8")
     assert written == catalog.reference(), "run `make generate`"
+
+
+def test_the_list_of_figures_is_fresh() -> None:
+    written = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    assert written == catalog.figures(), "run `make generate`"
 
 
 @pytest.mark.parametrize(("name", "text"), _core.dissector(), ids=lambda value: value[:20])

@@ -22,6 +22,7 @@ from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
 from tlplab.session import Run, run
 from tlplab.simulation import simulate
+from tlplab.study.running import sweep
 from tlplab.tasks import DmaError
 from tlplab.vfio import VfioUser
 
@@ -59,6 +60,7 @@ __all__ = [
     "run",
     "serve",
     "simulate",
+    "sweep",
 ]
 
 

@@ -1,7 +1,7 @@
 """The simulator, in Rust: `crates/python`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypedDict, final
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,103 @@ class Progress:
     @property
     def done(self) -> bool:
         """Whether the run has ended."""
+
+# Key, experiment, what is set, file with loads, seed, files that are opened.
+Elsewhere: TypeAlias = tuple[str, str, list[str], str | None, int, list[str]]
+# The mean of a figure, and half of its 95 % confidence interval; None of one run.
+Mean: TypeAlias = tuple[float, float | None]
+
+class Summary(TypedDict):
+    """What the runs of a point of a study came to together."""
+
+    point: int
+    values: list[Any]
+    """One for each axis."""
+    runs: int
+    """How many went to their end."""
+    trouble: tuple[str, str] | None
+    """`refused` or `failed`, and the message."""
+    means: list[Mean | None]
+    """One for each figure."""
+    limit: str | None
+    """What limits its first run, if that was asked."""
+
+@final
+class Sweep:
+    """A study, and what its points are run with."""
+
+    def __init__(
+        self,
+        study: str,
+        store: str,
+        builds: tuple[str, str],
+        *,
+        overrides: Sequence[str] = (),
+        load: str | None = None,
+        where: Sequence[str] = (),
+        shard: tuple[int, int] = (0, 1),
+        verdict: bool = False,
+        refused: Mapping[str, str] = ...,
+    ) -> None:
+        """Reads a study. `store` is the folder with results, `builds` are hashes of the simulator, and of it with what carries devices in Python.
+
+        `shard` is a part, from 0, and how many there are. `refused` are runs that were to be made elsewhere and cannot be, by their keys.
+        Raises ExperimentError.
+        """
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def left_out(self) -> list[tuple[str, int]]:
+        """Each filter, and how many points it left out."""
+    @property
+    def axes(self) -> list[tuple[str, str | None, list[Any]]]:
+        """Name, unit and values of each column."""
+    @property
+    def metrics(self) -> list[str]:
+        """The figures that the study shows."""
+    def run(self, threads: int, progress: Callable[[tuple[int, int, int]], object]) -> Swept:
+        """Runs what is not known; `progress` is told now and then how many runs are over, of how many, and how many of them were known.
+
+        Ctrl-C ends it; what was done is kept. Raises OSError if a result cannot be kept, or a file changed meanwhile.
+        """
+
+    def keep(self, run: Elsewhere, record: str) -> None:
+        """Keeps what a run came to that was made elsewhere. Raises OSError."""
+
+@final
+class Swept:
+    """What came of a study."""
+
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def progress(self) -> tuple[int, int, int, int]:
+        """Runs that are over, all of them, those that were known, and those that were made."""
+    @property
+    def elsewhere(self) -> list[Elsewhere]:
+        """Runs that are to be made in processes, as part of them is in Python; then the study is run again."""
+    def table(self) -> Table:
+        """A row for each run."""
+    def figures(self, figures: str) -> list[tuple[str, str]]:
+        """Name and unit of each figure in a list. Raises ExperimentError."""
+    def summaries(self, figures: str) -> list[Summary]:
+        """What each point came to. Raises ExperimentError."""
+    def front(self, objectives: str) -> tuple[list[tuple[str, str, bool]], list[Summary], list[bool]]:
+        """Name, unit and whether more is better of each objective; each point; and whether nothing beats it. Raises ExperimentError."""
+    def finding(self) -> tuple[str, dict[str, tuple[float, str]], bool] | None:
+        """What the study found: the sentence, the figures in it with their units, and whether it holds. Raises ExperimentError."""
+    def counts(self) -> tuple[int, int, int]:
+        """Rows that are done, failed, refused."""
+
+def failed_record(message: str) -> str:
+    """What a run came to that failed, as studies keep it."""
+
+def metrics() -> list[tuple[str, str]]:
+    """The figures of points: name, and unit with meaning."""
+
+def metric_reference() -> str:
+    """The same as a table in Markdown."""
 
 @final
 class AdapterService:
@@ -212,6 +309,13 @@ class Simulation:
         """Closes the trace and the capture, and returns the result document as JSON. With `brief`, what only a page shows is left out: series
         of links and resources, samples, the ladder. Raises RunError, OSError.
         """
+    def expected(self) -> int:
+        """How many expectations the experiment has. Raises ExperimentError for a mistake in one."""
+    def judged(self) -> list[tuple[str, bool, list[tuple[str, float | None, str]], str | None]]:
+        """Of each expectation of a run that is over: its text, whether it holds, its figures (name, value, unit), and what may be meant by one that is not there."""
+    def record(self) -> str:
+        """What the run, which is over, came to, as studies keep it."""
+
     def judge(self, *, full: bool = False) -> Judge:
         """Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
 

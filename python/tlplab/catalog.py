@@ -37,6 +37,11 @@ def nics() -> Entries:
     return [*((name, _core.nic_title(name, text)) for name, text in _core.nics()), ("FILE.toml", "A NIC of your own")]
 
 
+def metrics() -> Entries:
+    """The figures of a point of a study: what each is called, its unit and what it is."""
+    return list(_core.metrics())
+
+
 def experiments(folder: Path | None = None) -> Entries:
     """The experiment files in `folder` (the current one) and in `folder/experiments`, and those of tlplab by name, with their titles."""
     folder, own = folder or Path(), shipped()
@@ -88,6 +93,7 @@ LISTS: dict[str, Callable[[], Entries]] = {
     "devices": devices,
     "bench-devices": bench_devices,
     "nics": nics,
+    "metrics": metrics,
     "experiments": experiments,
 }
 
@@ -99,4 +105,13 @@ def reference() -> str:
         "Every key of an experiment file. This page is generated: `make generate`.\n\n"
         + _core.reference().rstrip()
         + "\n"
+    )
+
+
+def figures() -> str:
+    """The page that explains every figure of a study."""
+    return (
+        "# Figures of a study\n\n"
+        "Every figure that a point of a study can be asked for ([sweep.md](sweep.md)). In place of a word in capitals is a name: of a flow (a load or a program), of the component below "
+        "a link, of a card. This page is generated: `make generate`.\n\n" + _core.metric_reference()
     )

@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `whatif`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
+"""The command line: `tlplab run`, `whatif`, `sweep`, `pareto`, `expect`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
 `schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
@@ -39,15 +39,18 @@ ELSEWHERE = {
     "dma": "tlplab.nettlp.dma:dma_group",
     "doctor": "tlplab.doctor:doctor_command",
     "dump": "tlplab.nettlp.dump:dump_command",
+    "expect": "tlplab.expect:expect_command",
     "guest": "tlplab.guest.command:guest_group",
     "introspect": "tlplab.introspect.command:introspect_group",
     "measure": "tlplab.bench.differential.command:measure_command",
     "model": "tlplab.analytic.command:model_group",
     "p2p": "tlplab.p2p.command:p2p_command",
+    "pareto": "tlplab.study.command:pareto_command",
     "perf": "tlplab.nettlp.perf:perf_command",
     "proxy": "tlplab.nettlp.proxy:proxy_command",
     "reproduce": "tlplab.reproduce.command:reproduce_command",
     "scan": "tlplab.scan.command:scan_command",
+    "sweep": "tlplab.study.command:sweep_command",
     "torture": "tlplab.torture.command:torture_command",
     "validate": "tlplab.bench.calibration.command:validate",
     "whatif": "tlplab.whatif:whatif_command",
@@ -264,7 +267,8 @@ def completion(shell: str) -> None:
 @commands.command()
 @click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
 @click.option("--markdown", is_flag=True, help="The keys and their meanings as Markdown instead.")
-def schema(output: str, markdown: bool) -> None:
+@click.option("--metrics", is_flag=True, help="The figures of studies and their meanings as Markdown instead.")
+def schema(output: str, markdown: bool, metrics: bool) -> None:
     """Print the JSON Schema of experiment files, for editors.
 
     An editor that knows TOML checks an experiment as you type when its first line is
@@ -275,7 +279,9 @@ def schema(output: str, markdown: bool) -> None:
       tlplab schema -o schema.json
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
-    write_text(output, catalog.reference() if markdown else _core.schema() + "\n")
+    if markdown and metrics:
+        raise click.UsageError("--markdown and --metrics are two pages; ask for one of them")
+    write_text(output, catalog.reference() if markdown else catalog.figures() if metrics else _core.schema() + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,6 +15,9 @@ from tlplab.device import Device, DeviceParty
 from tlplab.driver import DriverParty, Memory
 from tlplab.errors import explain
 
+# What modules of experiments are called begins with this.
+PREFIX = "tlplab_experiment_"
+
 
 class LoadError(ValueError):
     """A Python file that does not hold what an experiment says it holds."""
@@ -78,13 +81,19 @@ def find(path: str, name: str) -> Any:
     return getattr(module, name)
 
 
+def forget() -> None:
+    """Forgets all files: what is loaded next is run again, and finds nothing of what runs before have left in its module."""
+    for name in [name for name in sys.modules if name.startswith(PREFIX)]:
+        del sys.modules[name]
+
+
 def module_at(path: Path) -> ModuleType:
     """The module of a file, which need not be on the import path. Raises `LoadError`."""
     path = path.resolve()
     if not path.is_file():
         raise LoadError("there is no such file")
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    name = f"tlplab_experiment_{path.stem}_{digest}"
+    name = f"{PREFIX}{path.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -24,11 +24,12 @@ Done = TypeVar("Done")
 
 
 def side_by_side(
-    do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *, quiet: bool, at_once: int | None = None
-) -> dict[str, Done]:
+    do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *, quiet: bool, at_once: int | None = None,
+    each: Callable[[str, Done], None] | None = None,
+) -> dict[str, Done]:  # fmt: skip
     """Does the tasks, each in a process, `at_once` at a time (default: on all processors); what came of each, by its name.
 
-    `what` they are, for the progress bar.
+    `what` they are, for the progress bar. `each` is told of a task's name and what came of it as soon as it is done.
     """
     found: dict[str, Done] = {}
     if not tasks:
@@ -38,7 +39,10 @@ def side_by_side(
         with Bar(quiet=quiet) as bar:
             under_way = {pool.submit(do, one): one for one in tasks}
             for future in as_completed(under_way):
-                found[under_way[future].name] = future.result()
+                name = under_way[future].name
+                found[name] = future.result()
+                if each is not None:
+                    each(name, found[name])
                 bar.show(len(found) / len(tasks), f"{len(found)} of {len(tasks)} {what}")
     except BaseException:
         # Nobody waits for what is under way, and what has ended is not in the way of Python's own end.

@@ -44,12 +44,16 @@ pub struct Experiment {
     pub loads: Vec<LoadSpec>,
     /// Which packets the report shows one by one.
     pub ladder: LadderSpec,
+    /// What figures of the run have to be.
+    pub expected: Vec<Expected>,
     /// Files that the caller has to bring.
     pub files: Vec<NeededFile>,
     /// Where each component is described, and under no name the whole.
     places: BTreeMap<String, Error>,
     /// What was read: the file, what it includes, and overrides, each under its name.
     pub source: String,
+    /// What it came to: every key with its value, those of the host's profile and defaults included, whatever file or override said so.
+    pub resolved: String,
 }
 
 /// Which packets the report shows one by one.
@@ -59,6 +63,24 @@ pub struct LadderSpec {
     pub trigger: Option<Trigger>,
     /// Packets that are kept.
     pub packets: usize,
+}
+
+/// What a figure of the run has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The figure, or what is computed from figures.
+    pub figure: String,
+    /// A comparison: `>= 90 Gb/s`.
+    pub comparison: String,
+    /// A mistake that points at it.
+    place: Error,
+}
+
+impl Expected {
+    /// A mistake in it.
+    pub fn mistake(&self, message: String, hint: Option<String>) -> Error {
+        Error { message, hint, ..self.place.clone() }
+    }
 }
 
 /// A file that an experiment names.
@@ -308,6 +330,7 @@ fn build(
 ) -> Result<Experiment, Error> {
     check::fill(&sources, &mut root, &tables::EXPERIMENT)?;
     resolve_host(&mut sources, &mut root, read, path)?;
+    let resolved = resolved(&root);
     let view = View::root(&sources, &root);
     let title = view.require(&tables::EXPERIMENT, "title")?.text().to_owned();
     let join = |at: &View<'_>, file: &str| {
@@ -334,6 +357,9 @@ fn build(
         check_something_happens(&view, &loads, &topology.specs)?;
     }
     let ladder = ladder(&view)?;
+    let mut expected = Vec::new();
+    view.get("expect").map_or(Ok(()), |figures| expectations(&figures, "", &mut expected))?;
+    expected.sort_by_key(|one| (one.place.line, one.place.column));
     let files = files(&view, &loads, &topology.specs, guest.as_ref());
     let fabric = FabricConfig {
         seed: options.seed.or_else(|| view.integer("seed")).unwrap_or(1),
@@ -368,10 +394,45 @@ fn build(
         guest_runs,
         loads,
         ladder,
+        expected,
         files,
         places,
         source,
+        resolved,
     })
+}
+
+/// What the tree came to, without what makes no difference to a run.
+fn resolved(root: &Node) -> String {
+    let mut root = root.clone();
+    if let Some(table) = root.as_table_mut() {
+        table.retain(|key, _| !matches!(key.as_str(), "title" | "expect" | "include"));
+    }
+    tree::canonical(&root)
+}
+
+/// Figures and their comparisons; of tables in each other the keys are joined by dots.
+fn expectations(table: &View<'_>, before: &str, found: &mut Vec<Expected>) -> Result<(), Error> {
+    for (name, entry) in table.entries() {
+        let figure = tree::join(before, name);
+        let mut add = |one: &View<'_>| match one.node.as_str() {
+            Some(text) => {
+                let place = one.error("");
+                found.push(Expected { figure: figure.clone(), comparison: text.trim().to_owned(), place });
+                Ok(())
+            }
+            None => {
+                let problem = Problem::new(format!("{} is no comparison", one.node.describe()));
+                Err(one.problem(problem.hint("write it in quotes, as in \">= 90 Gb/s\"")))
+            }
+        };
+        match &entry.node.value {
+            Value::Table(_) => expectations(&entry, &figure, found)?,
+            Value::Array(_) => entry.items().iter().try_for_each(&mut add)?,
+            _ => add(&entry)?,
+        }
+    }
+    Ok(())
 }
 
 fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {

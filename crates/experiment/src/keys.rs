@@ -102,6 +102,8 @@ pub enum Kind {
         /// What each name holds.
         of: &'static Kind,
     },
+    /// Figures of a run, in tables of any depth, and what each has to be.
+    Expected,
     /// An array.
     List(&'static Kind),
     /// Several forms, told apart by their TOML type.
@@ -155,6 +157,7 @@ impl Kind {
             Self::Word(word) => word.what.into(),
             Self::Table(section) => format!("a table ({})", section.title),
             Self::Map { what, .. } => format!("a table with a key for each {what}"),
+            Self::Expected => "a table of figures, each with a comparison such as \">= 90 Gb/s\"".into(),
             Self::List(_) => "an array".into(),
             Self::OneOf(kinds) => kinds.iter().map(Self::wanted).collect::<Vec<_>>().join(", or "),
         }
@@ -171,7 +174,7 @@ impl Kind {
             Self::Probability => matches!(value, Value::Float(_) | Value::Integer(_)),
             Self::Boolean => matches!(value, Value::Boolean(_)),
             Self::Address => matches!(value, Value::String(_) | Value::Integer(_)),
-            Self::Table(_) | Self::Map { .. } => matches!(value, Value::Table(_)),
+            Self::Table(_) | Self::Map { .. } | Self::Expected => matches!(value, Value::Table(_)),
             Self::List(_) => matches!(value, Value::Array(_)),
             Self::OneOf(kinds) => kinds.iter().any(|kind| kind.takes(value)),
         }

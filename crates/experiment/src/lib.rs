@@ -79,5 +79,5 @@ mod view;
 pub mod whatif;
 
 pub use error::Error;
-pub use experiment::{Experiment, FileKind, NeededFile, Options};
+pub use experiment::{Expected, Experiment, FileKind, NeededFile, Options};
 pub use stop::StopReason;

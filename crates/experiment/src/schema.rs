@@ -154,6 +154,7 @@ fn kind(kind: &Kind) -> Value {
         // Beside a bare $ref, draft 7 ignores everything else, such as the description.
         Kind::Table(table) => json!({ "allOf": [{ "$ref": reference_to(&name(table)) }] }),
         Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": self::kind(of) }),
+        Kind::Expected => json!({ "type": "object" }),
         Kind::List(of) => json!({ "type": "array", "items": self::kind(of) }),
         Kind::OneOf(kinds) => json!({ "anyOf": kinds.iter().map(self::kind).collect::<Vec<_>>() }),
     }

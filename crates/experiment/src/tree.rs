@@ -166,6 +166,22 @@ pub(crate) fn conflict(a: &Node, b: &Node, path: &str) -> Option<(String, At, At
     }
 }
 
+/// The tree on one line, in one form: what means the same is written the same, wherever it came from.
+pub(crate) fn canonical(node: &Node) -> String {
+    match &node.value {
+        Value::String(text) => format!("{text:?}"),
+        Value::Integer(n) => n.to_string(),
+        Value::Float(x) => format!("{x:?}"),
+        Value::Boolean(b) => b.to_string(),
+        Value::Datetime => "date".into(),
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Table(table) => {
+            let pairs = table.iter().map(|(key, entry)| format!("{key:?}={}", canonical(&entry.node)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
 /// `path.key`
 pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.into() } else { format!("{path}.{key}") }

@@ -7,7 +7,7 @@
 //! * [`outline`]: an experiment read and checked, as data
 //! * [`bench`]: benchmarks, on a target
 //! * [`capture`]: captures shown as lines, and summed up
-//! * [`capture`]: captures shown as lines
+//! * [`sweep`]: studies: many points of an experiment
 //! * [`serve`]: devices behind an adapter
 //! * [`registers`]: what the registers of a real machine's function say
 //! * [`catalog`]: what experiments can name, their schema
@@ -48,6 +48,7 @@ mod registers;
 mod residents;
 mod serve;
 mod simulation;
+mod sweep;
 mod table;
 mod vfio;
 mod watching;
@@ -101,6 +102,8 @@ mod _core {
     use super::serve::Server;
     #[pymodule_export]
     use super::simulation::{Progress, Simulation, write_report};
+    #[pymodule_export]
+    use super::sweep::{Sweep, Swept, failed_record, metric_reference, metrics};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -179,6 +179,39 @@ impl Simulation {
         py.detach(|| state.finish(brief)).map_err(|error| error::file(&error))
     }
 
+    /// What the run, which is over, came to, as studies keep it.
+    fn record(&self, py: Python<'_>) -> PyResult<String> {
+        let mut guard = self.state()?;
+        let state = &mut *guard;
+        state.run.still_waiting(state.residents.waits(py)?);
+        Ok(py.detach(|| tlplab_study::run::record(&state.run.document()).write()))
+    }
+
+    /// How many expectations the experiment has.
+    fn expected(&self, py: Python<'_>) -> PyResult<usize> {
+        let read = tlplab_study::expect::read(self.state()?.run.experiment());
+        read.map(|all| all.len()).map_err(|mistakes| error::experiment(py, &mistakes))
+    }
+
+    /// Of each expectation: its text, whether it holds, its figures (name, value, unit), and what may be meant by one that is not there.
+    #[allow(clippy::type_complexity)] // tuples in Python
+    fn judged(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Vec<(String, bool, Vec<(String, Option<f64>, String)>, Option<String>)>> {
+        let run = &mut self.state()?.run;
+        let read = tlplab_study::expect::read(run.experiment());
+        let expectations = read.map_err(|mistakes| error::experiment(py, &mistakes))?;
+        let metrics = py.detach(|| tlplab_study::metrics::of_document(&run.document()));
+        let told = expectations.iter().map(|one| {
+            let judged = one.judge(&metrics);
+            let figures =
+                judged.figures.into_iter().map(|(name, value, unit)| (name, value, unit.to_string()));
+            (judged.text, judged.holds, figures.collect(), judged.meant)
+        });
+        Ok(told.collect())
+    }
+
     /// Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again.
     #[pyo3(signature = (*, full=false))]
     fn judge(&self, py: Python<'_>, full: bool) -> PyResult<judge::Judge> {

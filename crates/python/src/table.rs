@@ -3,14 +3,18 @@
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StructArray};
-use arrow_schema::ArrowError;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    StructArray, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema};
 use numpy::PyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::sync::Arc;
+use tlplab_study::rows::{Data, Table as Rows};
 
 /// Named columns of equal length.
 #[pyclass(frozen, module = "tlplab._core")]
@@ -34,6 +38,29 @@ impl Columns {
     /// The table.
     pub(crate) fn finish(self) -> PyResult<Table> {
         Ok(Table { batch: RecordBatch::try_from_iter(self.0).map_err(|error| arrow(&error))? })
+    }
+}
+
+impl Table {
+    /// The data set of a study. Each column says its unit.
+    pub(crate) fn of_rows(rows: Rows) -> PyResult<Self> {
+        let mut fields = Vec::new();
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for column in rows.columns {
+            let array: ArrayRef = match column.data {
+                Data::Whole(values) => Arc::new(UInt64Array::from(values)),
+                Data::Number(values) => Arc::new(Float64Array::from(values)),
+                Data::Truth(values) => Arc::new(BooleanArray::from(values)),
+                Data::Text(values) => Arc::new(StringArray::from(values)),
+            };
+            let unit = column.unit.map(|unit| ("unit".to_owned(), unit));
+            let field = Field::new(column.name, array.data_type().clone(), true);
+            fields.push(field.with_metadata(unit.into_iter().collect::<Metadata>()));
+            arrays.push(array);
+        }
+        let schema = Schema::new(fields).with_metadata(rows.about.into_iter().collect::<Metadata>());
+        let batch = RecordBatch::try_new(Arc::new(schema), arrays).map_err(|error| arrow(&error))?;
+        Ok(Self { batch })
     }
 }
 
@@ -75,17 +102,35 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// A numpy array for each column.
+    /// A numpy array for each column: numbers, NaN where there is none; or objects.
     fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
+        let objects =
+            |values: Bound<'py, PyAny>| py.import("numpy")?.call_method1("array", (values, "object"));
         for (field, column) in self.batch.schema_ref().fields().iter().zip(self.batch.columns()) {
-            match column.as_primitive_opt::<Float64Type>() {
-                Some(floats) => columns.set_item(field.name(), PyArray1::from_slice(py, floats.values()))?,
-                None => {
-                    let integers = column.as_primitive::<Int64Type>();
-                    columns.set_item(field.name(), PyArray1::from_slice(py, integers.values()))?;
+            let array = match column.data_type() {
+                DataType::Float64 => {
+                    let values = column.as_primitive::<Float64Type>().iter();
+                    let values: Vec<f64> = values.map(|value| value.unwrap_or(f64::NAN)).collect();
+                    PyArray1::from_vec(py, values).into_any()
                 }
-            }
+                DataType::Int64 => {
+                    PyArray1::from_slice(py, column.as_primitive::<Int64Type>().values()).into_any()
+                }
+                DataType::UInt64 => {
+                    let values: Vec<Option<u64>> = column.as_primitive::<UInt64Type>().iter().collect();
+                    objects(values.into_pyobject(py)?.into_any())?
+                }
+                DataType::Boolean => {
+                    let values: Vec<Option<bool>> = column.as_boolean().iter().collect();
+                    objects(values.into_pyobject(py)?.into_any())?
+                }
+                _ => {
+                    let values: Vec<Option<&str>> = column.as_string::<i32>().iter().collect();
+                    objects(values.into_pyobject(py)?.into_any())?
+                }
+            };
+            columns.set_item(field.name(), array)?;
         }
         Ok(columns)
     }

@@ -19,12 +19,12 @@ impl Watch {
         Self { progress, looked: Instant::now(), raised: None }
     }
 
-    /// This part is done; true if the work is to go on.
-    pub(crate) fn goes_on(&mut self, part: f64) -> bool {
+    /// So much is done; true if the work is to go on.
+    pub(crate) fn goes_on(&mut self, done: impl for<'py> IntoPyObject<'py>) -> bool {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             let tell =
-                |py: Python<'_>| py.check_signals().and_then(|()| self.progress.call1(py, (part,)).map(drop));
+                |py: Python<'_>| py.check_signals().and_then(|()| self.progress.call1(py, (done,)).map(drop));
             self.raised = Python::attach(tell).err();
         }
         self.raised.is_none()

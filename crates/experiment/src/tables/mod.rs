@@ -97,6 +97,13 @@ pub static EXPERIMENT: Section = Section {
             "What devices and the host do, by name.",
         ),
         key(
+            "expect",
+            Kind::Expected,
+            "",
+            "",
+            "What figures of the run have to be, for tlplab expect: nic.throughput = \">= 90 Gb/s\". Several comparisons of a figure are an array; what is computed from figures stands in quotes.",
+        ),
+        key(
             "machine",
             Kind::Map { what: "machine", of: &Kind::Table(&MACHINE) },
             "",

@@ -1,0 +1,77 @@
+//! What an experiment says that the figures of its run have to be: `[expect] nic.throughput = ">= 90 Gb/s"`.
+
+use crate::expression::{Expression, Kind, Value};
+use crate::metrics::{self, Metrics, nearest};
+use crate::unit::Unit;
+use tlplab_experiment::{Error, Experiment};
+
+/// An expectation that can be judged.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    expression: Expression,
+}
+
+/// What became of an expectation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// As it is written: the figure and the comparison.
+    pub text: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The figures in it, each once, with their units; `None`: the run has no such figure.
+    pub figures: Vec<(String, Option<f64>, Unit)>,
+    /// Of a figure that the run does not have: what may be meant.
+    pub meant: Option<String>,
+}
+
+/// Reads what an experiment expects.
+///
+/// # Errors
+/// Everything that is no comparison of figures.
+pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
+    let (mut read, mut mistakes) = (Vec::new(), Vec::new());
+    for one in &experiment.expected {
+        let plain = one.figure.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        let text = if plain {
+            format!("{} {}", one.figure, one.comparison)
+        } else {
+            format!("({}) {}", one.figure, one.comparison)
+        };
+        let kind_of = |name: &str| metrics::find(name).map(|metric| Kind::Number(metric.unit));
+        let expression =
+            Expression::parse(&text).and_then(|expression| Ok((expression.kind(&kind_of)?, expression)));
+        match expression {
+            Ok((Kind::Truth, expression)) => read.push(Expectation { expression }),
+            Ok((kind, _)) => {
+                let hint = Some("begin with < <= > >= == or !=, as in \">= 90 Gb/s\"".into());
+                mistakes.push(one.mistake(format!("\"{text}\" is {kind}, and no comparison"), hint));
+            }
+            Err(mistake) => {
+                let message = format!("in \"{text}\", column {}: {}", mistake.column, mistake.message);
+                mistakes.push(one.mistake(message, mistake.hint));
+            }
+        }
+    }
+    if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
+}
+
+impl Expectation {
+    /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
+    pub fn judge(&self, of: &Metrics) -> Judged {
+        let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
+        let value_of = |name: &str| of.get(name).map(|value| Value::Number(*value, unit(name)));
+        let mut figures: Vec<(String, Option<f64>, Unit)> = Vec::new();
+        for (name, _) in self.expression.names() {
+            if !figures.iter().any(|(known, _, _)| known == name) {
+                figures.push((name.to_owned(), of.get(name).copied(), unit(name)));
+            }
+        }
+        let missing = figures.iter().find(|(_, value, _)| value.is_none()).map(|(name, _, _)| name.as_str());
+        Judged {
+            text: self.expression.text().to_owned(),
+            holds: self.expression.evaluate(&value_of) == Some(Value::Truth(true)),
+            meant: missing.and_then(|name| nearest(name, of.keys().map(String::as_str))).map(str::to_owned),
+            figures,
+        }
+    }
+}

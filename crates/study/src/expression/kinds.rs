@@ -1,0 +1,141 @@
+//! What an expression gives, before anything is known but the kinds of its names.
+
+use super::{Expression, Function, Mistake, Node, Operator, Value, What};
+use crate::unit::Unit;
+use std::fmt;
+
+/// What a name stands for, or an expression gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number with its unit.
+    Number(Unit),
+    /// True or false.
+    Truth,
+    /// A text.
+    Text,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(Unit::NONE) => f.write_str("a plain number"),
+            Self::Number(unit) => write!(f, "a number of {unit}"),
+            Self::Truth => f.write_str("true or false"),
+            Self::Text => f.write_str("a text"),
+        }
+    }
+}
+
+/// What is wrong with a name, and what would be right.
+pub type NoName = (String, Option<String>);
+type Checked = Result<Kind, Mistake>;
+
+impl Expression {
+    /// What it gives. `kind_of` tells of each name what it is, or what is wrong with it: a message, and what would be right.
+    ///
+    /// # Errors
+    /// A name is not known; what is compared, added or called is not of one kind.
+    pub fn kind(&self, kind_of: &dyn Fn(&str) -> Result<Kind, NoName>) -> Checked {
+        check(&self.root, &|name, at| {
+            kind_of(name).map_err(|(message, hint)| Mistake { column: at + 1, message, hint })
+        })
+    }
+}
+
+fn check(node: &Node, kind_of: &dyn Fn(&str, usize) -> Checked) -> Checked {
+    match &node.what {
+        What::Value(Value::Number(_, unit)) => Ok(Kind::Number(*unit)),
+        What::Value(Value::Truth(_)) => Ok(Kind::Truth),
+        What::Value(Value::Text(_)) => Ok(Kind::Text),
+        What::Name(name) => kind_of(name, node.at),
+        What::Negative(inner) => Ok(Kind::Number(number(inner, kind_of, "-")?)),
+        What::Not(inner) => truth(inner, kind_of, "not"),
+        What::Two(operator, left, right) => two(node, *operator, left, right, kind_of),
+        What::Call(function, arguments) => {
+            let name = match function {
+                Function::Min => "min",
+                Function::Max => "max",
+                Function::Abs => "abs",
+            };
+            let first = number(&arguments[0], kind_of, name)?;
+            for argument in &arguments[1..] {
+                let other = number(argument, kind_of, name)?;
+                if other != first {
+                    return Err(differ(argument.at, name, Kind::Number(first), Kind::Number(other)));
+                }
+            }
+            Ok(Kind::Number(first))
+        }
+    }
+}
+
+fn two(
+    node: &Node,
+    operator: Operator,
+    left: &Node,
+    right: &Node,
+    kind_of: &dyn Fn(&str, usize) -> Checked,
+) -> Checked {
+    let sign = operator.sign();
+    match operator {
+        Operator::And | Operator::Or => {
+            truth(left, kind_of, sign)?;
+            truth(right, kind_of, sign)
+        }
+        Operator::Equal | Operator::Unequal => {
+            let (a, b) = (check(left, kind_of)?, check(right, kind_of)?);
+            if a == b { Ok(Kind::Truth) } else { Err(differ(node.at, sign, a, b)) }
+        }
+        Operator::Multiply | Operator::Divide => {
+            let (a, b) = (number(left, kind_of, sign)?, number(right, kind_of, sign)?);
+            let b = if operator == Operator::Divide { b.inverse() } else { Some(b) };
+            let unit = b.and_then(|b| a.times(b));
+            unit.map(Kind::Number).ok_or_else(|| Mistake::new(node.at, "no figure has such a unit"))
+        }
+        _ => {
+            let (a, b) = (number(left, kind_of, sign)?, number(right, kind_of, sign)?);
+            if a != b {
+                return Err(differ(node.at, sign, Kind::Number(a), Kind::Number(b)));
+            }
+            let adds = matches!(operator, Operator::Add | Operator::Subtract);
+            Ok(if adds { Kind::Number(a) } else { Kind::Truth })
+        }
+    }
+}
+
+fn differ(at: usize, sign: &str, left: Kind, right: Kind) -> Mistake {
+    let mistake = Mistake::new(at, format!("{sign} is between {left} and {right}"));
+    let example = |kind| match kind {
+        Kind::Number(Unit::RATE) => Some("90 Gb/s"),
+        Kind::Number(Unit::TIME) => Some("2 us"),
+        Kind::Number(Unit::SIZE) => Some("4 KiB"),
+        Kind::Number(Unit::FREQUENCY) => Some("10 MHz"),
+        _ => None,
+    };
+    match (left, right) {
+        (Kind::Text, _) | (_, Kind::Text) => mistake.hint("a text is compared with a text in quotes"),
+        (Kind::Number(Unit::NONE), other) | (other, Kind::Number(Unit::NONE)) => match example(other) {
+            Some(example) => mistake.hint(format!("a number gets a unit as in {example}")),
+            None => mistake,
+        },
+        _ => mistake,
+    }
+}
+
+fn number(node: &Node, kind_of: &dyn Fn(&str, usize) -> Checked, sign: &str) -> Result<Unit, Mistake> {
+    match check(node, kind_of)? {
+        Kind::Number(unit) => Ok(unit),
+        kind => Err(Mistake::new(node.at, format!("{sign} wants a number, and this is {kind}"))),
+    }
+}
+
+fn truth(node: &Node, kind_of: &dyn Fn(&str, usize) -> Checked, sign: &str) -> Checked {
+    match check(node, kind_of)? {
+        Kind::Truth => Ok(Kind::Truth),
+        kind => {
+            let mistake =
+                Mistake::new(node.at, format!("{sign} wants what is true or false, and this is {kind}"));
+            Err(mistake.hint("compare it with something"))
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! The figures of a point that have names, and what each name means.
+//!
+//! A metric of the whole run is one word; one of a flow, link, network or program has its name before it: `throughput`,
+//! `nic.throughput`, `sw0.up.utilisation`. [`CATALOGUE`] is the one place that says which there are: what documents become
+//! ([`of_document`]), what expressions may name ([`find`]) and the table of the documentation ([`reference`]) come from it.
+
+use crate::expression::NoName;
+use crate::unit::Unit;
+use std::collections::BTreeMap;
+use tlplab_experiment::result::{Direction, Document, Flow, Latency, Link, Network, NetworkDirection};
+
+/// The metrics of a point, by their names.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// What has a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The whole run.
+    Run,
+    /// Each flow.
+    Flow,
+    /// Each link.
+    Link,
+    /// Each direction of each link: `up` and `down`.
+    Direction,
+    /// The network behind each card.
+    Network,
+    /// Each program that measures itself.
+    Program,
+}
+
+/// Which of two points is better by a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// That with more of it.
+    More,
+    /// That with less of it.
+    Less,
+    /// Nobody can say.
+    Unknown,
+}
+
+/// A metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// What has it.
+    pub scope: Scope,
+    /// Its name, without that of what has it. With a `*` at its end, the rest is free.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which of two points is better.
+    pub better: Better,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+impl Metric {
+    /// Its name, with a word in capitals for that of what has it.
+    pub fn full_name(&self) -> String {
+        match self.scope {
+            Run => self.name.to_owned(),
+            OfFlow => format!("FLOW.{}", self.name.replace('*', "CAUSE")),
+            OfLink => format!("LINK.{}", self.name),
+            Way => format!("LINK.up.{}", self.name),
+            OfNetwork => format!("CARD.{}", self.name),
+            Program => format!("PROGRAM.{}", self.name),
+        }
+    }
+}
+
+const fn metric(scope: Scope, name: &'static str, unit: Unit, better: Better, doc: &'static str) -> Metric {
+    Metric { scope, name, unit, better, doc }
+}
+
+use Better::{Less, More, Unknown};
+use Scope::{Direction as Way, Flow as OfFlow, Link as OfLink, Network as OfNetwork, Program, Run};
+
+/// Every metric.
+pub const CATALOGUE: &[Metric] = &[
+    metric(Run, "throughput", Unit::RATE, More, "payload of all flows together"),
+    metric(Run, "rate", Unit::FREQUENCY, More, "transactions of all flows that ended well, by the second"),
+    metric(Run, "transactions", Unit::NONE, More, "transactions of all flows that ended well"),
+    metric(Run, "bytes", Unit::SIZE, More, "payload of all flows that arrived"),
+    metric(Run, "errors", Unit::NONE, Less, "transactions of all flows that did not end well"),
+    metric(Run, "latency.min", Unit::TIME, Less, "of the flow in which it is smallest"),
+    metric(Run, "latency.mean", Unit::TIME, Less, "of all transactions that ended well"),
+    metric(
+        Run,
+        "latency.p50",
+        Unit::TIME,
+        Less,
+        "of the flow in which it is largest; likewise `p90`, `p99`, `p999` and `max`",
+    ),
+    metric(Run, "latency.p90", Unit::TIME, Less, ""),
+    metric(Run, "latency.p99", Unit::TIME, Less, ""),
+    metric(Run, "latency.p999", Unit::TIME, Less, ""),
+    metric(Run, "latency.max", Unit::TIME, Less, ""),
+    metric(Run, "lanes", Unit::NONE, Less, "of all links together"),
+    metric(Run, "span", Unit::TIME, Unknown, "simulated time in which these are counted"),
+    metric(
+        Run,
+        "host.cache.hit_rate",
+        Unit::NONE,
+        More,
+        "lines that requests of devices found in the last-level cache",
+    ),
+    metric(Run, "host.iommu.hit_rate", Unit::NONE, More, "translations found in the IO-TLB"),
+    metric(Run, "host.iommu.walks", Unit::NONE, Less, "page walks"),
+    metric(
+        Run,
+        "host.iommu.busy",
+        Unit::NONE,
+        Less,
+        "page walks as a share of those that could have been made",
+    ),
+    metric(OfFlow, "throughput", Unit::RATE, More, "payload that arrived, by the second"),
+    metric(OfFlow, "rate", Unit::FREQUENCY, More, "transactions that ended well, by the second"),
+    metric(OfFlow, "transactions", Unit::NONE, More, "transactions that ended well"),
+    metric(OfFlow, "bytes", Unit::SIZE, More, "payload that arrived"),
+    metric(
+        OfFlow,
+        "latency.min",
+        Unit::TIME,
+        Less,
+        "from a transaction's start to its last byte; likewise `mean`, `p50`, `p90`, `p99`, `p999` and `max`",
+    ),
+    metric(OfFlow, "latency.mean", Unit::TIME, Less, ""),
+    metric(OfFlow, "latency.p50", Unit::TIME, Less, ""),
+    metric(OfFlow, "latency.p90", Unit::TIME, Less, ""),
+    metric(OfFlow, "latency.p99", Unit::TIME, Less, ""),
+    metric(OfFlow, "latency.p999", Unit::TIME, Less, ""),
+    metric(OfFlow, "latency.max", Unit::TIME, Less, ""),
+    metric(
+        OfFlow,
+        "errors",
+        Unit::NONE,
+        Less,
+        "transactions that did not end well; by how: `errors.ur`, `ca`, `timeout`, `poisoned`, `lost`, `malformed`",
+    ),
+    metric(OfFlow, "errors.ur", Unit::NONE, Less, ""),
+    metric(OfFlow, "errors.ca", Unit::NONE, Less, ""),
+    metric(OfFlow, "errors.timeout", Unit::NONE, Less, ""),
+    metric(OfFlow, "errors.poisoned", Unit::NONE, Less, ""),
+    metric(OfFlow, "errors.lost", Unit::NONE, Less, ""),
+    metric(OfFlow, "errors.malformed", Unit::NONE, Less, ""),
+    metric(
+        OfFlow,
+        "share.*",
+        Unit::NONE,
+        Unknown,
+        "part of the latency that is due to a cause, as in `share.tag_wait` or `share.queueing`",
+    ),
+    metric(OfLink, "lanes", Unit::NONE, Less, "its lanes"),
+    metric(OfLink, "generation", Unit::NONE, Less, "1 to 7"),
+    metric(OfLink, "mps", Unit::SIZE, Unknown, "Max_Payload_Size in force"),
+    metric(OfLink, "utilisation", Unit::NONE, Unknown, "of the direction that is used more"),
+    metric(Way, "utilisation", Unit::NONE, Unknown, "part of the time in which something is sent"),
+    metric(Way, "payload", Unit::NONE, More, "part of the time for payload"),
+    metric(Way, "overhead", Unit::NONE, Less, "part of the time for headers, framing and CRCs"),
+    metric(Way, "dllp", Unit::NONE, Less, "part of the time for DLLPs"),
+    metric(Way, "ordered_sets", Unit::NONE, Less, "part of the time for ordered sets"),
+    metric(Way, "replay", Unit::NONE, Less, "part of the time for TLPs sent again"),
+    metric(Way, "tlps", Unit::NONE, Unknown, "TLPs, without copies"),
+    metric(Way, "replayed", Unit::NONE, Less, "TLPs, or flits, sent again"),
+    metric(
+        Way,
+        "stall.credits",
+        Unit::NONE,
+        Less,
+        "part of the time in which a TLP waited for credits; likewise `stall.tags` and `stall.replay_buffer`",
+    ),
+    metric(Way, "stall.tags", Unit::NONE, Less, ""),
+    metric(Way, "stall.replay_buffer", Unit::NONE, Less, ""),
+    metric(
+        OfNetwork,
+        "to_software.throughput",
+        Unit::RATE,
+        More,
+        "payload of TLPs on the Ethernet link; likewise `to_card`",
+    ),
+    metric(OfNetwork, "to_software.busy", Unit::NONE, Unknown, "part of the time in which the wire is busy"),
+    metric(OfNetwork, "to_software.dropped", Unit::NONE, Less, "datagrams lost because the buffer was full"),
+    metric(OfNetwork, "to_card.throughput", Unit::RATE, More, ""),
+    metric(OfNetwork, "to_card.busy", Unit::NONE, Unknown, ""),
+    metric(OfNetwork, "to_card.dropped", Unit::NONE, Less, ""),
+    metric(Program, "measured.throughput", Unit::RATE, More, "as the program measures it"),
+    metric(Program, "calls.mean", Unit::TIME, Less, "how long its calls take; likewise `min` and `max`"),
+    metric(Program, "calls.min", Unit::TIME, Less, ""),
+    metric(Program, "calls.max", Unit::TIME, Less, ""),
+];
+
+/// The metric that a name means.
+///
+/// # Errors
+/// There is none: a message, and what may be meant.
+pub fn find(name: &str) -> Result<Metric, NoName> {
+    let fits = |one: &&Metric| match one.scope {
+        Run => one.name == name,
+        Way => ["up.", "down."].iter().any(|way| belongs(name, &format!("{way}{}", one.name))),
+        _ => belongs(name, one.name),
+    };
+    // The longest name that fits: `nic.errors.ur` is no metric `ur` of a flow `nic.errors`.
+    CATALOGUE.iter().filter(fits).max_by_key(|one| one.name.len()).copied().ok_or_else(|| {
+        let meant = alike(name);
+        let hint = match nearest(name, meant.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean {near}?"),
+            None => "`tlplab list metrics` lists them".into(),
+        };
+        (format!("there is no metric {name}"), Some(hint))
+    })
+}
+
+/// Every metric of the run, and every metric of what a name may be of: of `nic.thruput`, those of `nic`.
+fn alike(name: &str) -> Vec<String> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let of = |one: &Metric| {
+        if one.scope == Run {
+            return Some(one.name.to_owned());
+        }
+        let words = one.name.split('.').count() + usize::from(one.scope == Way);
+        let owner = parts.len().checked_sub(words).filter(|owner| *owner > 0)?;
+        let way = nearest(parts[owner], ["up", "down"]).unwrap_or("up");
+        let way = if one.scope == Way { format!("{way}.") } else { String::new() };
+        Some(format!("{}.{way}{}", parts[..owner].join("."), one.name)).filter(|_| !parts[0].is_empty())
+    };
+    CATALOGUE.iter().filter_map(of).collect()
+}
+
+/// Whether a name is that of something and of this metric of it.
+fn belongs(name: &str, metric: &str) -> bool {
+    if let Some(stem) = metric.strip_suffix('*') {
+        return name
+            .split_once(&format!(".{stem}"))
+            .is_some_and(|(owner, rest)| !owner.is_empty() && !rest.is_empty());
+    }
+    name.strip_suffix(metric).and_then(|owner| owner.strip_suffix('.')).is_some_and(|owner| !owner.is_empty())
+}
+
+/// The word most like `word`, unless nothing is much like it.
+pub(crate) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |other: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &other.to_lowercase());
+    let close = |(distance, other): &(usize, &str)| *distance <= 1 + other.len().max(word.len()) / 3;
+    words.into_iter().map(|other| (distance(other), other)).filter(close).min().map(|(_, other)| other)
+}
+
+/// The metrics as a table in Markdown.
+pub fn reference() -> String {
+    let mut text = String::from("| metric | unit | better | meaning |\n|---|---|---|---|\n");
+    for one in CATALOGUE.iter().filter(|one| !one.doc.is_empty()) {
+        let name = one.full_name();
+        let better = match one.better {
+            More => "more",
+            Less => "less",
+            Unknown => "",
+        };
+        text += &format!("| `{name}` | {} | {better} | {} |\n", one.unit, one.doc);
+    }
+    text
+}
+
+/// The metrics of a run.
+pub fn of_document(document: &Document) -> Metrics {
+    let mut found = Found { metrics: Metrics::new(), span_ns: span_ns(document) };
+    found.whole(document);
+    document.flows.iter().for_each(|flow| found.flow(flow, &document.causes));
+    document.links.iter().for_each(|link| found.link(link));
+    document.networks.iter().for_each(|network| found.network(network));
+    for program in &document.measured {
+        found.put(&program.name, "measured.throughput", program.payload_bps);
+        if let Some(calls) = &program.calls {
+            found.put(&program.name, "calls.mean", calls.mean_ns);
+            found.put(&program.name, "calls.min", calls.min_ns);
+            found.put(&program.name, "calls.max", calls.max_ns);
+        }
+    }
+    found.metrics
+}
+
+fn span_ns(document: &Document) -> f64 {
+    document.end_fs.saturating_sub(document.start_fs) as f64 / 1e6
+}
+
+struct Found {
+    metrics: Metrics,
+    span_ns: f64,
+}
+
+impl Found {
+    /// A figure of something, or of the run if its name is empty. What is no number is left out.
+    fn put(&mut self, owner: &str, name: &str, value: f64) {
+        if value.is_finite() {
+            let name = if owner.is_empty() { name.to_owned() } else { format!("{owner}.{name}") };
+            self.metrics.entry(name).or_insert(value);
+        }
+    }
+
+    fn latency(&mut self, owner: &str, latency: &Latency) {
+        let Latency { min, mean, p50, p90, p99, p999, max } = *latency;
+        let parts = [
+            ("min", min),
+            ("mean", mean),
+            ("p50", p50),
+            ("p90", p90),
+            ("p99", p99),
+            ("p999", p999),
+            ("max", max),
+        ];
+        parts.into_iter().for_each(|(part, value)| self.put(owner, &format!("latency.{part}"), value));
+    }
+
+    fn whole(&mut self, document: &Document) {
+        let flows = &document.flows;
+        self.put("", "throughput", flows.iter().map(|flow| flow.payload_bps).sum());
+        let transactions: u64 = flows.iter().map(|flow| flow.transactions).sum();
+        self.put("", "transactions", transactions as f64);
+        self.put("", "rate", transactions as f64 / self.span_ns * 1e9);
+        self.put("", "bytes", flows.iter().map(|flow| flow.bytes).sum::<u64>() as f64);
+        self.put("", "errors", flows.iter().map(errors).sum::<u64>() as f64);
+        self.put("", "span", self.span_ns);
+        let known: Vec<(u64, Latency)> =
+            flows.iter().filter_map(|flow| Some((flow.transactions, flow.latency_ns?))).collect();
+        if !known.is_empty() {
+            let most = |of: fn(&Latency) -> f64| known.iter().map(|(_, one)| of(one)).fold(0.0, f64::max);
+            let sum: f64 = known.iter().map(|(count, one)| *count as f64 * one.mean).sum();
+            let counted: u64 = known.iter().map(|(count, _)| count).sum();
+            self.latency(
+                "",
+                &Latency {
+                    min: known.iter().map(|(_, one)| one.min).fold(f64::INFINITY, f64::min),
+                    mean: sum / counted as f64,
+                    p50: most(|one| one.p50),
+                    p90: most(|one| one.p90),
+                    p99: most(|one| one.p99),
+                    p999: most(|one| one.p999),
+                    max: most(|one| one.max),
+                },
+            );
+        }
+        let lanes = document.links.iter().filter(|link| link.bus.is_none()).map(|link| u32::from(link.width));
+        self.put("", "lanes", f64::from(lanes.sum::<u32>()));
+        if let Some(host) = &document.host {
+            if let Some(cache) = &host.cache {
+                self.put("host", "cache.hit_rate", cache.hit_rate);
+            }
+            if let Some(iommu) = &host.iommu {
+                self.put("host", "iommu.hit_rate", iommu.hit_rate);
+                self.put("host", "iommu.walks", iommu.walks as f64);
+                self.put("host", "iommu.busy", iommu.busy);
+            }
+        }
+    }
+
+    fn flow(&mut self, flow: &Flow, causes: &[String]) {
+        let name = &flow.name;
+        self.put(name, "throughput", flow.payload_bps);
+        self.put(name, "rate", flow.transactions as f64 / self.span_ns * 1e9);
+        self.put(name, "transactions", flow.transactions as f64);
+        self.put(name, "bytes", flow.bytes as f64);
+        if let Some(latency) = &flow.latency_ns {
+            self.latency(name, latency);
+        }
+        self.put(name, "errors", errors(flow) as f64);
+        let of = flow.errors;
+        let endings = [
+            ("ur", of.ur),
+            ("ca", of.ca),
+            ("timeout", of.timeout),
+            ("poisoned", of.poisoned),
+            ("lost", of.lost),
+            ("malformed", of.malformed),
+        ];
+        endings
+            .into_iter()
+            .for_each(|(ending, count)| self.put(name, &format!("errors.{ending}"), count as f64));
+        if flow.latency_ns.is_some() {
+            for (index, cause) in causes.iter().enumerate() {
+                let parts = flow.attribution.iter().filter(|part| part.cause == index);
+                let share = parts
+                    .map(|part| part.share)
+                    .fold(None, |sum: Option<f64>, share| Some(sum.unwrap_or(0.0) + share));
+                if let Some(share) = share {
+                    self.put(name, &format!("share.{}", cause.replace(' ', "_")), share);
+                }
+            }
+        }
+    }
+
+    fn link(&mut self, link: &Link) {
+        let name = &link.lower;
+        if link.bus.is_none() {
+            self.put(name, "lanes", f64::from(link.width));
+            self.put(name, "generation", f64::from(link.generation));
+            self.put(name, "mps", f64::from(link.mps));
+        }
+        let busy = |direction: &Direction| 1.0 - direction.utilization.idle;
+        self.put(name, "utilisation", busy(&link.directions[0]).max(busy(&link.directions[1])));
+        for (way, direction) in ["up", "down"].into_iter().zip(&link.directions) {
+            let (used, stalls) = (&direction.utilization, &direction.stalls);
+            let parts = [
+                ("utilisation", busy(direction)),
+                ("payload", used.payload),
+                ("overhead", used.overhead),
+                ("dllp", used.dllp),
+                ("ordered_sets", used.ordered_sets),
+                ("replay", used.replay),
+                ("tlps", direction.tlps as f64),
+                ("replayed", direction.replayed as f64),
+                ("stall.credits", stalls.credits),
+                ("stall.tags", stalls.tags),
+                ("stall.replay_buffer", stalls.replay_buffer),
+            ];
+            parts.into_iter().for_each(|(part, value)| self.put(name, &format!("{way}.{part}"), value));
+        }
+    }
+
+    fn network(&mut self, network: &Network) {
+        let mut way = |way: &str, of: &NetworkDirection| {
+            self.put(&network.device, &format!("{way}.throughput"), of.payload_bps);
+            self.put(&network.device, &format!("{way}.busy"), of.busy);
+            self.put(&network.device, &format!("{way}.dropped"), of.dropped as f64);
+        };
+        way("to_software", &network.to_software);
+        way("to_card", &network.to_card);
+    }
+}
+
+fn errors(flow: &Flow) -> u64 {
+    let of = flow.errors;
+    of.ur + of.ca + of.timeout + of.poisoned + of.lost + of.malformed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_mean_one_metric() {
+        let unit = |name: &str| find(name).unwrap().unit;
+        assert_eq!(unit("throughput"), Unit::RATE);
+        assert_eq!(unit("nic.read.throughput"), Unit::RATE);
+        assert_eq!(unit("nic.latency.p99"), Unit::TIME);
+        assert_eq!(unit("sw0.up.stall.credits"), Unit::NONE);
+        assert_eq!(find("nic.errors.ur").unwrap().name, "errors.ur");
+        assert_eq!(find("nic.share.tag_wait").unwrap().name, "share.*");
+    }
+
+    /// By hand: 30 transactions of 100 ns and 10 of 500 ns take 200 ns on average.
+    #[test]
+    fn figures_of_the_run_are_of_all_flows() {
+        let flow = |name: &str, transactions, mean, p99, min| Flow {
+            name: name.into(),
+            transactions,
+            bytes: 64 * transactions,
+            payload_bps: 1e9,
+            latency_ns: Some(Latency { min, mean, p99, ..Latency::default() }),
+            ..Flow::default()
+        };
+        let flows =
+            vec![flow("a", 30, 100.0, 900.0, 20.0), flow("b", 10, 500.0, 700.0, 10.0), Flow::default()];
+        let document =
+            Document { flows, start_fs: 1_000_000_000, end_fs: 3_000_000_000, ..Document::default() };
+        let metrics = of_document(&document);
+        let wanted = [
+            ("throughput", 2e9),
+            ("transactions", 40.0),
+            ("rate", 20e6),
+            ("bytes", 2560.0),
+            ("span", 2000.0),
+            ("latency.mean", 200.0),
+            ("latency.p99", 900.0),
+            ("latency.min", 10.0),
+            ("b.latency.p99", 700.0),
+            ("b.rate", 5e6),
+        ];
+        for (name, value) in wanted {
+            assert_eq!(metrics[name], value, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_metric_is_told_with_what_may_be_meant() {
+        let told = |name: &str| {
+            let (message, hint) = find(name).unwrap_err();
+            format!("{message}; {}", hint.unwrap())
+        };
+        assert_eq!(told("nic.thruput"), "there is no metric nic.thruput; did you mean nic.throughput?");
+        assert_eq!(told("latency.p95"), "there is no metric latency.p95; did you mean latency.p90?");
+        assert_eq!(
+            told("nic.latency.p95"),
+            "there is no metric nic.latency.p95; did you mean nic.latency.p90?"
+        );
+        assert_eq!(told("xyzzy"), "there is no metric xyzzy; `tlplab list metrics` lists them");
+        assert_eq!(told(".throughput"), "there is no metric .throughput; did you mean throughput?");
+    }
+}

@@ -1,0 +1,226 @@
+//! The data set of a study: one row for each run of a point, in their order. And what is told of each point.
+
+use crate::expression::Value;
+use crate::metrics;
+use crate::repeats::confidence;
+use crate::runner::{Came, Row, Sweep};
+use crate::study::Named;
+use crate::unit::Unit;
+use std::collections::{BTreeMap, BTreeSet};
+use tlplab_experiment::Error;
+
+/// Columns of the same length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<TableColumn>,
+    /// What is said of the whole.
+    pub about: Vec<(String, String)>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableColumn {
+    /// Its name.
+    pub name: String,
+    /// Its unit, if it is a figure.
+    pub unit: Option<String>,
+    /// Its values.
+    pub data: Data,
+}
+
+/// Values of one kind; `None` where there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Whole numbers.
+    Whole(Vec<Option<u64>>),
+    /// Numbers.
+    Number(Vec<Option<f64>>),
+    /// True or false.
+    Truth(Vec<Option<bool>>),
+    /// Texts.
+    Text(Vec<Option<String>>),
+}
+
+/// What the runs of a point came to together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The point's number.
+    pub point: usize,
+    /// A value of each column of the axes.
+    pub values: Vec<Value>,
+    /// How many runs went to their end.
+    pub runs: usize,
+    /// Why there are no figures: refused or failed, and the message.
+    pub trouble: Option<(&'static str, String)>,
+    /// Of each figure that was asked for: the mean, and half of its 95 % confidence interval.
+    pub means: Vec<Option<(f64, Option<f64>)>>,
+    /// What limits it, as its first run tells.
+    pub limit: Option<String>,
+}
+
+/// What a row came to, in a word.
+fn kind(row: &Row) -> &'static str {
+    match &row.came {
+        Came::Ran(record) if record.failure.is_some() => "failed",
+        Came::Ran(_) => "done",
+        Came::Refused(_) => "refused",
+    }
+}
+
+fn message(row: &Row) -> Option<&String> {
+    match &row.came {
+        Came::Ran(record) => record.failure.as_ref(),
+        Came::Refused(why) => Some(why),
+    }
+}
+
+fn metrics_of(row: &Row) -> Option<&metrics::Metrics> {
+    if let Came::Ran(record) = &row.came { Some(&record.metrics) } else { None }
+}
+
+impl Sweep {
+    /// The data set of these rows.
+    pub fn table(&self, rows: &[Row]) -> Table {
+        let mut columns = vec![whole("point", rows.iter().map(|row| Some(row.point as u64)))];
+        for (at, column) in self.study.columns().enumerate() {
+            let values: Vec<Value> =
+                rows.iter().map(|row| self.values_at(row.point).swap_remove(at)).collect();
+            columns.push(of_values(&column.name, values));
+        }
+        columns.push(whole("repeat", rows.iter().map(|row| Some(row.repeat as u64))));
+        columns.push(whole("seed", rows.iter().map(|row| row.seed)));
+        columns.push(text("kind", rows.iter().map(|row| Some(kind(row).to_owned()))));
+        columns.push(text("message", rows.iter().map(|row| message(row).cloned())));
+        if self.study.verdict {
+            let said =
+                |row: &Row| if let Came::Ran(record) = &row.came { record.verdict.clone() } else { None };
+            columns.push(text("limit", rows.iter().map(|row| Some(said(row)?.0))));
+            columns.push(text("verdict", rows.iter().map(|row| Some(said(row)?.1))));
+        }
+        for named in self.study.metrics.iter().filter(|named| named.expression.as_name() != Some(&named.name))
+        {
+            let values = rows.iter().map(|row| named.of(metrics_of(row)?)).collect();
+            columns.push(TableColumn {
+                name: named.name.clone(),
+                unit: Some(named.unit.to_string()),
+                data: Data::Number(values),
+            });
+        }
+        let names: BTreeSet<&String> =
+            rows.iter().filter_map(metrics_of).flat_map(|metrics| metrics.keys()).collect();
+        for name in names {
+            let unit = metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
+            let values = rows.iter().map(|row| metrics_of(row)?.get(name).copied()).collect();
+            columns.push(TableColumn {
+                name: name.clone(),
+                unit: Some(unit.to_string()),
+                data: Data::Number(values),
+            });
+        }
+        let left_out: BTreeMap<&String, usize> =
+            self.points.left_out.iter().map(|(name, count)| (name, *count)).collect();
+        let about = [
+            ("tlplab.schema", "tlplab/sweep/1".to_owned()),
+            ("tlplab.title", self.study.title.clone()),
+            ("tlplab.left_out", serde_json::json!(left_out).to_string()),
+        ];
+        Table { columns, about: about.map(|(key, value)| (key.to_owned(), value)).into() }
+    }
+
+    fn values_at(&self, number: usize) -> Vec<Value> {
+        let at = self.points.kept.binary_search_by_key(&number, |point| point.number);
+        at.map_or_else(|_| Vec::new(), |at| self.study.values(&self.points.kept[at]))
+    }
+
+    /// What each point of these rows came to.
+    pub fn summaries(&self, rows: &[Row], figures: &[Named]) -> Vec<Summary> {
+        rows.chunk_by(|a, b| a.point == b.point).map(|rows| self.summary(rows, figures)).collect()
+    }
+
+    fn summary(&self, rows: &[Row], figures: &[Named]) -> Summary {
+        let done: Vec<&metrics::Metrics> =
+            rows.iter().filter(|row| kind(row) == "done").filter_map(metrics_of).collect();
+        let mean = |named: &Named| {
+            let values: Vec<f64> = done.iter().filter_map(|metrics| named.of(metrics)).collect();
+            match values.as_slice() {
+                [] => None,
+                [one] => Some((*one, None)),
+                several => confidence(several).map(|(mean, half)| (mean, Some(half))),
+            }
+        };
+        let trouble = rows.iter().find_map(|row| Some((kind(row), message(row)?.clone())));
+        let limit = rows.iter().find_map(|row| match &row.came {
+            Came::Ran(record) => record.verdict.as_ref().map(|(resource, _)| resource.clone()),
+            Came::Refused(_) => None,
+        });
+        Summary {
+            point: rows[0].point,
+            values: self.values_at(rows[0].point),
+            runs: done.len(),
+            trouble,
+            means: figures.iter().map(mean).collect(),
+            limit,
+        }
+    }
+
+    /// Checks that the figures are of something: each name in them is a metric of a run that went to its end.
+    ///
+    /// # Errors
+    /// The first that is not, and what may be meant.
+    pub fn check_figures(&self, rows: &[Row], figures: &[Named]) -> Result<(), Error> {
+        let done = || rows.iter().filter(|row| kind(row) == "done").filter_map(metrics_of);
+        if done().next().is_none() {
+            return Ok(());
+        }
+        for (named, name, column) in figures.iter().flat_map(|named| {
+            named.expression.names().into_iter().map(move |(name, column)| (named, name, column))
+        }) {
+            if done().any(|metrics| metrics.contains_key(name)) {
+                continue;
+            }
+            let known: BTreeSet<&str> =
+                done().flat_map(|metrics| metrics.keys()).map(String::as_str).collect();
+            let hint = match metrics::nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "`tlplab list metrics` tells what they are called".into(),
+            };
+            let message = format!("in \"{}\", column {column}: no point has {name}", named.expression);
+            return Err(crate::place::whole(&self.study.file, "metrics", message, Some(hint)));
+        }
+        Ok(())
+    }
+}
+
+fn whole(name: &str, values: impl Iterator<Item = Option<u64>>) -> TableColumn {
+    TableColumn { name: name.to_owned(), unit: None, data: Data::Whole(values.collect()) }
+}
+
+fn text(name: &str, values: impl Iterator<Item = Option<String>>) -> TableColumn {
+    TableColumn { name: name.to_owned(), unit: None, data: Data::Text(values.collect()) }
+}
+
+/// A column of an axis: whole numbers stay whole.
+fn of_values(name: &str, values: Vec<Value>) -> TableColumn {
+    let unit = values
+        .iter()
+        .find_map(|value| if let Value::Number(_, unit) = value { Some(unit.to_string()) } else { None });
+    let is_whole =
+        |value: &Value| value.number().is_some_and(|x| x.fract() == 0.0 && (0.0..9e15).contains(&x));
+    let data = if values.iter().all(is_whole) {
+        Data::Whole(values.iter().map(|value| value.number().map(|x| x as u64)).collect())
+    } else if unit.is_some() {
+        Data::Number(values.iter().map(Value::number).collect())
+    } else if values.iter().all(|value| matches!(value, Value::Truth(_))) {
+        Data::Truth(
+            values
+                .iter()
+                .map(|value| if let Value::Truth(truth) = value { Some(*truth) } else { None })
+                .collect(),
+        )
+    } else {
+        let words = |value: &Value| if let Value::Text(text) = value { Some(text.clone()) } else { None };
+        Data::Text(values.iter().map(words).collect())
+    };
+    TableColumn { name: name.to_owned(), unit, data }
+}

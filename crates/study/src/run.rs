@@ -1,0 +1,198 @@
+//! One run of a point: what it follows from, and what it comes to.
+
+use crate::files::Files;
+use crate::key::Key;
+use crate::metrics;
+use crate::record::Record;
+use crate::study::{Point, Study};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tlplab_cosim::{library, rtl};
+use tlplab_experiment::detail::Detail;
+use tlplab_experiment::result::Document;
+use tlplab_experiment::run::{Inputs, Run};
+use tlplab_experiment::whatif::{self, Extent, Judge};
+use tlplab_experiment::{Experiment, FileKind, Options};
+
+/// After so many events a run looks whether it is cancelled.
+const SLICE: u64 = 50_000;
+
+/// What runs points, by the hashes of its code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The simulator.
+    pub simulator: String,
+    /// With it what carries devices in Python.
+    pub python: String,
+}
+
+/// A run that is about to be made, or that was made before.
+pub(crate) struct Prepared {
+    pub(crate) experiment: Experiment,
+    pub(crate) key: Key,
+    /// Part of it is in Python: it is run elsewhere.
+    pub(crate) in_python: bool,
+    /// Files that are opened by whoever runs it.
+    pub(crate) opened: Vec<String>,
+}
+
+/// How a run went.
+pub(crate) enum Went {
+    /// To its end, or it failed.
+    Done(Record),
+    /// It cannot be.
+    Refused(String),
+    /// Not to its end.
+    Cancelled,
+    /// A file is another than at its beginning.
+    Changed(String),
+}
+
+/// Reads the experiment of a point.
+///
+/// # Errors
+/// Why it cannot be.
+pub(crate) fn prepare(
+    study: &Study,
+    point: &Point,
+    repeat: usize,
+    files: &Files,
+    build: &Build,
+) -> Result<Prepared, String> {
+    let named = Mutex::new(Vec::new());
+    let read = |path: &str| {
+        named.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        files.text(path)
+    };
+    let options = Options {
+        set: study.overrides(point),
+        load: study.load.clone(),
+        seed: study.repeats.seed(repeat),
+        ..Options::default()
+    };
+    let experiment =
+        Experiment::parse_with(&read, &study.experiment, &options).map_err(|mistake| mistake.to_string())?;
+    if let Some(lacks) = experiment.lacks_guest() {
+        return Err(lacks.to_string());
+    }
+    if let Some(medium) = experiment.files.iter().find(|file| file.kind == FileKind::Medium) {
+        let why = "runs write to it, and each would find what the one before has left; leave it out, and the data are in memory";
+        return Err(medium.missing(why).to_string());
+    }
+    let in_python = experiment.files.iter().any(|file| file.kind == FileKind::Python);
+    let mut keys = Vec::new();
+    // The experiment counts as what it came to, the files that it includes as they are.
+    for path in named.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if path != study.experiment {
+            keys.push(files.key_of_text(&path)?);
+        }
+    }
+    for file in &experiment.files {
+        keys.push(files.key(&file.path).map_err(|why| file.missing(&why).to_string())?);
+    }
+    let seed = experiment.fabric.seed.to_le_bytes();
+    let mut parts: Vec<(&str, &[u8])> = vec![
+        ("build", if in_python { build.python.as_bytes() } else { build.simulator.as_bytes() }),
+        ("experiment", experiment.resolved.as_bytes()),
+        ("seed", &seed),
+        ("verdict", if study.verdict { b"by runs" } else { b"" }),
+    ];
+    parts.extend(keys.iter().map(|key| ("file", key.bytes())));
+    let key = Key::of_parts(&parts);
+    let opened = experiment.files.iter().map(|file| file.path.clone()).collect();
+    Ok(Prepared { experiment, key, in_python, opened })
+}
+
+impl Prepared {
+    /// Makes the run.
+    pub(crate) fn run(self, files: &Files, cancel: &AtomicBool, verdict: bool) -> Went {
+        let Self { experiment, opened, .. } = self;
+        let went = match inputs(&experiment, files) {
+            Ok((inputs, traces)) => run(experiment, inputs, traces, cancel, verdict),
+            Err(why) => Went::Refused(why),
+        };
+        match opened.into_iter().find(|path| !files.is_unchanged(path)) {
+            Some(path) => Went::Changed(path),
+            None => went,
+        }
+    }
+}
+
+type Traces = Arc<BTreeMap<String, Vec<tlplab_device::Record>>>;
+
+fn inputs(experiment: &Experiment, files: &Files) -> Result<(Inputs, Traces), String> {
+    let mut inputs = Inputs { no_ladder: true, detail: Detail::All, ..Inputs::default() };
+    inputs.devices = library::load(experiment).map_err(|mistake| mistake.to_string())?;
+    inputs.cores = rtl::load(experiment).map_err(|mistake| mistake.to_string())?;
+    for file in experiment.files.iter().filter(|file| file.kind == FileKind::Trace) {
+        let records = files.trace(&file.path).map_err(|why| file.missing(&why).to_string())?;
+        inputs.traces.insert(file.path.clone(), (*records).clone());
+    }
+    let traces = Arc::new(inputs.traces.clone());
+    Ok((inputs, traces))
+}
+
+fn run(experiment: Experiment, inputs: Inputs, traces: Traces, cancel: &AtomicBool, verdict: bool) -> Went {
+    let mut run = match Run::new(experiment, inputs) {
+        Ok(run) => run,
+        Err(why) => return Went::Refused(why.to_string()),
+    };
+    loop {
+        match run.advance(SLICE) {
+            Err(failure) => {
+                return Went::Done(Record { failure: Some(failure.to_string()), ..Record::default() });
+            }
+            Ok(progress) if progress.done => break,
+            Ok(progress) if progress.waits_for_outside => {
+                return Went::Refused("part of it is outside of the simulation, and nobody is there".into());
+            }
+            Ok(_) if cancel.load(Ordering::Relaxed) => return Went::Cancelled,
+            Ok(_) => {}
+        }
+    }
+    let mut record = record(&run.document());
+    if verdict && record.failure.is_none() {
+        match judge(&mut run, traces, cancel) {
+            Some(verdict) => record.verdict = Some(verdict),
+            None => return Went::Cancelled,
+        }
+    }
+    Went::Done(record)
+}
+
+/// What a run that is over came to.
+pub fn record(document: &Document) -> Record {
+    let exhausted =
+        document.problems.iter().filter(|problem| problem.exhausted).map(|problem| problem.message.clone());
+    let waiting = document
+        .waiting
+        .iter()
+        .map(|one| format!("driver of {} still waits for {} ({})", one.device, one.what, one.place));
+    let mut failures: Vec<String> = exhausted.chain(waiting).collect();
+    // Its figures are of the time in which it stood still.
+    if failures.is_empty() && document.stop_reason.is_deadlock() {
+        failures.push(format!("the run got nowhere: {}", document.stop_text));
+    }
+    Record {
+        failure: (!failures.is_empty()).then(|| failures.join("; ")),
+        verdict: None,
+        metrics: metrics::of_document(document),
+    }
+}
+
+/// What limits a run that is over, by runs; by its figures, where it cannot be run again. `None` if it was cancelled.
+fn judge(run: &mut Run, traces: Traces, cancel: &AtomicBool) -> Option<(String, String)> {
+    let document = run.document();
+    let figures = (document.verdict.limit.resource.clone(), document.verdict.sentence.clone());
+    let Ok(study) = whatif::Study::new(run, document, traces, Extent::Bounded) else { return Some(figures) };
+    let mut judge = Judge::new(Arc::new(study));
+    while let Some(task) = judge.next_task() {
+        if cancel.load(Ordering::Relaxed) {
+            return None;
+        }
+        judge.tell(task.id, task.run());
+    }
+    let verdict = judge.verdict();
+    Some((verdict.limit.resource, verdict.sentence))
+}

@@ -1,0 +1,303 @@
+//! All points of a study, in threads.
+//!
+//! A thread takes the next run, looks whether its result is known, and makes it otherwise. Nothing depends on which thread makes which
+//! run, or when: rows are in the order of the points, and whether a point has been run often enough follows from its own repeats.
+
+use crate::files::Files;
+use crate::key::Key;
+use crate::metrics::Metrics;
+use crate::record::Record;
+use crate::run::{self, Build, Prepared, Went};
+use crate::store::Store;
+use crate::study::{Point, Points, Study};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// Whoever watches is told at least so often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A run of a point, and what it came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The point's number.
+    pub point: usize,
+    /// Which of its runs it is, from 0.
+    pub repeat: usize,
+    /// The seed; `None` where the experiment cannot be read.
+    pub seed: Option<u64>,
+    /// What it came to.
+    pub came: Came,
+}
+
+/// What a run of a point came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Came {
+    /// It ran: to its end, or it failed.
+    Ran(Record),
+    /// It cannot be, and why.
+    Refused(String),
+}
+
+/// A run that is made elsewhere, as part of it is in Python.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Its key.
+    pub key: String,
+    /// The experiment.
+    pub experiment: String,
+    /// What is set.
+    pub set: Vec<String>,
+    /// A file with its loads.
+    pub load: Option<String>,
+    /// Its seed.
+    pub seed: u64,
+    /// The files that whoever makes it opens.
+    pub files: Vec<String>,
+}
+
+/// How far a study is, in points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Runs that are over, or known.
+    pub done: usize,
+    /// All, if every point is run as often as it may be.
+    pub of: usize,
+    /// How many of them were known.
+    pub known: usize,
+    /// How many of them were made.
+    pub made: usize,
+}
+
+/// What came of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// By points and repeats.
+    pub rows: Vec<Row>,
+    /// Runs that are to be made elsewhere; afterwards the study is run again.
+    pub elsewhere: Vec<Elsewhere>,
+    /// How far it came.
+    pub progress: Progress,
+    /// Somebody ended it: rows are missing.
+    pub interrupted: bool,
+}
+
+/// A study, and what its points are run with.
+#[derive(Debug)]
+pub struct Sweep {
+    /// The study.
+    pub study: Study,
+    /// Its points.
+    pub points: Points,
+    /// Where results are.
+    pub store: Store,
+    /// What runs them.
+    pub build: Build,
+    /// One part of so many, from 0.
+    pub shard: (usize, usize),
+    /// Its files.
+    pub files: Files,
+    /// Runs that were to be made elsewhere and cannot be, by their keys, and why.
+    pub refused: BTreeMap<String, String>,
+}
+
+/// What threads tell.
+enum Told {
+    Row {
+        row: Row,
+        known: bool,
+    },
+    Elsewhere(Elsewhere),
+    /// So many repeats need not be made.
+    Spared(usize),
+    Failed(String),
+}
+
+impl Sweep {
+    /// The points of this part.
+    fn mine(&self) -> Vec<&Point> {
+        let (part, parts) = self.shard;
+        self.points
+            .kept
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| n % parts == part)
+            .map(|(_, point)| point)
+            .collect()
+    }
+
+    /// Runs what is not known yet, in `threads`; `watch` is told how far it is, and whether to go on is what it says.
+    ///
+    /// # Errors
+    /// A result cannot be kept, or a file changed meanwhile.
+    pub fn run(&self, threads: usize, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, String> {
+        let points = self.mine();
+        let most = self.study.repeats.most();
+        // Repeats are one after the other only where each says whether there is another.
+        let units: Vec<(&Point, std::ops::Range<usize>)> = if self.study.repeats.until.is_some() {
+            points.iter().map(|point| (*point, 0..most)).collect()
+        } else {
+            points
+                .iter()
+                .flat_map(|point| (0..most).map(move |repeat| (*point, repeat..repeat + 1)))
+                .collect()
+        };
+        let mut outcome = Outcome {
+            progress: Progress { of: points.len() * most, ..Progress::default() },
+            ..Outcome::default()
+        };
+        let (cancel, next) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let mut failure = None;
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            for _ in 0..threads.clamp(1, units.len().max(1)) {
+                let (tell, units, cancel, next) = (tell.clone(), &units, &cancel, &next);
+                scope.spawn(move || {
+                    while !cancel.load(Ordering::Relaxed)
+                        && let Some((point, repeats)) = units.get(next.fetch_add(1, Ordering::Relaxed))
+                    {
+                        self.point(point, repeats.clone(), cancel, &tell);
+                    }
+                });
+            }
+            drop(tell);
+            loop {
+                match told.recv_timeout(LOOK) {
+                    Ok(told) => take(&mut outcome, &mut failure, told),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if !watch(outcome.progress) {
+                    outcome.interrupted = true;
+                }
+                if outcome.interrupted || failure.is_some() {
+                    cancel.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        outcome.interrupted &= outcome.progress.done + outcome.elsewhere.len() < outcome.progress.of;
+        outcome.rows.sort_by_key(|row| (row.point, row.repeat));
+        // What cannot be is told once, however many seeds it has.
+        outcome.rows.dedup_by(|row, before| {
+            row.point == before.point
+                && matches!((&row.came, &before.came), (Came::Refused(_), Came::Refused(_)))
+        });
+        outcome.elsewhere.sort_by(|a, b| a.key.cmp(&b.key));
+        outcome.elsewhere.dedup();
+        Ok(outcome)
+    }
+
+    /// Makes some repeats of a point.
+    fn point(
+        &self,
+        point: &Point,
+        repeats: std::ops::Range<usize>,
+        cancel: &AtomicBool,
+        tell: &Sender<Told>,
+    ) {
+        // Whoever listens has gone only if all is over.
+        let say = |told| drop(tell.send(told));
+        let mut came: Vec<Metrics> = Vec::new();
+        for repeat in repeats.clone() {
+            let row = |seed, came| Row { point: point.number, repeat, seed, came };
+            let prepared = match run::prepare(&self.study, point, repeat, &self.files, &self.build) {
+                Ok(prepared) => prepared,
+                Err(why) => {
+                    say(Told::Row { row: row(None, Came::Refused(why)), known: false });
+                    // It cannot be with another seed, either.
+                    say(Told::Spared(repeats.end - repeat - 1));
+                    return;
+                }
+            };
+            let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
+            if let Some(why) = self.refused.get(&key.to_string()) {
+                say(Told::Row { row: row(Some(seed), Came::Refused(why.clone())), known: false });
+                say(Told::Spared(repeats.end - repeat - 1));
+                return;
+            }
+            let record = match self.store.get(&key) {
+                Some(record) => {
+                    say(Told::Row { row: row(Some(seed), Came::Ran(record.clone())), known: true });
+                    record
+                }
+                None if prepared.in_python => {
+                    say(Told::Elsewhere(self.elsewhere(point, &prepared)));
+                    return;
+                }
+                None => match prepared.run(&self.files, cancel, self.study.verdict) {
+                    Went::Done(record) => {
+                        if let Err(why) = self.store.put(&key, &record) {
+                            return say(Told::Failed(why));
+                        }
+                        say(Told::Row { row: row(Some(seed), Came::Ran(record.clone())), known: false });
+                        record
+                    }
+                    Went::Refused(why) => {
+                        say(Told::Row { row: row(Some(seed), Came::Refused(why)), known: false });
+                        say(Told::Spared(repeats.end - repeat - 1));
+                        return;
+                    }
+                    Went::Cancelled => return,
+                    Went::Changed(path) => {
+                        return say(Told::Failed(format!(
+                            "{path} changed while the study ran; run it again"
+                        )));
+                    }
+                },
+            };
+            came.push(record.metrics);
+            if self.study.repeats.until.is_some()
+                && self.study.repeats.is_enough(&came.iter().collect::<Vec<_>>())
+            {
+                say(Told::Spared(repeats.end - repeat - 1));
+                return;
+            }
+        }
+    }
+
+    fn elsewhere(&self, point: &Point, prepared: &Prepared) -> Elsewhere {
+        Elsewhere {
+            key: prepared.key.to_string(),
+            experiment: self.study.experiment.clone(),
+            set: self.study.overrides(point),
+            load: self.study.load.clone(),
+            seed: prepared.experiment.fabric.seed,
+            files: prepared.opened.clone(),
+        }
+    }
+
+    /// Keeps what a run came to that was made elsewhere.
+    ///
+    /// # Errors
+    /// It cannot be kept, it is no record, or one of its files is another than before.
+    pub fn keep(&self, run: &Elsewhere, record: &str) -> Result<(), String> {
+        if let Some(path) = run.files.iter().find(|path| !self.files.is_unchanged(path)) {
+            return Err(changed(path));
+        }
+        let (key, record) = (Key::read(&run.key), Record::read(record));
+        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is no record", run.key))?;
+        self.store.put(&key, &record)
+    }
+}
+
+fn changed(path: &str) -> String {
+    format!("{path} changed while the study ran; run it again")
+}
+
+fn take(outcome: &mut Outcome, failure: &mut Option<String>, told: Told) {
+    match told {
+        Told::Row { row, known } => {
+            outcome.progress.done += 1;
+            outcome.progress.known += usize::from(known);
+            outcome.progress.made += usize::from(!known && matches!(row.came, Came::Ran(_)));
+            outcome.rows.push(row);
+        }
+        Told::Elsewhere(one) => outcome.elsewhere.push(one),
+        Told::Spared(count) => outcome.progress.of -= count,
+        Told::Failed(why) => *failure = Some(why),
+    }
+}

@@ -1,0 +1,190 @@
+//! Expressions: what they give, and where a mistake is.
+
+use proptest::prelude::*;
+use tlplab_study::expression::{Kind, LONGEST, Value};
+use tlplab_study::unit::Unit;
+use tlplab_study::{Expression, Named};
+
+fn kind_of(name: &str) -> Result<Kind, (String, Option<String>)> {
+    match name {
+        "a" | "b" | "a-b" => Ok(Kind::Number(Unit::NONE)),
+        "rate" => Ok(Kind::Number(Unit::RATE)),
+        "x.latency.p99" => Ok(Kind::Number(Unit::TIME)),
+        "mps" => Ok(Kind::Number(Unit::SIZE)),
+        "yes" => Ok(Kind::Truth),
+        "link" => Ok(Kind::Text),
+        _ => Err((format!("there is no {name}"), Some("did you mean a?".into()))),
+    }
+}
+
+fn value_of(name: &str) -> Option<Value> {
+    match name {
+        "a" => Some(Value::Number(6.0, Unit::NONE)),
+        "b" => Some(Value::Number(4.0, Unit::NONE)),
+        "a-b" => Some(Value::Number(100.0, Unit::NONE)),
+        "rate" => Some(Value::Number(90e9, Unit::RATE)),
+        "x.latency.p99" => Some(Value::Number(1500.0, Unit::TIME)),
+        "mps" => Some(Value::Number(256.0, Unit::SIZE)),
+        "yes" => Some(Value::Truth(true)),
+        "link" => Some(Value::Text("gen4 x4".into())),
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> f64 {
+    let expression = Expression::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
+    expression.kind(&kind_of).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
+    expression.evaluate(&value_of).unwrap().number().unwrap()
+}
+
+fn truth(text: &str) -> bool {
+    let expression = Expression::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
+    assert_eq!(expression.kind(&kind_of), Ok(Kind::Truth), "{text}");
+    expression.evaluate(&value_of) == Some(Value::Truth(true))
+}
+
+#[test]
+fn expressions_are_worked_out_as_people_do() {
+    for (text, value) in [
+        ("1 + 2 * 3", 7.0),
+        ("(1 + 2) * 3", 9.0),
+        ("7 - 2 - 1", 4.0),
+        ("24 / 4 / 2", 3.0),
+        ("-a + 10", 4.0),
+        ("- - 3", 3.0),
+        ("a - b", 2.0),
+        ("a-b", 100.0),
+        ("a -b", 2.0),
+        ("2a-b", f64::NAN),
+        ("min(a, b, 5)", 4.0),
+        ("max(a, b) / b", 1.5),
+        ("abs(b - a)", 2.0),
+        ("1.5e3", 1500.0),
+        ("1_000", 1000.0),
+        ("rate / 1 Gb/s", 90.0),
+        ("x.latency.p99 / 1us", 1.5),
+        ("mps / 1 KiB * 100 %", 0.25),
+    ] {
+        if value.is_nan() {
+            assert!(Expression::parse(text).is_err(), "{text}");
+        } else {
+            assert_eq!(number(text), value, "{text}");
+        }
+    }
+    for (text, value) in [
+        ("rate >= 90Gb/s", true),
+        ("rate > 90 Gb/s", false),
+        ("x.latency.p99 < 2us and mps == 256 B", true),
+        ("not yes or a != b", true),
+        ("not (yes or a != b)", false),
+        ("a > b == yes", false),
+        ("link == 'gen4 x4'", true),
+        ("link != \"gen4 x4\"", false),
+        ("true and yes", true),
+        ("2 < 3 and 3 < 2 or true", true),
+    ] {
+        if text == "a > b == yes" {
+            assert!(Expression::parse(text).is_err());
+        } else {
+            assert_eq!(truth(text), value, "{text}");
+        }
+    }
+    assert_eq!(
+        Expression::parse("a / (b - 4)").unwrap().evaluate(&value_of),
+        None,
+        "nothing is divided by zero"
+    );
+    assert_eq!(Expression::parse("a + nowhere").unwrap().evaluate(&value_of), None);
+}
+
+#[test]
+fn a_mistake_says_its_column_and_what_would_be_right() {
+    for (text, told) in [
+        ("", "column 1: there is nothing in it; write a metric, such as throughput"),
+        ("a +", "column 4: it ends where a number or a name is missing"),
+        ("a + * b", "column 5: a number or a name is missing before *"),
+        ("a b", "column 3: an operator is missing before this; there are + - * / < <= > >= == != and, or"),
+        ("(a + b", "column 7: a closing parenthesis is missing; the one that opens is in column 1"),
+        ("a)", "column 2: this parenthesis was never opened"),
+        ("a = b", "column 3: '=' means nothing here; what is equal is compared by =="),
+        ("a & b", "column 3: '&' means nothing here; write and"),
+        ("1 < a < 3", "column 7: what was compared is compared again; write a < b and b < c"),
+        ("sqrt(a)", "column 1: there is no function sqrt; there are min, max and abs"),
+        ("abs(a, b)", "column 1: abs is of one number"),
+        ("'x", "column 1: this text does not end; put ' behind it"),
+        ("a..b", "column 1: a..b is no name; dots stand between words, as in nic.latency.p99"),
+        ("or a", "column 1: something is missing before or"),
+        ("1e999", "column 1: 1e999 is too large"),
+        ("2 < 1e3us", "column 5: a number with a unit has no exponent; write it out, or take a larger unit"),
+        ("rate < 0.3 b/s", "column 12: 0.3b/s cannot be told exactly; "),
+        ("a < 3 parsec", "column 7: \"parsec\" is no unit; units are fs ps ns us ms s, "),
+    ] {
+        let mistake = Expression::parse(text).unwrap_err().to_string();
+        assert!(mistake.starts_with(told), "{text}: {mistake}");
+    }
+    for (text, told) in [
+        ("a + c", "column 5: there is no c; did you mean a?"),
+        (
+            "rate > 90",
+            "column 6: > is between a number of b/s and a plain number; a number gets a unit as in 90 Gb/s",
+        ),
+        ("rate > x.latency.p99", "column 6: > is between a number of b/s and a number of ns"),
+        ("rate + mps", "column 6: + is between a number of b/s and a number of B"),
+        ("link > 3", "column 1: > wants a number, and this is a text"),
+        (
+            "link == 3",
+            "column 6: == is between a text and a plain number; a text is compared with a text in quotes",
+        ),
+        (
+            "yes and a",
+            "column 9: and wants what is true or false, and this is a plain number; compare it with something",
+        ),
+        ("-yes", "column 2: - wants a number, and this is true or false"),
+        ("max(a, rate)", "column 8: max is between a plain number and a number of b/s"),
+    ] {
+        let mistake = Expression::parse(text).unwrap().kind(&kind_of).unwrap_err().to_string();
+        assert!(mistake.starts_with(told), "{text}: {mistake}");
+    }
+}
+
+#[test]
+fn units_follow_from_what_is_computed() {
+    let unit = |text: &str| Named::parse(text).unwrap().unit.to_string();
+    assert_eq!(unit("share = ssd.throughput / throughput"), "1");
+    assert_eq!(unit("throughput / lanes"), "b/s");
+    assert_eq!(unit("throughput * latency.mean"), "b/s·ns");
+    assert_eq!(unit("nic.rate"), "1/s");
+    assert_eq!(Named::parse("share = ssd.throughput / throughput").unwrap().name, "share");
+    assert_eq!(Named::parse("throughput/lanes").unwrap().name, "throughput/lanes");
+    let mistake = Named::parse("x = ssd.thruput").unwrap_err();
+    assert_eq!((mistake.column, mistake.hint.as_deref()), (5, Some("did you mean ssd.throughput?")));
+    let list = Named::parse_list("throughput, m = max(latency.p50, 1us), lanes").unwrap();
+    assert_eq!(list.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["throughput", "m", "lanes"]);
+    assert_eq!(Named::parse_list("throughput, m = max(latency.p50, 1)").unwrap_err().column, 34);
+}
+
+#[test]
+fn what_is_deep_or_long_is_refused_and_never_overflows() {
+    for deep in ["(", "-", "not ", "min("] {
+        let mistake = Expression::parse(&deep.repeat(400)).unwrap_err();
+        assert!(mistake.message.contains("in each other"), "{mistake}");
+    }
+    let long = format!("a{}", "+a".repeat(LONGEST / 2 - 1));
+    assert_eq!(number(&long), 6.0 * (LONGEST / 2) as f64);
+    assert!(Expression::parse(&format!("{long}+a")).unwrap_err().message.contains("at most"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_is_read_or_refused(text in "[a-c0-9 .+*/<>=!()&'\",%µé-]{0,40}|(min|not|and|or|true|1|2us|90 Gb/s|rate|link|a|b|[-+*/(),<>=])*") {
+        match Expression::parse(&text) {
+            Ok(expression) => {
+                if expression.kind(&kind_of).is_ok() {
+                    expression.evaluate(&value_of);
+                }
+                prop_assert_eq!(Expression::parse(expression.text()).unwrap().evaluate(&value_of), expression.evaluate(&value_of));
+            }
+            Err(mistake) => prop_assert!(mistake.column <= text.chars().count() + 1, "{}", mistake),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+"""`tlplab sweep` and `tlplab pareto`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED
+from tlplab.outputs import check_outputs, write_text
+from tlplab.plotting import check_ending
+from tlplab.progress import Bar
+from tlplab.study import dataset, page, plots, running, show
+from tlplab.summary import console_for
+
+USUAL_FIGURES = "throughput, latency.p50, latency.p99"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def part_of(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[int, int]:
+    """A part of a study, from 0, and how many there are: `2/8` is the second of eight."""
+    found = re.fullmatch(r"(\d+)/(\d+)", value)
+    part, parts = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= part <= parts:
+        raise click.BadParameter(f"{value!r} is no part; write 1/4 for the first of four, 4/4 for the last")
+    return part - 1, parts
+
+
+def study_options(command: Command) -> Command:
+    """The arguments of every command that runs a study."""
+    for decorate in (
+        click.option("--quiet", is_flag=True, help="No table, no progress bar."),
+        click.option(
+            "--store", metavar="FOLDER", help="Keep results in FOLDER (default: tlplab/points in the user's cache)."
+        ),
+        click.option(
+            "--threads", type=click.IntRange(1, 256), metavar="N",
+            help="At most N runs at once (default: one for each processor); N never changes a result.",
+        ),
+        click.option(
+            "--where", metavar="EXPRESSION", multiple=True,
+            help="Only points of which this is true, as in --where 'mps <= 256 B'. May be given again.",
+        ),
+        click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment."),
+        click.option(
+            "--set", "overrides", metavar="KEY=VALUE", multiple=True,
+            help="Set one key of the experiment at all points. May be given again.",
+        ),
+        click.argument("study", metavar="STUDY.toml"),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@click.command("sweep")
+@study_options
+@click.option(
+    "--engine", type=click.Choice(["local"]), default="local", help="Where runs are made: on this machine's processors."
+)
+@click.option("--shard", metavar="I/N", default="1/1", callback=part_of, help="Only part I of N, for an array of jobs.")
+@click.option("--metrics", metavar="LIST", help="Figures to show, as in 'throughput, ssd.throughput / throughput'.")
+@click.option("--verdict", is_flag=True, help="Find what limits each point, by further runs.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the data set: FILE.parquet or FILE.csv, a row for each run."
+)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write a summary of each point; - is the standard output.")
+@click.option("--plot", metavar="FILE", help="Draw the points: .png, .svg or .pdf.")
+@click.option("--markdown", metavar="FILE.md", help="Write the page of the study: what it found, and its points.")
+@click.option("--x", metavar="AXIS", help="The axis from left to right (default: the first that has numbers).")
+@click.option(
+    "--y", metavar="FIGURE|AXIS", help="What goes up: a figure (default: the first shown); with --colour an axis."
+)
+@click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
+def sweep_command(
+    study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
+    store: str | None, quiet: bool, engine: str, shard: tuple[int, int], metrics: str | None, verdict: bool,
+    output: str | None, json_file: str | None, plot: str | None, markdown: str | None, x: str | None, y: str | None,
+    colour: str | None,
+) -> int:  # fmt: skip
+    """Run many points of an experiment and show what each comes to.
+
+    A study names an experiment, axes over its keys, filters, and how often each point is run. What was run before is
+    not run again, whichever study asked for it; Ctrl-C keeps what is done, and the same command goes on from there.
+
+    \b
+    Examples:
+      tlplab sweep studies/designs/quickstart.toml
+      tlplab sweep studies/designs/quickstart.toml -o out/quickstart.parquet
+      tlplab sweep studies/designs/quickstart.toml --shard 2/8
+      tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
+    """
+    del engine  # there is one
+    check_files({"-o": output, "--json": json_file, "--plot": plot, "--markdown": markdown}, study, load)
+    if plot is None and (x or y or colour):
+        raise click.UsageError("--x, --y and --colour say what is drawn; name a file with --plot")
+    asked = running.Asked(
+        study, overrides=overrides, load=load, where=where, store=store, threads=threads, shard=shard, verdict=verdict,
+        quiet=quiet,
+    )  # fmt: skip
+    done = run(asked)
+    if done.interrupted:
+        return tell_interrupted(done)
+    wanted = metrics or ", ".join(done.sweep.metrics) or USUAL_FIGURES
+    figures, summaries = done.swept.figures(wanted), done.swept.summaries(wanted)
+    some = done.swept.counts()[0] > 0
+    if output is not None:
+        dataset.write(output, done.swept.table())
+    if json_file is not None:
+        write_text(json_file, dataset.as_json(done, figures, summaries))
+    if plot is not None and some:
+        plots.draw_study(plot, done, wanted, x=x, y=y, colour=colour)
+    if not quiet and json_file != "-":
+        show.show(console_for(sys.stdout), done, figures, summaries)
+    if markdown is not None and some:
+        page.write(markdown, study, done, figures, summaries)
+    changed = bool(overrides or where or load or shard != (0, 1))
+    return ended(done) or (0 if changed else told(done, quiet=quiet or json_file == "-"))
+
+
+def told(done: running.Done, *, quiet: bool) -> int:
+    """Says what the study found; the exit status, which is 1 if that does not hold."""
+    if (found := done.swept.finding()) is None:
+        return 0
+    sentence, holds = show.sentence(found), found[2]
+    if not holds:
+        click.echo(f"the study's finding does not hold: {sentence}", err=True)
+        return FAILED
+    if not quiet:
+        show.say(console_for(sys.stdout), sentence)
+    return 0
+
+
+@click.command("pareto")
+@study_options
+@click.argument("objectives", metavar="FIGURE,FIGURE…")
+@click.option("--all", "every", is_flag=True, help="Show the other points, too.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write all points; - is the standard output.")
+@click.option("--plot", metavar="FILE", help="Draw the points by the first two figures: .png, .svg or .pdf.")
+def pareto_command(
+    study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
+    store: str | None, quiet: bool, objectives: str, every: bool, json_file: str | None, plot: str | None,
+) -> int:  # fmt: skip
+    """Show the points of a study that nothing beats: no other is better by one figure and as good by all.
+
+    Of a metric it is known whether more or less is better; of an expression say it: max:EXPRESSION or min:EXPRESSION.
+    What was not run yet is run.
+
+    \b
+    Examples:
+      tlplab pareto studies/designs/quickstart.toml throughput,latency.p99,lanes
+      tlplab pareto studies/designs/quickstart.toml max:throughput/lanes,latency.p99 --plot out/front.svg
+    """
+    check_files({"--json": json_file, "--plot": plot}, study, load)
+    asked = running.Asked(study, overrides=overrides, load=load, where=where, store=store, threads=threads, quiet=quiet)
+    done = run(asked)
+    if done.interrupted:
+        return tell_interrupted(done)
+    better, summaries, front = done.swept.front(objectives)
+    figures = [(name, unit) for name, unit, _ in better]
+    if json_file is not None:
+        write_text(json_file, dataset.as_json(done, figures, summaries, front))
+    if plot is not None and done.swept.counts()[0]:
+        plots.draw_front(plot, done, better, summaries, front)
+    if not quiet and json_file != "-":
+        chosen = [one for one, best in zip(summaries, front, strict=True) if best or every]
+        marks = ["•" if best else "" for best in front if best or every] if every else None
+        console = console_for(sys.stdout)
+        show.show(console, done, figures, chosen, marks, every=True)
+        ways = ", ".join(f"{'more' if more else 'less'} {name}" for name, _, more in better)
+        console.print(f"{sum(front)} of {show.points(len(summaries))} are beaten by none; better is {ways}")
+    return ended(done)
+
+
+def check_files(files: dict[str, str | None], study: str, load: str | None) -> None:
+    """Refuses files that cannot be written, before the study is run. Raises `click.UsageError`."""
+    check_outputs(files, to_stdout={"--json"}, inputs={"the study": study, "--load": load})
+    dataset.check("-o", files.get("-o"))
+    if (plot := files.get("--plot")) is not None:
+        check_ending("--plot", plot)
+
+
+def run(asked: running.Asked) -> running.Done:
+    """Runs a study, and shows how far it is."""
+    with Bar(quiet=asked.quiet) as bar:
+
+        def watch(far: tuple[int, int, int]) -> None:
+            over, of, known = far
+            bar.show(over / of if of else None, f"{over} of {of} runs" + (f", {known} known" if known else ""))
+
+        return running.run(asked, watch)
+
+
+def tell_interrupted(done: running.Done) -> int:
+    """Says how to go on; the exit status."""
+    over, of, *_ = done.swept.progress
+    over += done.not_counted
+    click.echo(f"interrupted: {over} of {of} runs are kept; the same command goes on from there", err=True)
+    return INTERRUPTED
+
+
+def ended(done: running.Done) -> int:
+    """The exit status: a study of which nothing could be run is bad input, or has failed."""
+    well, failed, refused = done.swept.counts()
+    if well or not failed + refused:
+        return 0
+    click.echo("no point ran to its end", err=True)
+    return FAILED if failed else BAD_INPUT

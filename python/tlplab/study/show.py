@@ -1,0 +1,129 @@
+"""What a study came to, in a terminal: a line for each point, and what could not be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from tlplab import _core
+from tlplab import quantities as q
+from tlplab.sheet import NOTHING, Column, Sheet
+from tlplab.study.running import Done
+from tlplab.summary import wrapped
+
+POINTS_SHOWN = 40
+MESSAGES_SHOWN = 5
+# A spread below this share of the mean is none.
+LEAST_SPREAD = 0.0005
+
+WRITE: dict[str, Callable[[float], str]] = {
+    "b/s": q.rate,
+    "ns": q.time,
+    "B": lambda value: q.size(int(value)) if value == int(value) else q.significant(value) + " B",
+    "1/s": lambda value: q.scaled(value, [(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")], 4),
+    "1": q.significant,
+}
+
+
+def written(value: float, unit: str) -> str:
+    """A figure for people."""
+    return WRITE[unit](value) if unit in WRITE else f"{q.significant(value)} {unit}"
+
+
+def mean(figure: _core.Mean | None, unit: str) -> str:
+    """The mean of a figure, and how far it may be off."""
+    if figure is None:
+        return NOTHING
+    value, half = figure
+    if half is None or half <= LEAST_SPREAD * abs(value):
+        return written(value, unit)
+    return (
+        f"{written(value, unit)} ±{q.significant(100 * half / abs(value), 2)} %"
+        if value
+        else f"0 ±{written(half, unit)}"
+    )
+
+
+def setting(value: object, unit: str | None) -> str:
+    """A value of an axis for people."""
+    if isinstance(value, bool) or unit in (None, "1") or not isinstance(value, int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return written(value, unit or "1")
+
+
+def show(
+    console: Console, done: Done, figures: Sequence[tuple[str, str]], summaries: Sequence[_core.Summary],
+    marks: Sequence[str] | None = None, *, every: bool = False,
+) -> None:  # fmt: skip
+    """A line for each point; `marks` are shown before each."""
+    axes = done.sweep.axes
+    limits = any(one["limit"] is not None for one in summaries)
+    sheet = Sheet(done.sweep.title, [
+        *([Column("", name=True)] if marks else []),
+        *(Column(name, name=True) for name, _, _ in axes),
+        *(Column(name, style="bold" if at == 0 else "") for at, (name, _) in enumerate(figures)),
+        *([Column("limit", name=True)] if limits else []),
+    ])  # fmt: skip
+    shown = list(zip(summaries, marks or [""] * len(summaries), strict=True))
+    for one, mark in shown if every else shown[:POINTS_SHOWN]:
+        told = [mean(figure, unit) for figure, (_, unit) in zip(one["means"], figures, strict=True)]
+        if one["trouble"] is not None and not one["runs"] and told:
+            told[0] = one["trouble"][0]
+        sheet.add(
+            *([mark] if marks else []),
+            *(setting(value, unit) for value, (_, unit, _) in zip(one["values"], axes, strict=True)),
+            *told,
+            *([one["limit"] or NOTHING] if limits else []),
+        )
+    if sheet.columns and sheet.rows:
+        sheet.print(console)
+    if not every and len(summaries) > POINTS_SHOWN:
+        more = len(summaries) - POINTS_SHOWN
+        console.print(Text(f"… and {more} more points: -o FILE.parquet or FILE.csv has them all", style="dim"))
+    show_trouble(console, summaries)
+    console.print(Text(counted(done, len(summaries)), style="dim"))
+
+
+def sentence(found: tuple[str, dict[str, tuple[float, str]], bool]) -> str:
+    """What a study found, with its figures."""
+    text, figures, _ = found
+    for name, (value, unit) in figures.items():
+        text = text.replace(f"{{{name}}}", written(value, unit))
+        text = text.replace(f"{{{name} %}}", f"{q.significant(100 * value, 3)} %")
+    return text
+
+
+def say(console: Console, text: str) -> None:
+    """A sentence, in lines that fit."""
+    console.print()
+    console.print(Text(wrapped(console, text), style="bold cyan"))
+
+
+def show_trouble(console: Console, summaries: Sequence[_core.Summary]) -> None:
+    """What was refused and what failed, each message once."""
+    messages = Counter(one["trouble"] for one in summaries if one["trouble"] is not None)
+    for (kind, message), count in messages.most_common(MESSAGES_SHOWN):
+        console.print(Text(f"{points(count)} {kind}: {message}", style="red"))
+    if len(messages) > MESSAGES_SHOWN:
+        console.print(Text(f"… and {len(messages) - MESSAGES_SHOWN} other messages", style="dim"))
+
+
+def points(count: int) -> str:
+    """`1 point`, `12 points`."""
+    return "1 point" if count == 1 else f"{q.count(count)} points"
+
+
+def counted(done: Done, count: int) -> str:
+    """How many points there are, how many runs were made and known, and what was left out."""
+    _, _, known, made = done.swept.progress
+    refused = done.swept.counts()[2]
+    # What was made in processes was found when the threads looked again.
+    made, known = made + done.in_processes, known - done.in_processes
+    text = f"{points(count)}: {made or 'no'} run{'' if made == 1 else 's'} made, {known} known"
+    if refused:
+        text += f", {refused} refused"
+    out = [f"{name} ({number})" for name, number in done.sweep.left_out if number]
+    return f"{text}; left out: {', '.join(out)}" if out else text
