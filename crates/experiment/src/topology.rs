@@ -8,6 +8,7 @@ use crate::error::{Error, Problem, suggest};
 use crate::keys::Section;
 use crate::link;
 use crate::tables;
+use crate::translation;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
@@ -385,6 +386,7 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
         id_based_ordering: view.boolean("id_based_ordering").unwrap_or(false),
         cut: view.choice("cut")?,
         posted_writes: view.boolean("posted_writes").unwrap_or(true),
+        ats: translation::ats(view)?,
     })
 }
 

@@ -3,6 +3,7 @@
 mod bus;
 mod host_memory;
 mod stages;
+mod translation;
 
 mod error;
 pub(crate) mod numbering;
@@ -14,6 +15,7 @@ pub use host_memory::{
     StallConfig, WHOLE,
 };
 pub use stages::StagesConfig;
+pub use translation::{AtsConfig, MapConfig, MapError, MapTarget, TRANSLATED_ADDRESSES, TablesConfig};
 use std::ops::Range;
 pub use tlplab_cfgspace::AcsControls;
 pub use tlplab_cfgspace::enumerate::InterruptPolicy;
@@ -102,6 +104,8 @@ pub struct HostConfig {
     pub numa: Option<NumaConfig>,
     /// The IOMMU. `None`: translation takes no time.
     pub iommu: Option<IommuConfig>,
+    /// What the tables of the IOMMU say.
+    pub maps: Vec<MapConfig>,
     /// How the latency of reads varies. `None`: not at all.
     pub jitter: Option<JitterConfig>,
     /// From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.
@@ -190,6 +194,7 @@ impl Default for HostConfig {
             cache: None,
             numa: None,
             iommu: None,
+            maps: Vec::new(),
             jitter: None,
             commit: Duration::ZERO,
             sleep: None,
@@ -416,6 +421,8 @@ pub struct DeviceConfig {
     pub cut: Option<RequestPolicy>,
     /// Its writes to memory are posted; if not, they are deferrable writes, each of which is completed.
     pub posted_writes: bool,
+    /// It can ask for translations of addresses. `None`: it cannot.
+    pub ats: Option<AtsConfig>,
 }
 
 impl DeviceConfig {
@@ -435,6 +442,7 @@ impl DeviceConfig {
             id_based_ordering: false,
             cut: None,
             posted_writes: true,
+            ats: None,
         }
     }
 }

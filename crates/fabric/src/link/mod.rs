@@ -298,6 +298,20 @@ impl Links {
         }
     }
 
+    /// By class, posted and non-posted: requests of a requester wait for translations, and none of them waits for the egress.
+    pub(crate) fn note_translation_wait(&mut self, port: PortId, source: usize, waits: [bool; 2], now: Time) {
+        let port = &mut self.ports[port.index()];
+        let slot = port.partition.translation_slot();
+        for (class, waits) in [FcClass::Posted, FcClass::NonPosted].into_iter().zip(waits) {
+            let at = class.index();
+            if waits && port.egress.len_of(source, class) == 0 {
+                port.partition.block(now, at, Some(slot));
+            } else if port.partition.blocked(at) == Some(slot) {
+                port.partition.block(now, at, None);
+            }
+        }
+    }
+
     /// The wires that the ports below have raised, as `port` knows of them.
     pub(crate) fn wires_below(&self, port: PortId) -> Wires {
         self.ports[port.index()].wires_below

@@ -108,8 +108,8 @@ impl Context {
             return;
         }
         for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
-            let tags = crate::packet::attribution::Partition::slot(Cause::TagWait);
-            if port.partition.blocked(c.index()).is_some_and(|slot| slot != tags) {
+            let blocked = port.partition.blocked(c.index());
+            if blocked.is_some_and(|reason| !port.partition.is_requesters(reason)) {
                 port.partition.block(now, c.index(), None);
             }
         }

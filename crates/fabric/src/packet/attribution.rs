@@ -50,11 +50,13 @@ pub enum Cause {
     Retry,
     /// Nothing more is known of the request: the requester waits for what never comes, or comes too late.
     NoAnswer,
+    /// The requester has no translation of the address.
+    TranslationWait,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 19;
+    pub const COUNT: usize = 20;
     /// All of them, by discriminant.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Processing,
@@ -76,6 +78,7 @@ impl Cause {
         Self::Turnaround,
         Self::Retry,
         Self::NoAnswer,
+        Self::TranslationWait,
     ];
     /// The name that result documents use.
     pub const fn name(self) -> &'static str {
@@ -99,6 +102,7 @@ impl Cause {
             Self::Turnaround => "turnaround",
             Self::Retry => "retry",
             Self::NoAnswer => "no answer",
+            Self::TranslationWait => "translation wait",
         }
     }
 }
@@ -251,8 +255,10 @@ pub(crate) struct Partition {
     /// Slot of each occupation of the wire and until when; the last one goes on.
     wire: Segments,
     blocked: [Option<u16>; 3],
-    /// Classes that are blocked for another reason than that they wait for tags, a bit each.
+    /// Classes that are blocked for another reason than one of their requester's, a bit each.
     held: u8,
+    /// The slot of waiting for translations, if that ever happened.
+    translation: u16,
     accumulators: [Vec<u64>; 3],
     /// The kind (see [`Interval`]) that each slot stands for.
     kinds: Vec<u16>,
@@ -279,6 +285,7 @@ impl Partition {
             wire: idle,
             blocked: [None; 3],
             held: 0,
+            translation: NO_SLOT,
             accumulators: std::array::from_fn(|_| vec![0; FIXED.len()]),
             kinds: FIXED.iter().map(|&c| c as u16).collect(),
             flow_slots: Vec::new(),
@@ -338,12 +345,25 @@ impl Partition {
         if self.blocked[class] != reason {
             self.advance(now);
             self.blocked[class] = reason;
-            let held = reason.is_some_and(|slot| slot != Self::slot(Cause::TagWait));
+            let held = reason.is_some_and(|slot| !self.is_requesters(slot));
             self.held = self.held & !(1 << class) | u8::from(held) << class;
         }
     }
 
-    /// Whether any class is blocked for another reason than that it waits for tags.
+    /// The slot of waiting for translations.
+    pub(crate) fn translation_slot(&mut self) -> u16 {
+        if self.translation == NO_SLOT {
+            self.translation = self.cause_slot(Cause::TranslationWait);
+        }
+        self.translation
+    }
+
+    /// Whether a reason is one that the requester tells: it waits for tags, or for translations.
+    pub(crate) fn is_requesters(&self, reason: u16) -> bool {
+        reason == Self::slot(Cause::TagWait) || reason == self.translation
+    }
+
+    /// Whether any class is blocked for another reason than one of its requester's.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         self.held != 0

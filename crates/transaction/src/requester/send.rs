@@ -1,7 +1,7 @@
 //! The TLPs that leave: the choice of the next operation, its tag and its TLP.
 
 use super::inflight::{Answer, Slot};
-use super::{Classes, Requester, Stream, Work};
+use super::{Classes, Queued, Requester, Stream, Work};
 use crate::payload::{Payload, data_bytes};
 use tlplab_units::{FcClass, Tag, Time};
 use tlplab_wire::tlp::{Kind, Repr, TransactionId};
@@ -29,10 +29,35 @@ pub struct Outgoing<T> {
     pub submitted: Time,
 }
 
+/// A memory request that could leave next: the first of an operation that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// The class that it waits in.
+    pub class: FcClass,
+    /// It writes.
+    pub write: bool,
+    /// First byte.
+    pub address: u64,
+    /// Bytes that the operation has still to ask for or to carry, with those of this request.
+    pub left: u64,
+}
+
 impl<T: Copy> Requester<T> {
     /// The next TLP that may leave, of the classes the driver has room for (an [`FcClass`] or [`Classes`]). Non-posted requests
     /// take a tag. See the [module](self) for the order.
     pub fn poll_request(&mut self, now: Time, room: impl Into<Classes>) -> Option<Outgoing<T>> {
+        self.poll_request_if(now, room, |_| true)
+    }
+
+    /// As [`poll_request`](Self::poll_request), for a driver that lets only some requests of [`read`](Self::read), [`write`](Self::write) and
+    /// [`write_deferrable`](Self::write_deferrable) go, such as those whose address it can translate: `may_go` is asked of those that could go
+    /// next, one of each stream and class at most. What may not go holds up its stream, as one without a tag does. Templates go in any case.
+    pub fn poll_request_if(
+        &mut self,
+        now: Time,
+        room: impl Into<Classes>,
+        mut may_go: impl FnMut(Next) -> bool,
+    ) -> Option<Outgoing<T>> {
         let room = room.into();
         let posted = room.contains(FcClass::Posted) && self.queued[0] > 0;
         let waiting = self.queued[1] > 0 || !self.again.is_empty();
@@ -50,9 +75,15 @@ impl<T: Copy> Requester<T> {
         let count = self.streams.len();
         for turn in (self.turn..count).chain(0..self.turn) {
             let stream = &self.streams[turn];
-            let class = if non_posted && stream.non_posted_is_next() && self.has_tag_for(stream) {
+            let class = if non_posted
+                && stream.non_posted_is_next()
+                && self.has_tag_for(stream)
+                && stream.non_posted.front().is_none_or(|front| front.goes(FcClass::NonPosted, &mut may_go))
+            {
                 FcClass::NonPosted
-            } else if posted && !stream.posted.is_empty() {
+            } else if posted
+                && stream.posted.front().is_some_and(|front| front.goes(FcClass::Posted, &mut may_go))
+            {
                 FcClass::Posted
             } else {
                 continue;
@@ -163,6 +194,18 @@ impl<T: Copy> Requester<T> {
             let index = self.tags.index(tag).expect("a tag of the pool");
             self.flight.wake(index);
         }
+    }
+}
+
+impl<T> Queued<T> {
+    /// Whether its next request may go.
+    fn goes(&self, class: FcClass, may_go: &mut impl FnMut(Next) -> bool) -> bool {
+        let (chunks, write) = match &self.work {
+            Work::Read(chunks) => (chunks, false),
+            Work::Write(chunks) | Work::DeferrableWrite(chunks) => (chunks, true),
+            Work::Template(_) => return true,
+        };
+        may_go(Next { class, write, address: chunks.address(), left: chunks.left() })
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod peer;
 mod pme;
 pub(crate) mod processor;
 pub(crate) mod programs;
+pub(crate) mod translation;
 
 use crate::config::{AddressMap, MMIO_LOW, PeerToPeer};
 use crate::kernel::ids::{NodeId, PortId};
@@ -35,12 +36,13 @@ use peer::Splitter;
 use processor::{Register, RegisterAccess, RegisterAccesses};
 use programs::Program;
 use std::collections::VecDeque;
+use translation::TranslationAgent;
 use tlplab_cfgspace::interrupt::raise;
 use tlplab_cfgspace::{AcsControls, InterruptMode, MessageWrite, Signal, Written, error};
 use tlplab_transaction::{Access, Completer, CompletionError, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::message::Code;
-use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
+use tlplab_wire::tlp::{AddressType, CompletionStatus, Kind, Repr};
 
 pub(crate) struct Root {
     pub(crate) node: NodeId,
@@ -55,6 +57,8 @@ pub(crate) struct Root {
     pub(crate) completer: Completer,
     pub(crate) memory: CachedMemory,
     pub(crate) memory_system: Option<Box<MemorySystem>>,
+    /// What translates addresses, where any are translated.
+    pub(crate) agent: Option<Box<TranslationAgent>>,
     pub(crate) path: HostPath,
     pub(crate) domains: Domains,
     pub(crate) server: MemoryServer,
@@ -221,12 +225,18 @@ impl Root {
         if !from.passes_up(route) {
             return self.refuse_request(cx, ingress, handle);
         }
+        if self.agent.is_some() && repr.kind().is_memory() {
+            return self.take_memory_request(cx, ingress, handle);
+        }
         let own = self.completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
                 self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if wire_of(message.code()).is_some() => {
+                self.hold_behind_writes(cx, ingress, handle)
+            }
+            Kind::Message(message) if message.completed_itags().is_some() && message.target() == Some(own) => {
                 self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if message.target().is_none() => self.take_message(cx, ingress, handle),
@@ -243,7 +253,7 @@ impl Root {
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
                 Some(access),
-            ) => access,
+            ) if repr.attributes().at != AddressType::TranslationRequest => access,
             _ => return self.refuse_request(cx, ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
@@ -361,6 +371,9 @@ impl Root {
                     self.take_completion(cx, ingress, handle);
                 }
             }
+            Kind::Message(message) if message.completed_itags().is_some() => {
+                self.invalidation_completed(cx, ingress, handle, message);
+            }
             Kind::Message(_) => {
                 if take_local_message(cx, ingress, handle) {
                     self.update_wires(cx, 0);
@@ -438,28 +451,31 @@ impl Root {
 
     /// A request or completion from one root port to another.
     fn peer_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
-        let (egress, repr) = (self.ports[port], &cx.tlps.get(handle).repr);
-        let from = &self.bridges[cx.links.index(ingress)];
-        if egress == ingress {
-            // Without the capability the root complex sends back what came from below.
-            if from.access.present && !from.forwards_up() {
-                return self.refuse_request(cx, ingress, handle);
-            }
-        } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
-            return cx.refuse_access(ingress, handle, self.completer.id);
+        if !self.admits_peer(cx, ingress, port, handle) {
+            return;
         }
+        let from = &self.bridges[cx.links.index(ingress)];
         let redirects = from.access.enabled.contains(AcsControls::REQUEST_REDIRECT);
         if !redirects || !self.hold_redirected(cx, ingress, handle) {
             self.pass_to_peer(cx, ingress, port, handle);
         }
     }
 
-    /// A TLP has been accepted and, where that is so, translated.
-    pub(crate) fn translated(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        match self.port_for(route_of(&cx.tlps.get(handle).repr)) {
-            Some(port) => self.pass_to_peer(cx, ingress, port, handle),
-            None => self.send_to_memory(cx, ingress, handle),
+    /// Whether a TLP may go from one root port to another, or back by the same; if not, it is refused.
+    fn admits_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) -> bool {
+        let repr = &cx.tlps.get(handle).repr;
+        let from = &self.bridges[cx.links.index(ingress)];
+        if self.ports[port] == ingress {
+            // Without the capability the root complex sends back what came from below.
+            if from.access.present && !from.forwards_up() {
+                self.refuse_request(cx, ingress, handle);
+                return false;
+            }
+        } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
+            cx.refuse_access(ingress, handle, self.completer.id);
+            return false;
         }
+        true
     }
 
     fn pass_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {

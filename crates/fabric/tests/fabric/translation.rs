@@ -1,0 +1,351 @@
+//! Addresses that are translated, by the root complex and by devices that asked for it: where data go, what it costs, what is refused.
+
+use crate::bench::mover::{Base, Move, Moved, Mover, bytes_at};
+use crate::bench::script::{Place, Script, Step, write};
+use crate::bench::{Bench, Watch, ns};
+use std::sync::{Arc, Mutex};
+use tlplab_device::DmaError;
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::*;
+use tlplab_fabric::{DeviceTranslations, Ending, Fabric, FaultReason};
+use tlplab_transaction::CompletionError;
+use tlplab_units::{Duration, Time};
+use tlplab_wire::tlp::{AddressType, Kind, Repr};
+
+const PAGE: u64 = 4096;
+/// What device `a` sees, and where that is.
+const FROM: u64 = 0x4000_0000;
+const TO: u64 = 0x1_2345_6000;
+
+const IOMMU: IommuConfig = IommuConfig {
+    page: PAGE,
+    entries: 64,
+    walk: ns_of(200),
+    walkers: None,
+    interval: ns_of(0),
+    tables: None,
+    ats: true,
+};
+
+const fn ns_of(n: u64) -> Duration {
+    Duration::from_ns(n)
+}
+
+fn at(n: u64) -> Time {
+    Time::ZERO + ns(n)
+}
+
+fn map(device: &str, from: u64, bytes: u64, to: u64) -> MapConfig {
+    MapConfig {
+        device: Some(device.into()),
+        from,
+        bytes,
+        to: MapTarget::Address(to),
+        page: PAGE,
+        read: true,
+        write: true,
+        since: Time::ZERO,
+        until: None,
+    }
+}
+
+fn to_bar(device: &str, from: u64, bytes: u64, target: &str) -> MapConfig {
+    MapConfig { to: MapTarget::Bar { device: target.into(), offset: 0 }, ..map(device, from, bytes, 0) }
+}
+
+const ATS: AtsConfig = AtsConfig { entries: 16, outstanding: 4 };
+
+/// A host with these tables.
+fn host(maps: Vec<MapConfig>) -> Bench {
+    let mut bench = Bench::new();
+    (bench.config.host.iommu, bench.config.host.maps) = (Some(IOMMU), maps);
+    bench
+}
+
+fn mover(bench: &mut Bench, name: &str, base: u64, ats: bool, moves: Vec<Move>) -> Arc<Mutex<Moved>> {
+    let (mover, moved) = Mover::new(Base::Address(base), 1, moves);
+    let port = format!("host.rp{}", bench.config.devices.len());
+    let slot = bench.device(name, &port, 3, 4);
+    slot.config(|d| d.ats = ats.then_some(ATS)).finishing(Box::new(mover.unchecked()));
+    moved
+}
+
+fn faults(fabric: &Fabric) -> Vec<(FaultReason, u64, u64, bool)> {
+    fabric.translation_faults().map(|f| (f.reason, f.count, f.address, f.write)).collect()
+}
+
+fn counts(fabric: &Fabric, device: &str) -> DeviceTranslations {
+    let node = fabric.node(device).unwrap();
+    fabric.device_translations().find(|(other, _)| *other == node).unwrap().1
+}
+
+/// Memory requests that a link carried towards the root complex: kind of address, name and address.
+fn requests(fabric: &Fabric, watch: &Watch, link: &str) -> Vec<(AddressType, &'static str, u64)> {
+    let request = |repr: &Repr| match repr.kind() {
+        Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } => {
+            Some((repr.attributes().at, repr.name(), span.address()))
+        }
+        _ => None,
+    };
+    watch.tlps(fabric, link, 0).iter().filter_map(|(_, repr)| request(repr)).collect()
+}
+
+/// `a` writes to two pages that lie elsewhere, in the other order; `b`, whose addresses stay as they are, finds the data there.
+#[test]
+fn data_go_where_the_tables_say() {
+    for ats in [false, true] {
+        let maps = vec![map("a", FROM, PAGE, TO + PAGE), map("a", FROM + PAGE, PAGE, TO)];
+        let mut bench = host(maps);
+        let a = mover(&mut bench, "a", FROM, ats, vec![
+            Move::Write { at: PAGE - 300, bytes: 600 },
+            Move::Read { at: PAGE - 300, bytes: 600 },
+        ]);
+        let wait = (0..50).map(|_| Move::Read { at: 0, bytes: 64 });
+        let reads = [Move::Read { at: 2 * PAGE - 300, bytes: 300 }, Move::Read { at: 0, bytes: 300 }];
+        let b = mover(&mut bench, "b", TO, false, wait.chain(reads).collect());
+        let (fabric, watch) = bench.finish();
+        let expected = bytes_at(FROM + PAGE - 300, 600);
+        let b = b.lock().unwrap();
+        assert_eq!(b.data[50].bytes().unwrap(), &expected[..300]);
+        assert_eq!(b.data[51].bytes().unwrap(), &expected[300..]);
+        assert_eq!(a.lock().unwrap().data[0].bytes().unwrap(), expected, "what it wrote is what it reads");
+        assert_eq!(faults(&fabric), []);
+        let seen = requests(&fabric, &watch, "a");
+        let translated = seen.iter().filter(|(at, ..)| *at == AddressType::Translated).count();
+        let asked: Vec<_> = seen.iter().filter(|(at, ..)| *at == AddressType::TranslationRequest).collect();
+        if ats {
+            assert_eq!((translated, asked.len()), (seen.len() - 2, 2));
+            assert!(seen.iter().filter(|(at, ..)| *at == AddressType::Translated).all(|(.., a)| *a >= TO));
+        } else {
+            assert_eq!((translated, asked.len()), (0, 0));
+            assert!(seen.iter().all(|(.., address)| *address < FROM + 2 * PAGE));
+        }
+    }
+}
+
+/// What is not mapped, or not for that: reads are answered as unsupported, writes are lost; the IOMMU says whose they were.
+#[test]
+fn what_is_not_mapped_is_refused_and_recorded() {
+    let read_only = MapConfig { write: false, ..map("a", FROM, PAGE, TO) };
+    let write_only = MapConfig { read: false, ..map("a", FROM + PAGE, PAGE, TO + PAGE) };
+    let moves = vec![
+        Move::Write { at: 0, bytes: 64 },
+        Move::Read { at: 0, bytes: 64 },
+        Move::Write { at: PAGE, bytes: 64 },
+        Move::Read { at: PAGE + 64, bytes: 64 },
+        Move::Read { at: 2 * PAGE, bytes: 64 },
+        Move::Write { at: 2 * PAGE + 64, bytes: 64 },
+        Move::Read { at: 3 * PAGE, bytes: 64 },
+    ];
+    for ats in [false, true] {
+        let mut bench = host(vec![read_only.clone(), write_only.clone()]);
+        let a = mover(&mut bench, "a", FROM, ats, moves.clone());
+        let (fabric, watch) = bench.finish();
+        let moved = a.lock().unwrap();
+        let unsupported =
+            |error: &DmaError| matches!(error, DmaError::Completion(CompletionError::UnsupportedRequest { .. }));
+        assert_eq!((moved.read, moved.failed.len()), (1, 3));
+        assert!(moved.failed.iter().all(unsupported), "{:?}", moved.failed);
+        let lost = watch.transactions().iter().filter(|t| t.ending == Ending::Lost).count();
+        assert_eq!(lost, 2);
+        assert_eq!(
+            faults(&fabric),
+            [
+                (FaultReason::NotMapped, 3, FROM + 2 * PAGE, false),
+                (FaultReason::NoRead, 1, FROM + PAGE + 64, false),
+                (FaultReason::NoWrite, 1, FROM, true),
+            ]
+        );
+        let requester = fabric.id_of("a").unwrap();
+        assert!(fabric.translation_faults().all(|fault| fault.requester == requester));
+        if ats {
+            let counts = counts(&fabric, "a");
+            // Two pages have translations, two do not: the third page is asked for twice.
+            assert_eq!((counts.asked, counts.denied, counts.hits), (5, 3, 2), "{counts:?}");
+        }
+    }
+}
+
+/// On a crossbar only data take time: 16 B/ns. The device takes 50 ns each way, the root complex 150 ns, memory 100 ns, a walk 200 ns.
+///
+/// A read of 64 B: 50 + 150 + 100 + 150 + 4 + 50 = 504 ns. The translation before it: 150 + 200 + 150 + 8/16 + 50 = 550.5 ns.
+#[test]
+fn the_first_read_waits_for_its_translation_and_the_second_does_not() {
+    let latencies = |ats: bool, moves: Vec<Move>| {
+        let mut bench = host(vec![map("a", FROM, 2 * PAGE, TO)]);
+        (bench.config.host.latency, bench.config.host.memory.latency) = (ns(150), ns(100));
+        mover(&mut bench, "a", FROM, ats, moves);
+        let device = &mut bench.config.devices[0];
+        (device.latency, device.link.crossbar) = (ns(50), Some(128_000_000_000));
+        let (_, watch) = bench.finish();
+        watch.transactions().iter().map(|t| (t.latency(), t.time_of(Cause::TranslationWait))).collect::<Vec<_>>()
+    };
+    let read = |at| Move::Read { at, bytes: 64 };
+    let translation = Duration::from_ps(550_500);
+    let with = latencies(true, vec![read(0), read(64), read(PAGE), read(0)]);
+    let (first, other) = ((ns(504) + translation, translation), (ns(504), ns(0)));
+    assert_eq!(with, [first, other, first, other]);
+    // Without it the walk is the root complex's, once for each page.
+    let without = latencies(false, vec![read(0), read(64), read(PAGE), read(0)]);
+    assert_eq!(without, [ns(704), ns(504), ns(704), ns(504)].map(|latency| (latency, ns(0))));
+    // Translations of a transfer are asked for at once.
+    let long = latencies(true, vec![Move::Read { at: PAGE - 64, bytes: 128 }]);
+    let both = ns(504) + ns(4) + translation;
+    assert!(long[0].0 <= both + Duration::from_ps(500), "{long:?}");
+}
+
+/// `a` and `b` below one switch that redirects: what `a` writes to `b` by an address of its own goes up and comes down; with a translation, straight.
+#[test]
+fn translated_requests_go_straight_to_a_peer_where_that_is_allowed() {
+    let redirect = AcsControls::REQUEST_REDIRECT;
+    let cases = [
+        (false, redirect | AcsControls::DIRECT_TRANSLATED, false),
+        (true, redirect, false),
+        (true, redirect | AcsControls::DIRECT_TRANSLATED, true),
+        (true, AcsControls::NONE, true),
+    ];
+    for (ats, enabled, direct) in cases {
+        let mut bench = host(vec![to_bar("a", FROM, 4 * PAGE, "b")]);
+        bench.switch("sw0", "host.rp0", 3, 4).uplink.upper.acs =
+            Some(AcsConfig { enabled: AcsControls::UPSTREAM_FORWARDING, forbidden: Vec::new() });
+        let moves = vec![Move::Write { at: 8, bytes: 64 }, Move::Read { at: 8, bytes: 64 }];
+        let (mover, moved) = Mover::new(Base::Address(FROM), 1, moves);
+        let acs = Some(AcsConfig { enabled, forbidden: Vec::new() });
+        bench
+            .device("a", "sw0", 3, 4)
+            .config(|d| (d.ats, d.link.upper.acs) = (ats.then_some(ATS), acs))
+            .finishing(Box::new(mover));
+        bench.device("b", "sw0", 3, 4).memory(1 << 16);
+        let (fabric, watch) = bench.finish();
+        let moved = moved.lock().unwrap();
+        assert_eq!((moved.read, moved.wrong.len(), moved.failed.len()), (1, 0, 0), "{ats} {enabled:?}");
+        let up: Vec<_> = requests(&fabric, &watch, "sw0").iter().map(|(at, name, _)| (*at, *name)).collect();
+        let asks = (AddressType::TranslationRequest, "MRd");
+        let passes = |at| vec![(at, "MWr"), (at, "MRd")];
+        let expected = match (ats, direct) {
+            (false, _) => passes(AddressType::Untranslated),
+            (true, true) => vec![asks],
+            (true, false) => [vec![asks], passes(AddressType::Translated)].concat(),
+        };
+        assert_eq!(up, expected, "{ats} {enabled:?}");
+        // It comes down to `b` where its BAR is.
+        let base = fabric.devices()[1].bars[0].unwrap().0;
+        let down: Vec<_> = watch.tlps(&fabric, "b", 1).iter().map(|(_, repr)| *repr).collect();
+        let at_b = |repr: &Repr| match repr.kind() {
+            Kind::MemWrite { span, .. } | Kind::MemRead { span, .. } => Some(span.address()),
+            _ => None,
+        };
+        let places: Vec<_> = down.iter().filter_map(at_b).filter(|address| *address >= base).collect();
+        assert_eq!(places, [base + 8, base + 8]);
+        assert_eq!((fabric.errors().count(), faults(&fabric).len()), (0, 0));
+    }
+}
+
+/// A port that blocks translated addresses refuses requests for translations, too, and what was translated.
+#[test]
+fn translation_blocking_stops_a_device_that_translates() {
+    let mut bench = host(vec![map("a", FROM, PAGE, TO)]);
+    let a = mover(&mut bench, "a", FROM, true, vec![Move::Read { at: 0, bytes: 64 }]);
+    bench.config.devices[0].link.upper.acs =
+        Some(AcsConfig { enabled: AcsControls::TRANSLATION_BLOCKING, forbidden: Vec::new() });
+    let (fabric, watch) = bench.finish();
+    let kinds: Vec<_> = requests(&fabric, &watch, "a").iter().map(|(at, ..)| *at).collect();
+    // Nobody translates for it: it asks in vain, and goes on without.
+    assert_eq!(kinds, [AddressType::TranslationRequest, AddressType::Untranslated]);
+    assert_eq!(a.lock().unwrap().read, 1);
+    let violations = fabric.errors().filter(|e| e.kind == tlplab_fabric::errors::ErrorKind::AcsViolation);
+    assert_eq!(violations.map(|e| e.count).sum::<u64>(), 1);
+}
+
+/// An IOMMU that gives no translations to devices: software does not let them ask.
+#[test]
+fn without_the_hosts_leave_a_device_does_not_ask() {
+    let mut bench = host(vec![map("a", FROM, PAGE, TO)]);
+    bench.config.host.iommu = Some(IommuConfig { ats: false, ..IOMMU });
+    let a = mover(&mut bench, "a", FROM, true, vec![Move::Read { at: 0, bytes: 64 }]);
+    let (fabric, watch) = bench.finish();
+    assert_eq!(requests(&fabric, &watch, "a"), [(AddressType::Untranslated, "MRd", FROM)]);
+    assert_eq!((a.lock().unwrap().read, counts(&fabric, "a")), (1, DeviceTranslations::default()));
+}
+
+/// The page moves from one place to another at 20 µs while `a` writes: until the completion of the invalidation both places take writes, after it only
+/// the new one. Reads that were under way with the old translation are over by then.
+#[test]
+fn after_an_invalidation_nothing_uses_the_old_translation() {
+    let moved_at = at(20_000);
+    let old = MapConfig { until: Some(moved_at), ..map("a", FROM, 8 * PAGE, TO) };
+    let new = MapConfig { since: moved_at, ..map("a", FROM, 8 * PAGE, TO + (1 << 30)) };
+    let mut bench = host(vec![old, new]);
+    let moves: Vec<_> = (0..400)
+        .flat_map(|n| {
+            let at = n * 320 % (8 * PAGE - 512);
+            [Move::Write { at, bytes: 256 }, Move::Read { at, bytes: 512 }]
+        })
+        .collect();
+    let (mover, moved) = Mover::new(Base::Address(FROM), 16, moves);
+    let slot = bench.device("a", "host.rp0", 3, 4);
+    slot.config(|d| d.ats = Some(ATS)).finishing(Box::new(mover.unchecked()));
+    let (fabric, watch) = bench.finish();
+    let moved = moved.lock().unwrap();
+    assert_eq!((moved.accepted, moved.read, moved.failed.len()), (400, 400, 0));
+    assert_eq!(faults(&fabric), []);
+    let up = watch.tlps(&fabric, "a", 0);
+    let completed = up.iter().find_map(|(unit, repr)| match repr.kind() {
+        Kind::Message(message) => message.completed_itags().map(|(itags, _)| (unit.start, itags)),
+        _ => None,
+    });
+    let (completed, itags) = completed.expect("an invalidation was completed");
+    assert!(completed > moved_at && completed < moved_at + ns(5_000), "{completed:?}");
+    assert_eq!(itags, 1);
+    let translated = |repr: &Repr| match repr.kind() {
+        Kind::MemRead { span, .. } | Kind::MemWrite { span, .. }
+            if repr.attributes().at == AddressType::Translated =>
+        {
+            Some(span.address() >= TO + (1 << 30))
+        }
+        _ => None,
+    };
+    let uses: Vec<_> =
+        up.iter().filter_map(|(unit, repr)| Some((unit.start, translated(repr)?))).collect();
+    assert!(uses.iter().any(|(sent, new)| *sent > moved_at && !new), "the test is about something");
+    assert!(uses.iter().all(|(sent, new)| *new == (*sent > completed)), "old before, new after");
+    let results = fabric.answered_translations().unwrap();
+    assert_eq!((results.invalidations.sent, results.invalidations.completed), (1, 1));
+    assert!(results.invalidations.longest > ns(0));
+    let counts = counts(&fabric, "a");
+    assert_eq!((counts.invalidations, counts.invalidated > 0), (1, true));
+}
+
+/// Software forbids a function to translate, by a configuration write: it goes on untranslated.
+#[test]
+fn software_turns_it_off() {
+    let mut bench = host(vec![map("a", FROM, PAGE, TO)]);
+    bench.config.host.memory.latency = ns(300);
+    let reads = (0..40).map(|_| Move::Read { at: 0, bytes: 64 }).collect();
+    let a = mover(&mut bench, "a", FROM, true, reads);
+    // Behind the 72 bytes of AER.
+    let control = Place::Config("a", 0x100 + 0x48 + 6);
+    let (script, _) = Script::new(vec![Step::Wait(ns(3000)), write(control, &[0, 0])]);
+    bench.finishing_program(script);
+    let (fabric, watch) = bench.finish();
+    assert_eq!(a.lock().unwrap().read, 40);
+    let kinds: Vec<_> = requests(&fabric, &watch, "a").iter().map(|(at, ..)| *at).collect();
+    let last = kinds.iter().rposition(|at| *at == AddressType::Translated).unwrap();
+    assert!(last > 2 && last < 39, "{last}");
+    assert!(kinds[last + 1..].iter().all(|at| *at == AddressType::Untranslated));
+    assert_eq!(faults(&fabric), []);
+}
+
+/// Four levels over four are 24 reads of tables, the next page 5.
+#[test]
+fn nested_tables_take_as_many_reads_as_levels_say() {
+    let mut bench = host(vec![map("a", FROM, 2 * PAGE, TO)]);
+    let tables = TablesConfig { levels: 4, nested: 4, step: ns(10), entries: 8, nested_entries: 32 };
+    bench.config.host.iommu = Some(IommuConfig { tables: Some(tables), ..IOMMU });
+    let reads = [0, 64, PAGE, 0].map(|at| Move::Read { at, bytes: 64 });
+    mover(&mut bench, "a", FROM, false, reads.to_vec());
+    bench.config.devices[0].link.crossbar = Some(128_000_000_000);
+    let (_, watch) = bench.finish();
+    let latencies: Vec<_> = watch.transactions().iter().map(|t| t.latency()).collect();
+    assert_eq!(latencies, [4 + 240, 4, 4 + 50, 4].map(ns));
+}
