@@ -59,6 +59,9 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
         if let Some(mode) = component.bus_mode(&components) {
             let link = no_link(component)?;
             let role = bus::device(&component.view, &view, mode)?;
+            if let Some(ats) = component.view.get("ats") {
+                return Err(ats.key_error(Problem::new("a device on a parallel bus translates no addresses")));
+            }
             topology.devices.push(DeviceConfig { bus: Some(role), ..device(name, &view, link)? });
             topology.specs.push(spec(name, &view, join)?);
             continue;

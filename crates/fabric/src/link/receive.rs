@@ -108,8 +108,7 @@ impl Context {
             return;
         }
         for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
-            let blocked = port.partition.blocked(c.index());
-            if blocked.is_some_and(|reason| !port.partition.is_requesters(reason)) {
+            if port.partition.is_blocked_at(c.index()) {
                 port.partition.block(now, c.index(), None);
             }
         }

@@ -143,8 +143,7 @@ impl Context {
                 Some(Blocked::Staging) => continue,
                 None => {
                     // Nothing of this class waits here; its requester may be out of tags or translations, which it says itself.
-                    let blocked = port.partition.blocked(class.index());
-                    if !blocked.is_some_and(|reason| port.partition.is_requesters(reason)) {
+                    if port.partition.is_blocked_at(class.index()) {
                         port.partition.block(now, class.index(), None);
                     }
                     continue;

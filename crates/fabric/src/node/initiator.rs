@@ -124,8 +124,10 @@ pub(crate) trait Initiate: Answer {
     fn lane(&self, stream: u16) -> u16 {
         stream
     }
-    /// An operation reaches the requester.
-    fn operation_begins(&mut self, _now: Time, _address: u64, _bytes: u64) {}
+    /// An operation reaches the requester: the stream that it goes to.
+    fn lane_of_operation(&mut self, _now: Time, stream: u16, _address: u64, _bytes: u64) -> u16 {
+        stream
+    }
     /// The next TLP that the requester may send.
     fn poll(&mut self, now: Time, room: Classes) -> Option<Outgoing<Ticket>> {
         self.initiator().requester.poll_request(now, room)
@@ -206,8 +208,7 @@ pub(crate) trait Initiate: Answer {
         record.posted = !read && posts;
         let class = if record.posted { FcClass::Posted } else { FcClass::NonPosted };
         cx.links.snapshot(egress, class, now, &mut record.snapshot);
-        self.operation_begins(now, address, bytes);
-        let lane = self.lane(stream);
+        let lane = self.lane_of_operation(now, stream, address, bytes);
         let requester = &mut self.initiator().requester;
         let ticket = Ticket::Transaction(transaction);
         let accepted = match data {
@@ -294,6 +295,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     /// Tells the egress whether its non-posted class waits for tags.
+    #[inline]
     fn note_tags(&mut self, cx: &mut Context) {
         let now = cx.now();
         let initiator = self.initiator();
@@ -309,6 +311,7 @@ pub(crate) trait Initiate: Answer {
         }
     }
 
+    #[inline]
     fn arm_requester(&mut self, cx: &mut Context) {
         let at = cx.node_event(self.node());
         let initiator = self.initiator();

@@ -257,8 +257,6 @@ pub(crate) struct Partition {
     blocked: [Option<u16>; 3],
     /// Classes that are blocked for another reason than one of their requester's, a bit each.
     held: u8,
-    /// The slot of waiting for translations, if that ever happened.
-    translation: u16,
     accumulators: [Vec<u64>; 3],
     /// The kind (see [`Interval`]) that each slot stands for.
     kinds: Vec<u16>,
@@ -285,7 +283,6 @@ impl Partition {
             wire: idle,
             blocked: [None; 3],
             held: 0,
-            translation: NO_SLOT,
             accumulators: std::array::from_fn(|_| vec![0; FIXED.len()]),
             kinds: FIXED.iter().map(|&c| c as u16).collect(),
             flow_slots: Vec::new(),
@@ -339,28 +336,25 @@ impl Partition {
         self.wire.push((0, Time::NEVER));
     }
 
-    /// From `now` on the head of `class` may not go for this reason (a fixed slot), or may.
+    /// From `now` on the head of `class` may not go for this reason, or may.
     #[inline]
     pub(crate) fn block(&mut self, now: Time, class: usize, reason: Option<u16>) {
         if self.blocked[class] != reason {
             self.advance(now);
             self.blocked[class] = reason;
-            let held = reason.is_some_and(|slot| !self.is_requesters(slot));
-            self.held = self.held & !(1 << class) | u8::from(held) << class;
+            self.held = self.held & !(1 << class) | u8::from(reason.is_some()) << class;
         }
     }
 
-    /// The slot of waiting for translations.
-    pub(crate) fn translation_slot(&mut self) -> u16 {
-        if self.translation == NO_SLOT {
-            self.translation = self.cause_slot(Cause::TranslationWait);
+    /// From `now` on the requester of `class` has nothing for the egress for this reason of its own, or has. What else may block the class comes
+    /// before that.
+    pub(crate) fn block_requester(&mut self, now: Time, class: usize, reason: u16, blocks: bool) {
+        if blocks {
+            self.block(now, class, Some(reason));
+            self.held &= !(1 << class);
+        } else if self.blocked[class] == Some(reason) {
+            self.block(now, class, None);
         }
-        self.translation
-    }
-
-    /// Whether a reason is one that the requester tells: it waits for tags, or for translations.
-    pub(crate) fn is_requesters(&self, reason: u16) -> bool {
-        reason == Self::slot(Cause::TagWait) || reason == self.translation
     }
 
     /// Whether any class is blocked for another reason than one of its requester's.
@@ -369,9 +363,10 @@ impl Partition {
         self.held != 0
     }
 
+    /// Whether that class is.
     #[inline]
-    pub(crate) fn blocked(&self, class: usize) -> Option<u16> {
-        self.blocked[class]
+    pub(crate) fn is_blocked_at(&self, class: usize) -> bool {
+        self.held >> class & 1 == 1
     }
 
     /// Total time `class` has been blocked for `cause`.

@@ -3,11 +3,12 @@
 use crate::bench::mover::{Base, Move, Moved, Mover, bytes_at};
 use crate::bench::script::{Place, Script, Step, write};
 use crate::bench::{Bench, Watch, ns};
+use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use tlplab_device::DmaError;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{DeviceTranslations, Ending, Fabric, FaultReason};
+use tlplab_fabric::{DeviceTranslations, Driven, Ending, Fabric, FaultReason};
 use tlplab_transaction::CompletionError;
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::{AddressType, Kind, Repr};
@@ -348,4 +349,200 @@ fn nested_tables_take_as_many_reads_as_levels_say() {
     let (_, watch) = bench.finish();
     let latencies: Vec<_> = watch.transactions().iter().map(|t| t.latency()).collect();
     assert_eq!(latencies, [4 + 240, 4, 4 + 50, 4].map(ns));
+}
+
+/// Pages of the address space of `a`, and a place of its own in memory for each page and each of its times.
+#[derive(Clone, Debug)]
+struct AnyTables {
+    /// By page: nothing, or when it moves from one place to the next, in ns; and whether it is there at last.
+    pages: Vec<Option<(Vec<u64>, bool)>>,
+    moves: Vec<(bool, u64, u64, u64)>,
+    ats: Option<(u16, u16)>,
+    entries: u16,
+    walk: u64,
+    tables: Option<(u8, u16)>,
+    outstanding: usize,
+    stages: bool,
+    latency: u64,
+    reads: Option<u16>,
+}
+
+fn any_tables() -> impl Strategy<Value = AnyTables> {
+    let times = prop::collection::btree_set(200u64..12_000, 0..4);
+    let page = prop::option::weighted(0.9, (times.prop_map(|times| times.into_iter().collect()), any::<bool>()));
+    (
+        prop::collection::vec(page, 6),
+        prop::collection::vec((any::<bool>(), 0u64..6, 0..PAGE / 256, 1u64..=256), 20..120),
+        prop::option::weighted(0.7, (1u16..4, 0u16..4)),
+        1u16..6,
+        0u64..600,
+        prop::option::weighted(0.4, (0u8..5, 1u16..4)),
+        1usize..24,
+        any::<bool>(),
+        0u64..400,
+        prop::option::weighted(0.3, 1u16..4),
+    )
+        .prop_map(|(pages, moves, ats, entries, walk, tables, outstanding, stages, latency, reads)| AnyTables {
+            pages,
+            moves,
+            ats,
+            entries,
+            walk,
+            tables,
+            outstanding,
+            stages,
+            latency,
+            reads,
+        })
+}
+
+/// The place of a page at its n-th time.
+fn place(page: usize, time: usize) -> u64 {
+    0x8000_0000 + ((page * 8 + time) as u64) * PAGE
+}
+
+impl AnyTables {
+    fn maps(&self) -> Vec<MapConfig> {
+        // One that nobody uses: without any its addresses would stay as they are.
+        let mut maps = vec![map("a", FROM + 7 * PAGE, PAGE, place(7, 0))];
+        for (page, times) in self.pages.iter().enumerate() {
+            let Some((times, stays)) = times else { continue };
+            let mut since = Time::ZERO;
+            for (n, until) in times.iter().map(|ns| Some(at(*ns))).chain([None]).enumerate() {
+                if until.is_none() && !times.is_empty() && !stays {
+                    continue;
+                }
+                let from = FROM + page as u64 * PAGE;
+                maps.push(MapConfig { since, until, ..map("a", from, PAGE, place(page, n)) });
+                since = until.unwrap_or(since);
+            }
+        }
+        maps
+    }
+
+    /// The span of time in which a place is the page's.
+    fn span(&self, page: usize, time: usize) -> (Time, Time) {
+        let times = &self.pages[page].as_ref().unwrap().0;
+        let since = if time == 0 { Time::ZERO } else { at(times[time - 1]) };
+        (since, times.get(time).map_or(Time::NEVER, |ns| at(*ns)))
+    }
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(48))]
+
+    /// Whatever is mapped where and moved when: data are where the tables said at the time, nothing uses a translation after its invalidation was
+    /// completed, every access ends once, and what did not go is recorded.
+    #[test]
+    fn every_byte_lands_where_the_tables_say_at_the_time(any in any_tables()) {
+        let mut bench = host(any.maps());
+        let tables = any.tables.map(|(nested, entries)| TablesConfig {
+            levels: 3,
+            nested,
+            step: ns(any.walk / 16),
+            entries,
+            nested_entries: 4 * entries,
+        });
+        let host = &mut bench.config.host;
+        host.iommu = Some(IommuConfig { entries: any.entries, walk: ns(any.walk), walkers: Some(2), tables, ..IOMMU });
+        (host.latency, host.memory.latency, host.reads) = (ns(any.latency / 4), ns(any.latency), any.reads);
+        host.commit = ns(any.latency / 2);
+        if any.stages {
+            host.io_cache = Some(HostStageConfig { latency: ns(30), rate: Some(20_000_000_000), entries: Some(3) });
+        }
+        let moves: Vec<_> = any
+            .moves
+            .iter()
+            .map(|&(write, page, block, bytes)| match (write, page * PAGE + 256 * block) {
+                (true, at) => Move::Write { at, bytes },
+                (false, at) => Move::Read { at, bytes },
+            })
+            .collect();
+        let (mover, moved) = Mover::new(Base::Address(FROM), any.outstanding, moves.clone());
+        let ats = any.ats.map(|(outstanding, more)| AtsConfig { entries: outstanding + more, outstanding });
+        // Each access is one request, so that what ends and what is refused can be counted.
+        let mps = tlplab_units::Mps::new(512).unwrap();
+        let a = bench.device("a", "host.rp0", 3, 4);
+        a.config(|d| (d.ats, d.link.mps) = (ats, mps)).finishing(Box::new(mover.unchecked()));
+        // The addresses of `b` stay as they are.
+        let own = 0x7000_0000;
+        let (other, of_other) = Mover::new(Base::Address(own), 4, moves);
+        let b = bench.device("b", "host.rp1", 3, 4);
+        b.config(|d| (d.ats, d.link.mps) = (ats, mps)).finishing(Box::new(other.unchecked()));
+        let (mut fabric, watch) = bench.finish();
+
+        let moved = moved.lock().unwrap();
+        let transactions = watch.transactions();
+        prop_assert_eq!(transactions.len(), 2 * any.moves.len(), "each ends once");
+        let failed = transactions.iter().filter(|t| t.ending != Ending::Done).count() as u64;
+        let refused: u64 = fabric.translation_faults().map(|fault| fault.count).sum();
+        prop_assert_eq!(failed, refused);
+        let lost = transactions.iter().filter(|t| t.ending == Ending::Lost).count();
+        prop_assert_eq!(lost + moved.failed.len(), failed as usize);
+        prop_assert_eq!(of_other.lock().unwrap().failed.len(), 0);
+
+        // In memory: at each place, what was written to its page.
+        let mut found = vec![0; PAGE as usize];
+        for (page, times) in any.pages.iter().enumerate() {
+            let Some((times, _)) = times else { continue };
+            let right = bytes_at(FROM + page as u64 * PAGE, PAGE);
+            for n in 0..=times.len() {
+                fabric.host_memory().read(place(page, n), &mut found);
+                let wrong = found.iter().zip(&right).any(|(found, right)| *found != 0 && found != right);
+                prop_assert!(!wrong, "page {} at {}", page, n);
+            }
+            if times.is_empty() {
+                for &(_, _, block, bytes) in any.moves.iter().filter(|(write, at, ..)| *write && *at == page as u64) {
+                    let range = (256 * block) as usize..(256 * block + bytes) as usize;
+                    fabric.host_memory().read(place(page, 0), &mut found);
+                    prop_assert!(found[range.clone()] == right[range], "a write is missing");
+                }
+            }
+        }
+        for &(write, page, block, bytes) in &any.moves {
+            let at = own + page * PAGE + 256 * block;
+            let mut found = vec![0; bytes as usize];
+            fabric.host_memory().read(at, &mut found);
+            prop_assert!(!write || found == bytes_at(at, bytes));
+        }
+
+        // On the wire: where a page is at the time, or was, while the invalidation of that was not completed.
+        let up = watch.tlps(&fabric, "a", 0);
+        let completed: Vec<_> = up
+            .iter()
+            .filter(|(_, repr)| matches!(repr.kind(), Kind::Message(m) if m.completed_itags().is_some()))
+            .map(|(unit, _)| unit.start)
+            .collect();
+        let results = fabric.answered_translations().unwrap();
+        prop_assert_eq!(results.invalidations.sent, results.invalidations.completed);
+        prop_assert_eq!(completed.len() as u64, results.invalidations.completed);
+        if ats.is_some() {
+            let ends = any.pages.iter().flatten().map(|(times, _)| times.len()).sum::<usize>();
+            let later = any.pages.iter().flatten().flat_map(|(times, _)| times).filter(|ns| at(**ns) > fabric.now());
+            prop_assert_eq!(completed.len(), ends - later.count());
+        }
+        for (unit, repr) in &up {
+            let (Kind::MemRead { span, .. } | Kind::MemWrite { span, .. }) = repr.kind() else { continue };
+            if repr.attributes().at != AddressType::Translated {
+                prop_assert!(span.address() < FROM + 6 * PAGE);
+                continue;
+            }
+            let number = ((span.address() - place(0, 0)) / PAGE) as usize;
+            let (since, until) = any.span(number / 8, number % 8);
+            prop_assert!(unit.start >= since);
+            // Of several that end, the completions come in their order.
+            let ended = |page: usize, n: usize| any.span(page, n).1;
+            let before = (0..6)
+                .filter(|page| any.pages[*page].is_some())
+                .flat_map(|page| (0..any.pages[page].as_ref().unwrap().0.len()).map(move |n| (page, n)))
+                .filter(|(page, n)| (ended(*page, *n), *page) < (until, number / 8))
+                .count();
+            let gone = (until < Time::NEVER).then(|| completed.get(before).copied()).flatten();
+            prop_assert!(gone.is_none_or(|gone| unit.start < gone), "{:?} {:?}", unit.start, gone);
+        }
+    }
 }

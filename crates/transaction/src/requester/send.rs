@@ -3,6 +3,7 @@
 use super::inflight::{Answer, Slot};
 use super::{Classes, Queued, Requester, Stream, Work};
 use crate::payload::{Payload, data_bytes};
+use std::collections::VecDeque;
 use tlplab_units::{FcClass, Tag, Time};
 use tlplab_wire::tlp::{Kind, Repr, TransactionId};
 
@@ -46,7 +47,7 @@ impl<T: Copy> Requester<T> {
     /// The next TLP that may leave, of the classes the driver has room for (an [`FcClass`] or [`Classes`]). Non-posted requests
     /// take a tag. See the [module](self) for the order.
     pub fn poll_request(&mut self, now: Time, room: impl Into<Classes>) -> Option<Outgoing<T>> {
-        self.poll_request_if(now, room, |_| true)
+        self.poll(now, room.into(), None)
     }
 
     /// As [`poll_request`](Self::poll_request), for a driver that lets only some requests of [`read`](Self::read), [`write`](Self::write) and
@@ -56,9 +57,17 @@ impl<T: Copy> Requester<T> {
         &mut self,
         now: Time,
         room: impl Into<Classes>,
-        mut may_go: impl FnMut(Next) -> bool,
+        may_go: &mut dyn FnMut(Next) -> bool,
     ) -> Option<Outgoing<T>> {
-        let room = room.into();
+        self.poll(now, room.into(), Some(may_go))
+    }
+
+    fn poll(
+        &mut self,
+        now: Time,
+        room: Classes,
+        mut may_go: Option<&mut dyn FnMut(Next) -> bool>,
+    ) -> Option<Outgoing<T>> {
         let posted = room.contains(FcClass::Posted) && self.queued[0] > 0;
         let waiting = self.queued[1] > 0 || !self.again.is_empty();
         let mut non_posted = room.contains(FcClass::NonPosted) && waiting;
@@ -78,11 +87,12 @@ impl<T: Copy> Requester<T> {
             let class = if non_posted
                 && stream.non_posted_is_next()
                 && self.has_tag_for(stream)
-                && stream.non_posted.front().is_none_or(|front| front.goes(FcClass::NonPosted, &mut may_go))
+                && may_go.as_mut().is_none_or(|may_go| goes(&stream.non_posted, FcClass::NonPosted, may_go))
             {
                 FcClass::NonPosted
             } else if posted
-                && stream.posted.front().is_some_and(|front| front.goes(FcClass::Posted, &mut may_go))
+                && !stream.posted.is_empty()
+                && may_go.as_mut().is_none_or(|may_go| goes(&stream.posted, FcClass::Posted, may_go))
             {
                 FcClass::Posted
             } else {
@@ -197,16 +207,14 @@ impl<T: Copy> Requester<T> {
     }
 }
 
-impl<T> Queued<T> {
-    /// Whether its next request may go.
-    fn goes(&self, class: FcClass, may_go: &mut impl FnMut(Next) -> bool) -> bool {
-        let (chunks, write) = match &self.work {
-            Work::Read(chunks) => (chunks, false),
-            Work::Write(chunks) | Work::DeferrableWrite(chunks) => (chunks, true),
-            Work::Template(_) => return true,
-        };
-        may_go(Next { class, write, address: chunks.address(), left: chunks.left() })
-    }
+/// Whether the next request of a queue may go.
+fn goes<T>(queue: &VecDeque<Queued<T>>, class: FcClass, may_go: &mut dyn FnMut(Next) -> bool) -> bool {
+    let (chunks, write) = match queue.front().map(|front| &front.work) {
+        Some(Work::Read(chunks)) => (chunks, false),
+        Some(Work::Write(chunks) | Work::DeferrableWrite(chunks)) => (chunks, true),
+        Some(Work::Template(_)) | None => return true,
+    };
+    may_go(Next { class, write, address: chunks.address(), left: chunks.left() })
 }
 
 /// The template with the requester's own ID and a tag.

@@ -137,7 +137,7 @@ impl Ats {
         }
         loop {
             self.waits = [false; 2];
-            let outgoing = requester.poll_request_if(now, room, |next| self.may_go(next));
+            let outgoing = requester.poll_request_if(now, room, &mut |next| self.may_go(next));
             if self.wanted.is_empty() {
                 return outgoing.map(|outgoing| self.translated(outgoing));
             }

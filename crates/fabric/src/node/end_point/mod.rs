@@ -102,10 +102,12 @@ impl Initiate for EndPoint {
     fn lane(&self, stream: u16) -> u16 {
         stream + u16::from(self.ats.is_some())
     }
-    fn operation_begins(&mut self, now: Time, address: u64, bytes: u64) {
-        if self.ats.is_some() {
-            self.want_translations(now, address, bytes);
+    fn lane_of_operation(&mut self, now: Time, stream: u16, address: u64, bytes: u64) -> u16 {
+        if self.ats.is_none() {
+            return stream;
         }
+        self.want_translations(now, address, bytes);
+        self.lane(stream)
     }
     fn poll(&mut self, now: Time, room: Classes) -> Option<Outgoing<Ticket>> {
         let requester = &mut self.initiator.requester;

@@ -225,8 +225,8 @@ impl Root {
         if !from.passes_up(route) {
             return self.refuse_request(cx, ingress, handle);
         }
-        if self.agent.is_some() && repr.kind().is_memory() {
-            return self.take_memory_request(cx, ingress, handle);
+        if self.agent.is_some() && repr.kind().is_memory() && self.translates(cx, ingress, handle) {
+            return;
         }
         let own = self.completer.id;
         match repr.kind() {

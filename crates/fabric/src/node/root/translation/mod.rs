@@ -172,23 +172,19 @@ impl Root {
         }
     }
 
-    /// A memory request of a device, where some addresses are translated.
-    pub(super) fn take_memory_request(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    /// A memory request of a device, where some addresses are translated. False if its own is one of the host's, and nothing is to be done.
+    pub(super) fn translates(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
         let repr = cx.tlps.get(handle).repr;
-        let Some(access) = memory_access(&repr) else { return };
-        let Some(agent) = &self.agent else { return };
+        let (Some(access), Some(agent)) = (memory_access(&repr), &self.agent) else { return false };
         let meaning = agent.meaning(cx, &repr);
         if let Meaning::Untrusted(reason) = meaning {
             self.note_fault(cx, &repr, access.address, reason);
-            return self.refuse_request(cx, ingress, handle);
+            self.refuse_request(cx, ingress, handle);
+            return true;
         }
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
-        let interrupt = write && self.is_interrupt(access);
-        if meaning == Meaning::Physical || interrupt {
-            return match self.port_for(Route::Memory(access.address)) {
-                Some(port) if !interrupt => self.peer_to_peer(cx, ingress, port, handle),
-                _ => self.accept_memory_request(cx, ingress, handle),
-            };
+        if meaning == Meaning::Physical || write && self.is_interrupt(access) {
+            return false;
         }
         // What is for another device is not counted among the requests for memory, and waits for nothing but the IOMMU.
         let counted = match meaning {
@@ -208,6 +204,7 @@ impl Root {
         if !waits {
             self.translated(cx, ingress, handle, counted);
         }
+        true
     }
 
     /// What a TLP has waited for at the IOMMU, or before it, is over.
