@@ -1,7 +1,8 @@
 //! Addresses that are translated, by the root complex and by devices that asked for it: where data go, what it costs, what is refused.
 
 use crate::bench::mover::{Base, Move, Moved, Mover, bytes_at};
-use crate::bench::script::{Place, Script, Step, write};
+use crate::bench::script::{Place, Script, Step, read, write};
+use crate::bench::watch::Unit;
 use crate::bench::{Bench, Watch, ns};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use tlplab_fabric::config::*;
 use tlplab_fabric::{DeviceTranslations, Driven, Ending, Fabric, FaultReason};
 use tlplab_transaction::CompletionError;
 use tlplab_units::{Duration, Time};
-use tlplab_wire::tlp::{AddressType, Kind, Repr};
+use tlplab_wire::tlp::{AddressType, Kind, Repr, TransactionId};
 
 const PAGE: u64 = 4096;
 /// What device `a` sees, and where that is.
@@ -337,6 +338,132 @@ fn software_turns_it_off() {
     assert_eq!(faults(&fabric), []);
 }
 
+/// What is on its way with a translated address when software forbids that comes too late: it is refused and recorded, and what follows goes untranslated.
+#[test]
+fn translated_addresses_of_a_function_that_may_not_translate_are_refused() {
+    let mut bench = host(vec![map("a", FROM, 8 * PAGE, TO)]);
+    let moves = (0..200).map(|n| match n % 2 {
+        0 => Move::Read { at: 64 * n, bytes: 64 },
+        _ => Move::Write { at: 64 * n, bytes: 64 },
+    });
+    let (mover, moved) = Mover::new(Base::Address(FROM), 16, moves.collect());
+    let slot = bench.device("a", "host.rp0", 3, 4);
+    slot.config(|d| (d.ats, d.link.flight) = (Some(ATS), ns(1000))).finishing(Box::new(mover.unchecked()));
+    let control = Place::Config("a", 0x100 + 0x48 + 6);
+    let (script, _) = Script::new(vec![Step::Wait(ns(9000)), write(control, &[0, 0])]);
+    bench.finishing_program(script);
+    let (fabric, watch) = bench.finish();
+    let [(reason, refused, address, _)] = faults(&fabric)[..] else { panic!("{:?}", faults(&fabric)) };
+    assert_eq!(reason, FaultReason::Translated);
+    assert!(address >= TO && refused > 0);
+    let failed = watch.transactions().iter().filter(|t| t.ending != Ending::Done).count();
+    assert_eq!(failed as u64, refused);
+    let kinds: Vec<_> = requests(&fabric, &watch, "a").iter().map(|(at, ..)| *at).collect();
+    let last = kinds.iter().rposition(|at| *at == AddressType::Translated).unwrap();
+    assert!(kinds[last + 1..].iter().all(|at| *at == AddressType::Untranslated) && kinds.len() > last + 20);
+    assert!(moved.lock().unwrap().read > 50);
+}
+
+/// A function asks itself for a translation of its neighbour's memory, below a switch that does not redirect: the neighbour refuses.
+#[test]
+fn a_device_translates_for_nobody() {
+    let mut bench = host(vec![]);
+    bench.switch("sw0", "host.rp0", 3, 4);
+    let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
+    bench.device("a", "sw0", 3, 4).config(|d| d.ats = Some(ATS)).finishing(Box::new(mover));
+    bench.device("b", "sw0", 3, 4).memory(1 << 16);
+    let (fabric, watch) = bench.finish();
+    assert_eq!(moved.lock().unwrap().accepted, 1);
+    let kinds: Vec<_> = watch.tlps(&fabric, "b", 1).iter().map(|(_, repr)| repr.attributes().at).collect();
+    assert!(kinds.contains(&AddressType::TranslationRequest), "{kinds:?}");
+    assert_eq!((counts(&fabric, "a").denied, fabric.refused()), (1, 1));
+    assert!(requests(&fabric, &watch, "sw0").is_empty());
+}
+
+/// What the IOMMU keeps of a page is forgotten when software moves it: one walk more.
+#[test]
+fn a_page_that_moves_is_walked_again() {
+    let moved_at = at(3000);
+    let old = MapConfig { until: Some(moved_at), ..map("a", FROM, PAGE, TO) };
+    let new = MapConfig { since: moved_at, ..map("a", FROM, PAGE, TO + PAGE) };
+    let mut bench = host(vec![old, new]);
+    bench.config.host.memory.latency = ns(100);
+    mover(&mut bench, "a", FROM, false, vec![Move::Read { at: 0, bytes: 64 }; 60]);
+    bench.config.devices[0].link.crossbar = Some(128_000_000_000);
+    let (_, watch) = bench.finish();
+    let walked: Vec<_> = watch.transactions().iter().filter(|t| t.latency() == ns(304)).map(|t| t.start).collect();
+    assert_eq!((walked.len(), walked[0]), (2, Time::ZERO));
+    assert!(walked[1] > moved_at && walked[1] < moved_at + ns(104), "{walked:?}");
+    assert!(watch.transactions().iter().all(|t| t.latency() == ns(304) || t.latency() == ns(104)));
+}
+
+/// Two functions of a device have translations of their own, and each is told to forget its own.
+#[test]
+fn functions_of_a_device_translate_for_themselves() {
+    let until = Some(at(10_000));
+    let maps = vec![
+        MapConfig { until, ..map("a", FROM, PAGE, TO) },
+        MapConfig { until, ..map("a1", FROM, 2 * PAGE, TO + (1 << 30)) },
+    ];
+    let mut bench = host(maps);
+    let mut all = Vec::new();
+    for name in ["a", "a1"] {
+        let moves = vec![Move::Write { at: 0, bytes: 64 }, Move::Read { at: 0, bytes: 64 }];
+        let (mover, moved) = Mover::new(Base::Address(FROM), 1, moves);
+        let slot = bench.device(name, "host.rp0", 3, 4).config(|d| d.ats = Some(ATS));
+        let second = (name == "a1").then(|| FunctionOf { device: "a".into(), number: 1 });
+        slot.config(|d| d.function_of = second).finishing(Box::new(mover));
+        all.push(moved);
+    }
+    let (fabric, watch) = bench.finish();
+    for moved in all {
+        let moved = moved.lock().unwrap();
+        assert_eq!((moved.read, moved.wrong.len(), moved.failed.len()), (1, 0, 0));
+    }
+    let places: Vec<_> = requests(&fabric, &watch, "a")
+        .into_iter()
+        .filter(|(at, ..)| *at == AddressType::Translated)
+        .map(|(.., address)| address)
+        .collect();
+    assert!(places.contains(&TO) && places.contains(&(TO + (1 << 30))), "{places:x?}");
+    // The second range is one of 8 KiB where it is aligned, as it is here.
+    let results = fabric.answered_translations().unwrap();
+    assert_eq!((results.invalidations.sent, results.invalidations.completed), (2, 2));
+    assert_eq!([counts(&fabric, "a"), counts(&fabric, "a1")].map(|c| (c.invalidations, c.invalidated)), [(1, 1); 2]);
+}
+
+/// A function is sent no more invalidations at once than it can queue, and all of them in the end.
+#[test]
+fn invalidations_wait_for_room_in_the_function() {
+    // 0x1000 to 0xFFFFF000 are 2 × 19 pieces of powers of two.
+    let whole = MapConfig { until: Some(at(2000)), ..map("a", 0x1000, 0xFFFF_E000, 0x1000) };
+    let mut bench = host(vec![whole]);
+    mover(&mut bench, "a", FROM, true, vec![Move::Read { at: 0, bytes: 64 }]);
+    let (fabric, watch) = bench.finish();
+    let results = fabric.answered_translations().unwrap();
+    assert_eq!((results.invalidations.sent, results.invalidations.completed), (38, 38));
+    let message = |repr: &Repr| match repr.kind() {
+        Kind::Message(message) => Some(*message),
+        _ => None,
+    };
+    let sent: Vec<_> = watch
+        .tlps(&fabric, "a", 1)
+        .iter()
+        .filter_map(|(unit, repr)| Some((unit.start, message(repr)?.itag()?)))
+        .collect();
+    let done: Vec<_> = watch
+        .tlps(&fabric, "a", 0)
+        .iter()
+        .filter_map(|(unit, repr)| message(repr)?.completed_itags().map(|_| unit.arrive))
+        .collect();
+    assert_eq!((sent.len(), done.len()), (38, 38));
+    for (n, (start, itag)) in sent.iter().enumerate() {
+        assert!(*itag < 32);
+        // Of those before, all but 31 are completed.
+        assert!(n < 32 || done[n - 32] <= *start, "{n}");
+    }
+}
+
 /// Four levels over four are 24 reads of tables, the next page 5.
 #[test]
 fn nested_tables_take_as_many_reads_as_levels_say() {
@@ -349,6 +476,15 @@ fn nested_tables_take_as_many_reads_as_levels_say() {
     let (_, watch) = bench.finish();
     let latencies: Vec<_> = watch.transactions().iter().map(|t| t.latency()).collect();
     assert_eq!(latencies, [4 + 240, 4, 4 + 50, 4].map(ns));
+}
+
+/// When the last completion of a read that left at `sent` arrived.
+fn answered(down: &[(Unit, Repr)], id: TransactionId, sent: Time) -> Time {
+    let last = |(unit, repr): &(Unit, Repr)| match repr.kind() {
+        Kind::Completion(c) if c.id() == id && unit.start > sent && c.is_last() => Some(unit.arrive),
+        _ => None,
+    };
+    down.iter().find_map(last).expect("every read is answered")
 }
 
 /// Pages of the address space of `a`, and a place of its own in memory for each page and each of its times.
@@ -473,11 +609,17 @@ proptest! {
         let (other, of_other) = Mover::new(Base::Address(own), 4, moves);
         let b = bench.device("b", "host.rp1", 3, 4);
         b.config(|d| (d.ats, d.link.mps) = (ats, mps)).finishing(Box::new(other.unchecked()));
+        // The answers to the processor come behind the writes before them, whatever became of those.
+        bench.device("m", "host.rp2", 3, 4).memory(1 << 16);
+        let steps = (0..20).flat_map(|_| [read(Place::Bar("m", 0, 0), 4), Step::Wait(ns(150))]);
+        let (script, heard) = Script::new(steps.collect());
+        bench.finishing_program(script);
         let (mut fabric, watch) = bench.finish();
 
+        prop_assert_eq!(heard.lock().unwrap().values().len(), 20);
         let moved = moved.lock().unwrap();
         let transactions = watch.transactions();
-        prop_assert_eq!(transactions.len(), 2 * any.moves.len(), "each ends once");
+        prop_assert_eq!(transactions.len(), 2 * any.moves.len() + 20, "each ends once");
         let failed = transactions.iter().filter(|t| t.ending != Ending::Done).count() as u64;
         let refused: u64 = fabric.translation_faults().map(|fault| fault.count).sum();
         prop_assert_eq!(failed, refused);
@@ -512,10 +654,23 @@ proptest! {
 
         // On the wire: where a page is at the time, or was, while the invalidation of that was not completed.
         let up = watch.tlps(&fabric, "a", 0);
-        let completed: Vec<_> = up
+        let down = watch.tlps(&fabric, "a", 1);
+        // Requests leave in the order in which mappings end; completions say which one they complete.
+        let completed: Vec<_> = down
             .iter()
-            .filter(|(_, repr)| matches!(repr.kind(), Kind::Message(m) if m.completed_itags().is_some()))
-            .map(|(unit, _)| unit.start)
+            .filter_map(|(unit, repr)| match repr.kind() {
+                Kind::Message(message) => Some((unit.arrive, message.itag()?)),
+                _ => None,
+            })
+            .map(|(asked, itag)| {
+                let completes = |(unit, repr): &(Unit, Repr)| match repr.kind() {
+                    Kind::Message(m) => {
+                        m.completed_itags().is_some_and(|(itags, _)| itags >> itag & 1 == 1) && unit.start >= asked
+                    }
+                    _ => false,
+                };
+                up.iter().find(|one| completes(one)).expect("it is completed").0.start
+            })
             .collect();
         let results = fabric.answered_translations().unwrap();
         prop_assert_eq!(results.invalidations.sent, results.invalidations.completed);
@@ -534,7 +689,6 @@ proptest! {
             let number = ((span.address() - place(0, 0)) / PAGE) as usize;
             let (since, until) = any.span(number / 8, number % 8);
             prop_assert!(unit.start >= since);
-            // Of several that end, the completions come in their order.
             let ended = |page: usize, n: usize| any.span(page, n).1;
             let before = (0..6)
                 .filter(|page| any.pages[*page].is_some())
@@ -543,6 +697,10 @@ proptest! {
                 .count();
             let gone = (until < Time::NEVER).then(|| completed.get(before).copied()).flatten();
             prop_assert!(gone.is_none_or(|gone| unit.start < gone), "{:?} {:?}", unit.start, gone);
+            if let (Some(gone), Kind::MemRead { id, .. }) = (gone, repr.kind()) {
+                let answered = answered(&down, *id, unit.start);
+                prop_assert!(answered <= gone, "a read is answered at {:?}, after {:?}", answered, gone);
+            }
         }
     }
 }
