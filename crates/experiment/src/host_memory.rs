@@ -3,8 +3,8 @@
 use crate::choices::choices;
 use crate::error::{Error, Problem};
 use crate::keys::{Section, Word};
-use crate::translation;
 use crate::tables::{CACHE, IOMMU, NUMA, SLEEP, STALL};
+use crate::translation;
 use crate::view::View;
 use tlplab_fabric::config::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, NumaConfig, SleepConfig, StallConfig, WHOLE,

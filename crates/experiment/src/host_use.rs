@@ -2,8 +2,8 @@
 
 use crate::result;
 use crate::translation;
-use tlplab_fabric::{Fabric, HostCounters};
 use tlplab_fabric::config::HostConfig;
+use tlplab_fabric::{Fabric, HostCounters};
 use tlplab_units::Duration;
 
 /// What was counted since `before`, in `span`; `None` if the host has neither.

@@ -42,7 +42,13 @@ pub static MAP: Section = Section {
             r#""nic""#,
             "The device whose requests it translates. Absent: every one's. A device with a mapping may access what its mappings say and nothing else; the addresses of others stay as they are.",
         ),
-        key("from", Kind::Address, "", r#""0x40000000""#, "Where it begins, as the device sees it. Required."),
+        key(
+            "from",
+            Kind::Address,
+            "",
+            r#""0x40000000""#,
+            "Where it begins, as the device sees it. Required.",
+        ),
         key("size", Kind::Size, "", r#""2MiB""#, "How long it is. Required."),
         key(
             "to",
@@ -138,9 +144,9 @@ pub(crate) fn ats(device: &View<'_>) -> Result<Option<AtsConfig>, Error> {
     }
     let number = |key: &str| view.integer(key).unwrap_or(1) as u16;
     let config = AtsConfig { entries: number("entries"), outstanding: number("outstanding") };
-    config.check().map_err(|error| {
-        view.get("outstanding").unwrap_or_else(|| view.clone()).error(error.to_string())
-    })?;
+    config
+        .check()
+        .map_err(|error| view.get("outstanding").unwrap_or_else(|| view.clone()).error(error.to_string()))?;
     Ok(Some(config))
 }
 

@@ -273,7 +273,13 @@ pub static IOMMU: Section = Section {
             "118",
             "Translations that the IO-TLB keeps, of which the least recently used one makes room. Required.",
         ),
-        key("walk", Kind::Time, "", r#""230ns""#, "Time of a page walk. Required, unless there are `tables`."),
+        key(
+            "walk",
+            Kind::Time,
+            "",
+            r#""230ns""#,
+            "Time of a page walk. Required, unless there are `tables`.",
+        ),
         key(
             "tables",
             Kind::Table(&TABLES),

@@ -10,8 +10,8 @@ mod downstream;
 mod facts;
 mod host;
 mod network;
-mod translation;
 mod next;
+mod translation;
 mod words;
 
 use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Verdict};
@@ -20,6 +20,7 @@ pub use facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
+pub(crate) use translation::refused;
 pub(crate) use words::{capital, list, nanoseconds, percent, rate};
 use words::{one_decimal, told_of};
 
@@ -87,7 +88,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let several = ["tags", "credits", "replays", "page walks", "reads", "translations"];
     let verb = if several.iter().any(|many| limit.resource.starts_with(many)) { "limit" } else { "limits" };
     let failed: u64 = document.flows.iter().map(failures).sum();
-    let also = match (failed, translation::refused(document).next()) {
+    let also = match (failed, refused(document).next()) {
         (0, _) => String::new(),
         (failed, None) => format!("; {failed} transactions failed"),
         (failed, Some(first)) => format!("; {failed} transactions failed, and {first}"),
@@ -103,7 +104,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     if failed > 0 {
         evidence.push(format!("{failed} transactions failed"));
     }
-    evidence.extend(translation::refused(document));
+    evidence.extend(refused(document));
     let limit = Limit {
         resource: limit.resource,
         kind: limit.kind,
@@ -134,7 +135,7 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
         }
         (0, None) => "Nothing limits the run: no transaction ended.".to_owned(),
         (0, Some(why)) => format!("No transaction ended: {}, {}.", why.resource, why.because),
-        (n, None) => match translation::refused(document).next() {
+        (n, None) => match refused(document).next() {
             None => format!("No transaction ended well: {n} failed."),
             Some(first) => format!("No transaction ended well: {n} failed, and {first}."),
         },

@@ -14,7 +14,7 @@ pub(super) fn because(document: &Document, device: &str) -> String {
 }
 
 /// What the IOMMU refused, a clause for each function and reason.
-pub(super) fn refused(document: &Document) -> impl Iterator<Item = String> {
+pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
     let iommu = document.host.as_ref().and_then(|host| host.iommu.as_ref());
     iommu.into_iter().flat_map(|iommu| &iommu.faults).map(|fault| {
         let what = match fault.reason.as_str() {
@@ -27,6 +27,9 @@ pub(super) fn refused(document: &Document) -> impl Iterator<Item = String> {
         let (count, device, operation) = (fault.count, &fault.device, &fault.operation);
         let requests = if count == 1 { "request" } else { "requests" };
         let first = if count == 1 { "a" } else { "the first a" };
-        format!("the IOMMU refused {count} {requests} of {device}, {first} {operation} at {}, {what}", fault.address)
+        format!(
+            "the IOMMU refused {count} {requests} of {device}, {first} {operation} at {}, {what}",
+            fault.address
+        )
     })
 }

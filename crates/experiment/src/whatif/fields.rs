@@ -5,9 +5,9 @@ use crate::load::{Generate, LoadSpec};
 use tlplab_device::nettlp_card::CardConfig;
 use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::config::{
-    AtsConfig, BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, DomainConfig, HostConfig, HostStageConfig,
-    IommuConfig, JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig, SleepConfig, StallConfig,
-    SwitchConfig, SwitchCoreConfig, TablesConfig,
+    AtsConfig, BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, DomainConfig, HostConfig,
+    HostStageConfig, IommuConfig, JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig,
+    SleepConfig, StallConfig, SwitchConfig, SwitchCoreConfig, TablesConfig,
 };
 
 #[rustfmt::skip]
@@ -43,7 +43,8 @@ const _: fn(&IommuConfig) = |IommuConfig {
     // no resource: what software allows
     ats: _,
 }| ();
-const _: fn(&TablesConfig) = |TablesConfig { levels: _, nested: _, step: _, entries: _, nested_entries: _ }| ();
+const _: fn(&TablesConfig) =
+    |TablesConfig { levels: _, nested: _, step: _, entries: _, nested_entries: _ }| ();
 const _: fn(&AtsConfig) = |AtsConfig { entries: _, outstanding: _ }| ();
 const _: fn(&JitterConfig) = |JitterConfig { quantiles: _, memory: _ }| ();
 const _: fn(&SleepConfig) = |SleepConfig { after: _, wake: _, doze_after: _, doze: _ }| ();

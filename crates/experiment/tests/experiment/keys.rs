@@ -188,7 +188,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];
 
-const MAPPED: &str = "host.iommu={ entries = 1, walk = \"1ns\", map = { m = { from = 0, size = \"1GiB\", to = 0 } } }";
+const MAPPED: &str =
+    "host.iommu={ entries = 1, walk = \"1ns\", map = { m = { from = 0, size = \"1GiB\", to = 0 } } }";
 
 const DD: &[&str] =
     &["load.ssd={ device = \"host\", target = \"storage\", op = \"dd-read\", size = \"1MiB\" }"];

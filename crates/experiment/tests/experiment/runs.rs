@@ -72,7 +72,10 @@ fn translated_requests_go_straight_past_redirection() {
     let near = |sets: &[&str], expected: f64| {
         let document = go("p2p/ats.toml", sets);
         let carried: Vec<f64> = document.flows.iter().map(|flow| flow.payload_bps / 8e9).collect();
-        assert!(carried.iter().all(|rate| (rate / expected - 1.0).abs() < 0.005), "{sets:?}: {carried:?} {expected}");
+        assert!(
+            carried.iter().all(|rate| (rate / expected - 1.0).abs() < 0.005),
+            "{sets:?}: {carried:?} {expected}"
+        );
         document
     };
     let direct = near(&[], link);
@@ -98,7 +101,10 @@ fn a_device_translates_and_a_buffer_is_taken_away() {
     assert!(scratch.transactions > 0 && scratch.errors.ur > 0, "{scratch:?}");
     let iommu = document.host.as_ref().unwrap().iommu.as_ref().unwrap();
     let [fault] = &iommu.faults[..] else { panic!("{:?}", iommu.faults) };
-    assert_eq!((fault.device.as_str(), fault.reason.as_str(), fault.operation.as_str()), ("gpu", "not-mapped", "read"));
+    assert_eq!(
+        (fault.device.as_str(), fault.reason.as_str(), fault.operation.as_str()),
+        ("gpu", "not-mapped", "read")
+    );
     assert_eq!(fault.count, scratch.errors.ur);
     assert!(fault.first_fs > 40_000_000_000, "{fault:?}");
     let answered = iommu.answered.unwrap();

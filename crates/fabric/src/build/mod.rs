@@ -174,8 +174,10 @@ impl Builder {
         }
         host_memory::check(&self.config.host)?;
         translation::check(&self.config).map_err(HostMemoryError::from)?;
-        let own_tlps = |device: &&DeviceConfig| self.devices.get(&device.name).is_some_and(|d| d.core.is_some());
-        if let Some(device) = self.config.devices.iter().filter(own_tlps).find(|device| device.ats.is_some()) {
+        let own_tlps =
+            |device: &&DeviceConfig| self.devices.get(&device.name).is_some_and(|d| d.core.is_some());
+        if let Some(device) = self.config.devices.iter().filter(own_tlps).find(|device| device.ats.is_some())
+        {
             return Err(HostMemoryError::from(MapError::OwnTlps(device.name.clone())).into());
         }
         bus::prepare(&mut self.config)?;

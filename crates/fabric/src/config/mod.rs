@@ -15,7 +15,6 @@ pub use host_memory::{
     StallConfig, WHOLE,
 };
 pub use stages::StagesConfig;
-pub use translation::{AtsConfig, MapConfig, MapError, MapTarget, TRANSLATED_ADDRESSES, TablesConfig};
 use std::ops::Range;
 pub use tlplab_cfgspace::AcsControls;
 pub use tlplab_cfgspace::enumerate::InterruptPolicy;
@@ -25,6 +24,7 @@ use tlplab_transaction::CompletionPolicy;
 pub use tlplab_transaction::RequestPolicy;
 use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 pub use tlplab_wire::tlp::CompletionStatus;
+pub use translation::{AtsConfig, MapConfig, MapError, MapTarget, TRANSLATED_ADDRESSES, TablesConfig};
 
 /// Do TLPs carry their payload, or only its length? Both give the same timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

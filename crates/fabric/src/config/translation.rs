@@ -107,7 +107,9 @@ pub enum MapError {
     #[error("mappings need an IOMMU")]
     NoIommu,
     /// A device keeps no translation, or asks for more than it keeps.
-    #[error("a device keeps at least one translation, and asks for at least one at once and for no more than it keeps; it was to keep {entries} and ask for {outstanding}")]
+    #[error(
+        "a device keeps at least one translation, and asks for at least one at once and for no more than it keeps; it was to keep {entries} and ask for {outstanding}"
+    )]
     Entries {
         /// Translations kept.
         entries: u16,

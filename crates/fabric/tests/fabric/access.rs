@@ -185,8 +185,15 @@ fn what_a_root_port_redirects_is_translated() {
         let mut bench = Bench::new();
         if iommu {
             let (walk, interval) = (Duration::from_ns(700), Duration::ZERO);
-            bench.config.host.iommu =
-                Some(IommuConfig { page: 4096, entries: 8, walk, walkers: None, interval, tables: None, ats: false });
+            bench.config.host.iommu = Some(IommuConfig {
+                page: 4096,
+                entries: 8,
+                walk,
+                walkers: None,
+                interval,
+                tables: None,
+                ats: false,
+            });
         }
         let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
         let a = bench.device("a", "host.rp0", 3, 4);

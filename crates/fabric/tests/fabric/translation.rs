@@ -98,10 +98,13 @@ fn data_go_where_the_tables_say() {
     for ats in [false, true] {
         let maps = vec![map("a", FROM, PAGE, TO + PAGE), map("a", FROM + PAGE, PAGE, TO)];
         let mut bench = host(maps);
-        let a = mover(&mut bench, "a", FROM, ats, vec![
-            Move::Write { at: PAGE - 300, bytes: 600 },
-            Move::Read { at: PAGE - 300, bytes: 600 },
-        ]);
+        let a = mover(
+            &mut bench,
+            "a",
+            FROM,
+            ats,
+            vec![Move::Write { at: PAGE - 300, bytes: 600 }, Move::Read { at: PAGE - 300, bytes: 600 }],
+        );
         let wait = (0..50).map(|_| Move::Read { at: 0, bytes: 64 });
         let reads = [Move::Read { at: 2 * PAGE - 300, bytes: 300 }, Move::Read { at: 0, bytes: 300 }];
         let b = mover(&mut bench, "b", TO, false, wait.chain(reads).collect());
@@ -144,8 +147,9 @@ fn what_is_not_mapped_is_refused_and_recorded() {
         let a = mover(&mut bench, "a", FROM, ats, moves.clone());
         let (fabric, watch) = bench.finish();
         let moved = a.lock().unwrap();
-        let unsupported =
-            |error: &DmaError| matches!(error, DmaError::Completion(CompletionError::UnsupportedRequest { .. }));
+        let unsupported = |error: &DmaError| {
+            matches!(error, DmaError::Completion(CompletionError::UnsupportedRequest { .. }))
+        };
         assert_eq!((moved.read, moved.failed.len()), (1, 3));
         assert!(moved.failed.iter().all(unsupported), "{:?}", moved.failed);
         let lost = watch.transactions().iter().filter(|t| t.ending == Ending::Lost).count();
@@ -180,7 +184,11 @@ fn the_first_read_waits_for_its_translation_and_the_second_does_not() {
         let device = &mut bench.config.devices[0];
         (device.latency, device.link.crossbar) = (ns(50), Some(128_000_000_000));
         let (_, watch) = bench.finish();
-        watch.transactions().iter().map(|t| (t.latency(), t.time_of(Cause::TranslationWait))).collect::<Vec<_>>()
+        watch
+            .transactions()
+            .iter()
+            .map(|t| (t.latency(), t.time_of(Cause::TranslationWait)))
+            .collect::<Vec<_>>()
     };
     let read = |at| Move::Read { at, bytes: 64 };
     let translation = Duration::from_ps(550_500);
@@ -307,8 +315,7 @@ fn after_an_invalidation_nothing_uses_the_old_translation() {
         }
         _ => None,
     };
-    let uses: Vec<_> =
-        up.iter().filter_map(|(unit, repr)| Some((unit.start, translated(repr)?))).collect();
+    let uses: Vec<_> = up.iter().filter_map(|(unit, repr)| Some((unit.start, translated(repr)?))).collect();
     assert!(uses.iter().any(|(sent, new)| *sent > moved_at && !new), "the test is about something");
     assert!(uses.iter().all(|(sent, new)| *new == (*sent > completed)), "old before, new after");
     let results = fabric.answered_translations().unwrap();
@@ -391,7 +398,8 @@ fn a_page_that_moves_is_walked_again() {
     mover(&mut bench, "a", FROM, false, vec![Move::Read { at: 0, bytes: 64 }; 60]);
     bench.config.devices[0].link.crossbar = Some(128_000_000_000);
     let (_, watch) = bench.finish();
-    let walked: Vec<_> = watch.transactions().iter().filter(|t| t.latency() == ns(304)).map(|t| t.start).collect();
+    let walked: Vec<_> =
+        watch.transactions().iter().filter(|t| t.latency() == ns(304)).map(|t| t.start).collect();
     assert_eq!((walked.len(), walked[0]), (2, Time::ZERO));
     assert!(walked[1] > moved_at && walked[1] < moved_at + ns(104), "{walked:?}");
     assert!(watch.transactions().iter().all(|t| t.latency() == ns(304) || t.latency() == ns(104)));
@@ -429,7 +437,10 @@ fn functions_of_a_device_translate_for_themselves() {
     // The second range is one of 8 KiB where it is aligned, as it is here.
     let results = fabric.answered_translations().unwrap();
     assert_eq!((results.invalidations.sent, results.invalidations.completed), (2, 2));
-    assert_eq!([counts(&fabric, "a"), counts(&fabric, "a1")].map(|c| (c.invalidations, c.invalidated)), [(1, 1); 2]);
+    assert_eq!(
+        [counts(&fabric, "a"), counts(&fabric, "a1")].map(|c| (c.invalidations, c.invalidated)),
+        [(1, 1); 2]
+    );
 }
 
 /// A function is sent no more invalidations at once than it can queue, and all of them in the end.
@@ -505,7 +516,8 @@ struct AnyTables {
 
 fn any_tables() -> impl Strategy<Value = AnyTables> {
     let times = prop::collection::btree_set(200u64..12_000, 0..4);
-    let page = prop::option::weighted(0.9, (times.prop_map(|times| times.into_iter().collect()), any::<bool>()));
+    let page =
+        prop::option::weighted(0.9, (times.prop_map(|times| times.into_iter().collect()), any::<bool>()));
     (
         prop::collection::vec(page, 6),
         prop::collection::vec((any::<bool>(), 0u64..6, 0..PAGE / 256, 1u64..=256), 20..120),
@@ -518,17 +530,8 @@ fn any_tables() -> impl Strategy<Value = AnyTables> {
         0u64..400,
         prop::option::weighted(0.3, 1u16..4),
     )
-        .prop_map(|(pages, moves, ats, entries, walk, tables, outstanding, stages, latency, reads)| AnyTables {
-            pages,
-            moves,
-            ats,
-            entries,
-            walk,
-            tables,
-            outstanding,
-            stages,
-            latency,
-            reads,
+        .prop_map(|(pages, moves, ats, entries, walk, tables, outstanding, stages, latency, reads)| {
+            AnyTables { pages, moves, ats, entries, walk, tables, outstanding, stages, latency, reads }
         })
 }
 

@@ -260,7 +260,10 @@ mod tests {
     fn messages_name_function_and_number() {
         let (root, function) = (Bdf(0), Bdf::new(3, 0, 1).unwrap());
         let request = Message::invalidate_request(root, function, 31).unwrap();
-        assert_eq!((request.target(), request.itag(), request.completed_itags()), (Some(function), Some(31), None));
+        assert_eq!(
+            (request.target(), request.itag(), request.completed_itags()),
+            (Some(function), Some(31), None)
+        );
         assert!(Message::invalidate_request(root, function, 32).is_err());
         let completion = Message::invalidate_completion(function, root, 1 << 31, 8).unwrap();
         assert_eq!((completion.target(), completion.completed_itags()), (Some(root), Some((1 << 31, 8))));

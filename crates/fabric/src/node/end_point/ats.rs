@@ -25,7 +25,9 @@ use tlplab_transaction::{
     Classes, CompletionError, Next, Outcome, Outgoing, Payload, Requester, memory_access,
 };
 use tlplab_units::{Bdf, FcClass, Tag, Time};
-use tlplab_wire::tlp::{AddressType, Attributes, Invalidation, Kind, Message, Repr, TransactionId, Translation};
+use tlplab_wire::tlp::{
+    AddressType, Attributes, Invalidation, Kind, Message, Repr, TransactionId, Translation,
+};
 
 const PAGE: u64 = 4096;
 
@@ -171,7 +173,8 @@ impl Ats {
             match self.kept.iter().find(|kept| kept.covers(page * PAGE)) {
                 Some(kept) => page = (kept.from + kept.translation.bytes) / PAGE,
                 None => {
-                    let known = self.asked.iter().any(|asked| asked.page == page) || self.denied.contains(&page);
+                    let known =
+                        self.asked.iter().any(|asked| asked.page == page) || self.denied.contains(&page);
                     if !known && !self.wanted.contains(&page) {
                         self.wanted.push(page);
                     }
@@ -265,7 +268,9 @@ impl Ats {
         let from = address & !(translation.bytes - 1);
         self.clock += 1;
         // What it covers is of it from now on.
-        self.kept.retain(|kept| kept.from + kept.translation.bytes <= from || from + translation.bytes <= kept.from);
+        self.kept.retain(|kept| {
+            kept.from + kept.translation.bytes <= from || from + translation.bytes <= kept.from
+        });
         if self.kept.len() >= usize::from(self.config.entries)
             && let Some(oldest) = (0..self.kept.len()).min_by_key(|at| self.kept[*at].used)
         {
@@ -295,8 +300,7 @@ impl Ats {
     /// An invalidation that no read waits for any more.
     fn next_drained(&mut self) -> Option<Drain> {
         let reads = &self.reads;
-        let drained =
-            |drain: &Drain| !reads.iter().any(|(_, page)| overlap(drain.range, page * PAGE, PAGE));
+        let drained = |drain: &Drain| !reads.iter().any(|(_, page)| overlap(drain.range, page * PAGE, PAGE));
         let at = self.drains.iter().position(drained)?;
         Some(self.drains.remove(at))
     }
@@ -315,13 +319,12 @@ fn overlap(range: Invalidation, from: u64, bytes: u64) -> bool {
 impl EndPoint {
     /// Software has let the function ask for translations, or forbidden it.
     pub(crate) fn obey_translation_control(&mut self, cx: &mut Context) {
-        let Some(ats) = &mut self.ats else { return };
-        let view = self.function.space.translation().unwrap_or_default();
+        let Some(view) = self.function.space.translation() else { return };
         cx.host.translators.retain(|(node, _)| *node != self.node);
         if view.enabled {
             cx.host.translators.push((self.node, view.queue_depth));
         }
-        if ats.enabled != view.enabled {
+        if let Some(ats) = self.ats.as_mut().filter(|ats| ats.enabled != view.enabled) {
             ats.restart(view.enabled);
             cx.agenda.pump(self.node);
         }
@@ -336,7 +339,13 @@ impl EndPoint {
     }
 
     /// A message for the function: it is to forget translations, or nothing that concerns it.
-    pub(crate) fn take_message(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, message: Message) {
+    pub(crate) fn take_message(
+        &mut self,
+        cx: &mut Context,
+        ingress: PortId,
+        handle: TlpHandle,
+        message: Message,
+    ) {
         let tlp = cx.tlps.get(handle);
         let range = tlp.payload.bytes().and_then(|bytes| bytes.get(..8)?.try_into().ok());
         if let (Some(itag), Some(range), Some(ats)) = (message.itag(), range, &mut self.ats)

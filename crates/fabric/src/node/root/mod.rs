@@ -36,13 +36,13 @@ use peer::Splitter;
 use processor::{Register, RegisterAccess, RegisterAccesses};
 use programs::Program;
 use std::collections::VecDeque;
-use translation::TranslationAgent;
 use tlplab_cfgspace::interrupt::raise;
 use tlplab_cfgspace::{AcsControls, InterruptMode, MessageWrite, Signal, Written, error};
 use tlplab_transaction::{Access, Completer, CompletionError, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::message::Code;
 use tlplab_wire::tlp::{AddressType, CompletionStatus, Kind, Repr};
+use translation::TranslationAgent;
 
 pub(crate) struct Root {
     pub(crate) node: NodeId,
@@ -236,7 +236,9 @@ impl Root {
             Kind::Message(message) if wire_of(message.code()).is_some() => {
                 self.hold_behind_writes(cx, ingress, handle)
             }
-            Kind::Message(message) if message.completed_itags().is_some() && message.target() == Some(own) => {
+            Kind::Message(message)
+                if message.completed_itags().is_some() && message.target() == Some(own) =>
+            {
                 self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if message.target().is_none() => self.take_message(cx, ingress, handle),

@@ -50,7 +50,13 @@ impl Page {
     /// The page of `bytes` that an address is in, of the function with this number whose addresses are translated.
     pub(crate) fn of(function: u16, address: u64, bytes: u64, present: bool) -> Self {
         let level = level_of(bytes);
-        Self { key: own_keys(function) | u64::from(level) << 45 | address / bytes, function, address, level, present }
+        Self {
+            key: own_keys(function) | u64::from(level) << 45 | (address / bytes),
+            function,
+            address,
+            level,
+            present,
+        }
     }
 }
 
@@ -60,10 +66,10 @@ fn own_keys(function: u16) -> u64 {
 }
 
 fn level_of(bytes: u64) -> u8 {
-    match bytes {
-        ..0x20_0000 => 0,
-        ..0x4000_0000 => 1,
-        _ => 2,
+    match bytes.ilog2() {
+        30.. => 2,
+        21..30 => 1,
+        _ => 0,
     }
 }
 
@@ -169,7 +175,7 @@ impl Iommu {
     pub(super) fn forget(&mut self, function: u16, from: u64, bytes: u64) {
         let own = own_keys(function);
         self.tlb.retain(|key| {
-            let (level, page) = (key >> 45 & 7, key & (1 << 45) - 1);
+            let (level, page) = (key >> 45 & 7, key & ((1 << 45) - 1));
             let size = 4096u64 << (9 * level.min(2));
             let first = page * size;
             key >> 48 != own >> 48 || first >= from + bytes || first + size <= from
@@ -255,14 +261,16 @@ mod tests {
         let last = (1 << 50) - 1;
         // The walk of page 0 makes room for itself where the oldest of the last four was.
         let pages = [last, last - 1, last - 2, 0, last - 3];
-        let walked = pages.map(|page| !iommu.translate(at(500), Some(iommu.page(page * 4096))).walked.is_zero());
+        let walked =
+            pages.map(|page| !iommu.translate(at(500), Some(iommu.page(page * 4096))).walked.is_zero());
         assert_eq!(walked, [false, false, false, true, true]);
     }
 
     #[test]
     fn a_range_is_forgotten_of_its_function_only() {
         let mut iommu = Iommu::new(IommuConfig { entries: 16, walkers: None, ..CONFIG });
-        let pages = [(0, 0x1000, 0x1000), (0, 0x2000, 0x1000), (1, 0x2000, 0x1000), (0, 0x20_0000, 0x20_0000)];
+        let pages =
+            [(0, 0x1000, 0x1000), (0, 0x2000, 0x1000), (1, 0x2000, 0x1000), (0, 0x20_0000, 0x20_0000)];
         let walked = |iommu: &mut Iommu, ns: u64| {
             let walked = |(function, address, bytes)| {
                 !iommu.translate(at(ns), Some(Page::of(function, address, bytes, true))).walked.is_zero()

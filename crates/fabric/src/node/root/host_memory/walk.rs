@@ -31,17 +31,18 @@ impl Walker {
     pub(super) fn walk(&mut self, function: u16, address: u64, level: u8) -> Duration {
         let key = |level: u8| {
             let table = address >> (PAGE + LEVEL * u32::from(level));
-            u64::from(function) << 48 | table & (1 << 45) - 1
+            u64::from(function) << 48 | table & ((1 << 45) - 1)
         };
         let above = level + 1..self.config.levels;
-        let found = above.clone().find(|level| self.levels[usize::from(*level) - 1].find(key(*level)).is_some());
+        let found =
+            above.clone().find(|level| self.levels[usize::from(*level) - 1].find(key(*level)).is_some());
         let first = found.unwrap_or(self.config.levels);
         let mut reads = 0;
         for at in (level..first).rev() {
             // The table is one page, which the entry above points to.
-            reads += 1 + self.second_stage(u64::from(at) + 1 << 60 | key(at + 1));
+            reads += 1 + self.second_stage((u64::from(at) + 1) << 60 | key(at + 1));
         }
-        reads += self.second_stage(8 + u64::from(level) << 60 | key(level));
+        reads += self.second_stage((8 + u64::from(level)) << 60 | key(level));
         for at in above {
             let (kept, key) = (&mut self.levels[usize::from(at) - 1], key(at));
             if kept.find(key).is_none() {
@@ -71,13 +72,8 @@ impl Walker {
 mod tests {
     use super::*;
 
-    const TABLES: TablesConfig = TablesConfig {
-        levels: 4,
-        nested: 0,
-        step: Duration::from_ns(10),
-        entries: 4,
-        nested_entries: 64,
-    };
+    const TABLES: TablesConfig =
+        TablesConfig { levels: 4, nested: 0, step: Duration::from_ns(10), entries: 4, nested_entries: 64 };
 
     fn reads(walker: &mut Walker, address: u64, level: u8) -> u64 {
         walker.walk(0, address, level).as_ns() / 10

@@ -106,7 +106,8 @@ impl TranslationAgent {
     /// The agent of a host, if anything is translated there.
     pub(crate) fn new(config: &FabricConfig, end_points: &[(&str, NodeId)]) -> Option<Box<Self>> {
         let host: &HostConfig = &config.host;
-        let asks = host.iommu.is_some_and(|iommu| iommu.ats) && config.devices.iter().any(|d| d.ats.is_some());
+        let asks =
+            host.iommu.is_some_and(|iommu| iommu.ats) && config.devices.iter().any(|d| d.ats.is_some());
         (asks || !host.maps.is_empty()).then(|| {
             Box::new(Self {
                 tables: Tables::new(host, end_points),
@@ -208,7 +209,13 @@ impl Root {
     }
 
     /// What a TLP has waited for at the IOMMU, or before it, is over.
-    pub(crate) fn put_off_is_over(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, counted: bool) {
+    pub(crate) fn put_off_is_over(
+        &mut self,
+        cx: &mut Context,
+        ingress: PortId,
+        handle: TlpHandle,
+        counted: bool,
+    ) {
         if let Some(agent) = self.agent.as_mut().filter(|_| counted) {
             let posted = matches!(cx.tlps.get(handle).repr.kind(), Kind::MemWrite { .. });
             agent.held_writes -= u64::from(posted);
@@ -297,7 +304,14 @@ impl Root {
 
     /// A request may not go where it wants to: it is recorded, answered as unsupported if it is to be answered, and lost if not.
     #[cold]
-    fn fault(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, counted: bool, reason: FaultReason) {
+    fn fault(
+        &mut self,
+        cx: &mut Context,
+        ingress: PortId,
+        handle: TlpHandle,
+        counted: bool,
+        reason: FaultReason,
+    ) {
         let repr = cx.tlps.get(handle).repr;
         let address = memory_access(&repr).map_or(0, |access| access.address);
         self.note_fault(cx, &repr, address, reason);
@@ -333,9 +347,13 @@ impl Root {
                     Translation { address, untranslated_only: true, write: true, ..Translation::NONE }
                 }
                 None => Translation::NONE,
-                Some(Found { address, page, read, write }) => {
-                    Translation { address: address & !(page - 1), bytes: page, read, write, ..Translation::NONE }
-                }
+                Some(Found { address, page, read, write }) => Translation {
+                    address: address & !(page - 1),
+                    bytes: page,
+                    read,
+                    write,
+                    ..Translation::NONE
+                },
             }
         };
         let first = span.address() & !0xFFF;

@@ -87,19 +87,21 @@ fn any_device() -> impl Strategy<Value = AnyDevice> {
         any::<(bool, bool)>(),
         prop::option::weighted(0.5, (1u16..4, 0u16..12)),
     )
-        .prop_map(|(parent, link, mrrs, tags, latency, peer, outstanding, moves, ordering, ats)| AnyDevice {
-            parent,
-            link,
-            mrrs,
-            tags,
-            latency,
-            peer,
-            outstanding,
-            moves,
-            ordering,
-            posted_writes: true,
-            // In force where the host has an IOMMU.
-            ats: ats.map(|(outstanding, more)| AtsConfig { entries: outstanding + more, outstanding }),
+        .prop_map(|(parent, link, mrrs, tags, latency, peer, outstanding, moves, ordering, ats)| {
+            AnyDevice {
+                parent,
+                link,
+                mrrs,
+                tags,
+                latency,
+                peer,
+                outstanding,
+                moves,
+                ordering,
+                posted_writes: true,
+                // In force where the host has an IOMMU.
+                ats: ats.map(|(outstanding, more)| AtsConfig { entries: outstanding + more, outstanding }),
+            }
         })
 }
 
