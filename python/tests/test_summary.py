@@ -212,7 +212,7 @@ def test_what_requests_found_in_the_host_is_told() -> None:
             "hits": 100,
             "asked": 7,
             "denied": 2,
-            "evicted": 0,
+            "evicted": 5,
             "invalidations": 1,
             "invalidated": 4,
         }
@@ -228,4 +228,4 @@ def test_what_requests_found_in_the_host_is_told() -> None:
     row = [cell.strip() for cell in shown[start + 3].split("  ") if cell]
     assert row == ["gpu", "not to be written", "3", "2 µs", "write", "0x1000"]
     start = shown.index("Translations that devices keep")
-    assert shown[start + 3].split() == ["gpu", "100", "7", "2", "0", "4"]
+    assert shown[start + 3].split() == ["gpu", "100", "7", "2", "5", "4"]
