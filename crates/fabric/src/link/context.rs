@@ -50,8 +50,18 @@ pub(crate) struct Host {
     pub(crate) interrupts: FlowId,
     /// Devices that may master the bus may start: the host's software is not just configuring them.
     pub(crate) lets_start: bool,
-    /// Functions that may ask for translations and use them, as software has told the IOMMU and them; and invalidations that each can queue.
-    pub(crate) translators: Vec<(NodeId, u8)>,
+    /// Functions that may ask for translations and use them, as software has told the IOMMU and them.
+    pub(crate) translators: Vec<Translator>,
+}
+
+/// A function that may ask for translations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Translator {
+    pub(crate) function: NodeId,
+    /// Invalidations that it can queue.
+    pub(crate) queue_depth: u8,
+    /// Since when.
+    pub(crate) since: Time,
 }
 
 impl Host {
@@ -111,6 +121,11 @@ impl Context {
 
     pub(crate) fn place_of(&self, node: NodeId) -> Place {
         Place(self.links.count() as u16 + node.0)
+    }
+
+    /// A function, if it may ask for translations.
+    pub(crate) fn translator(&self, function: NodeId) -> Option<Translator> {
+        self.host.translators.iter().find(|other| other.function == function).copied()
     }
 
     /// The component with a function that has this ID.

@@ -325,6 +325,38 @@ fn after_an_invalidation_nothing_uses_the_old_translation() {
     assert_eq!((counts.invalidations, counts.invalidated > 0), (1, true));
 }
 
+/// Copied at any time, with translations asked for, kept and being forgotten, both go on alike.
+#[test]
+fn a_copy_goes_on_as_the_original() {
+    let until = Some(at(5_000));
+    let maps = vec![
+        MapConfig { until, ..map("a", FROM, 4 * PAGE, TO) },
+        MapConfig { since: at(5_000), ..map("a", FROM, 4 * PAGE, TO + (1 << 30)) },
+    ];
+    let mut bench = host(maps);
+    bench.config.host.memory.latency = ns(150);
+    let moves = (0..200).map(|n| Move::Read { at: n * 832 % (4 * PAGE - 512), bytes: 512 }).collect();
+    let (mover, _) = Mover::new(Base::Address(FROM), 8, moves);
+    let slot = bench.device("a", "host.rp0", 3, 4);
+    slot.config(|d| d.ats = Some(AtsConfig { entries: 2, outstanding: 2 }))
+        .finishing(Box::new(mover.unchecked()));
+    let mut fabric = bench.build();
+    let end = at(200_000);
+    let mut copies = Vec::new();
+    for step in 1..40 {
+        fabric.run_until(at(170 * step));
+        copies.push(fabric.snapshot(None).unwrap());
+    }
+    fabric.run_until(end);
+    assert!(fabric.is_done());
+    for mut copy in copies {
+        copy.run_until(end);
+        assert_eq!(copy.trace_hash(), fabric.trace_hash());
+        assert_eq!(counts(&copy, "a"), counts(&fabric, "a"));
+        assert_eq!(copy.answered_translations(), fabric.answered_translations());
+    }
+}
+
 /// Software forbids a function to translate, by a configuration write: it goes on untranslated.
 #[test]
 fn software_turns_it_off() {
@@ -473,6 +505,34 @@ fn invalidations_wait_for_room_in_the_function() {
         // Of those before, all but 31 are completed.
         assert!(n < 32 || done[n - 32] <= *start, "{n}");
     }
+}
+
+/// The link is down when a page is taken away: nothing comes of that invalidation, since the function keeps nothing after its reset, and later ones are
+/// completed.
+#[test]
+fn a_function_that_is_reset_keeps_nothing() {
+    let gone = MapConfig { until: Some(at(10_100)), ..map("a", FROM, PAGE, TO) };
+    let later = MapConfig { until: Some(at(400_000)), ..map("a", FROM + PAGE, PAGE, TO + PAGE) };
+    let mut bench = host(vec![gone, later]);
+    let reads = (0..3000).map(|n| Move::Read { at: PAGE * (n % 2), bytes: 64 }).collect();
+    let (mover, moved) = Mover::new(Base::Address(FROM), 2, reads);
+    let slot = bench.device("a", "host.rp0", 3, 4).config(|d| d.ats = Some(ATS));
+    let until = Some(at(12_000));
+    let down = Fault { direction: Direction::Up, kind: FaultKind::Down { at: at(10_000), until } };
+    slot.config(|d| d.link.faults.push(down)).finishing(Box::new(mover.unchecked()));
+    let mut fabric = bench.build();
+    fabric.run_until(at(1_000_000));
+    let state =
+        (counts(&fabric, "a"), fabric.answered_translations(), faults(&fabric), moved.lock().unwrap().read);
+    assert!(fabric.is_done(), "{state:?} {}", fabric.now());
+    let results = fabric.answered_translations().unwrap();
+    assert!(results.invalidations.completed >= 1, "{results:?}");
+    assert!(results.invalidations.sent <= 2 && moved.lock().unwrap().read > 100, "{results:?}");
+    // The first page is gone, and the second one later.
+    let after = counts(&fabric, "a");
+    assert_eq!(after.invalidations, 1);
+    assert!(faults(&fabric).iter().all(|(reason, ..)| *reason == FaultReason::NotMapped));
+    assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
 }
 
 /// Four levels over four are 24 reads of tables, the next page 5.

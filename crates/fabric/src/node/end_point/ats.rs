@@ -17,7 +17,7 @@
 
 use crate::config::AtsConfig;
 use crate::kernel::ids::PortId;
-use crate::link::context::Context;
+use crate::link::context::{Context, Translator};
 use crate::node::end_point::EndPoint;
 use crate::node::initiator::Ticket;
 use crate::packet::slab::TlpHandle;
@@ -320,9 +320,12 @@ impl EndPoint {
     /// Software has let the function ask for translations, or forbidden it.
     pub(crate) fn obey_translation_control(&mut self, cx: &mut Context) {
         let Some(view) = self.function.space.translation() else { return };
-        cx.host.translators.retain(|(node, _)| *node != self.node);
-        if view.enabled {
-            cx.host.translators.push((self.node, view.queue_depth));
+        if view.enabled != cx.translator(self.node).is_some() {
+            cx.host.translators.retain(|other| other.function != self.node);
+            if view.enabled {
+                let (function, queue_depth, since) = (self.node, view.queue_depth, cx.now());
+                cx.host.translators.push(Translator { function, queue_depth, since });
+            }
         }
         if let Some(ats) = self.ats.as_mut().filter(|ats| ats.enabled != view.enabled) {
             ats.restart(view.enabled);

@@ -65,15 +65,17 @@ impl Root {
     fn send_invalidations(&mut self, cx: &mut Context) {
         let Some(agent) = &mut self.agent else { return };
         let invalidations = &mut agent.invalidations;
+        // Of a function that was reset since nothing is to come.
+        let awaited =
+            |one: &Pending| cx.translator(one.function).is_some_and(|other| one.since >= other.since);
+        invalidations.pending.retain(awaited);
         let mut later: VecDeque<(NodeId, Invalidation, Time)> = VecDeque::new();
         let mut leaving = Vec::new();
         while let Some((function, range, since)) = invalidations.waiting.pop_front() {
             // A function that may not keep translations has none.
-            let Some((_, depth)) = cx.host.translators.iter().find(|(node, _)| *node == function) else {
-                continue;
-            };
+            let Some(translator) = cx.translator(function) else { continue };
             let in_order = later.iter().all(|(other, ..)| *other != function);
-            match invalidations.itag(function, *depth).filter(|_| in_order) {
+            match invalidations.itag(function, translator.queue_depth).filter(|_| in_order) {
                 Some(itag) => {
                     invalidations.pending.push(Pending { function, itag, since });
                     invalidations.count.sent += 1;

@@ -128,7 +128,7 @@ impl TranslationAgent {
     fn meaning(&self, cx: &Context, repr: &Repr) -> Meaning {
         let requester = repr.transaction_id().requester;
         let function = cx.function_with(requester);
-        let trusted = function.filter(|node| cx.host.translators.iter().any(|(other, _)| other == node));
+        let trusted = function.filter(|node| cx.translator(*node).is_some());
         match (repr.attributes().at, function, trusted) {
             (AddressType::Translated, _, None) => Meaning::Untrusted(FaultReason::Translated),
             (AddressType::TranslationRequest, _, None) => Meaning::Untrusted(FaultReason::Asked),
