@@ -123,6 +123,7 @@ def result() -> Result:
             "outages": [],
             "problems": [],
             "host": None,
+            "translations": [],
             "measured": [],
             "networks": [],
             "causes": [

@@ -186,8 +186,37 @@ def test_what_requests_found_in_the_host_is_told() -> None:
     assert not any("found" in line for line in lines(document))
     document["host"] = {
         "cache": {"hits": 1500, "misses": 500, "hit_rate": 0.75},
-        "iommu": {"hits": 90, "walks": 10, "hit_rate": 0.9, "waited_ns": 5.0, "busy": 0.5},
+        "iommu": {
+            "hits": 90,
+            "walks": 10,
+            "hit_rate": 0.9,
+            "waited_ns": 5.0,
+            "busy": 0.5,
+            "faults": [
+                {
+                    "device": "gpu",
+                    "requester": "01:00.0",
+                    "reason": "no-write",
+                    "operation": "write",
+                    "address": "0x1000",
+                    "count": 3,
+                    "first_fs": 2_000_000_000,
+                }
+            ],
+            "answered": None,
+        },
     }
+    document["translations"] = [
+        {
+            "device": "gpu",
+            "hits": 100,
+            "asked": 7,
+            "denied": 2,
+            "evicted": 5,
+            "invalidations": 1,
+            "invalidated": 4,
+        }
+    ]
     shown = lines(document)
     start = shown.index("What requests found in the host")
     rows = [line.split("  ") for line in shown[start + 3 : start + 5]]
@@ -195,3 +224,8 @@ def test_what_requests_found_in_the_host_is_told() -> None:
         ["lines of the cache", "1 500", "500", "75.0"],
         ["pages of the IO-TLB", "90", "10", "90.0"],
     ]
+    start = shown.index("What the IOMMU refused")
+    row = [cell.strip() for cell in shown[start + 3].split("  ") if cell]
+    assert row == ["gpu", "not to be written", "3", "2 µs", "write", "0x1000"]
+    start = shown.index("Translations that devices keep")
+    assert shown[start + 3].split() == ["gpu", "100", "7", "2", "5", "4"]

@@ -293,6 +293,47 @@ class IommuUse(TypedDict):
     """How long walks waited for others, in all."""
     busy: float
     """Page walks as a share of those that could have been made."""
+    faults: list[TranslationFault]
+    answered: AnsweredTranslations | None
+    """`None` where no device can ask, and all addresses stay as they are."""
+
+
+class TranslationFault(TypedDict):
+    """Accesses of a function that the IOMMU refused for one reason."""
+
+    device: str
+    requester: str
+    reason: str
+    operation: str
+    """The first was a `read` or a `write`."""
+    address: str
+    """Of the first, hexadecimal."""
+    count: int
+    first_fs: int
+
+
+class AnsweredTranslations(TypedDict):
+    """Translations that devices asked for, and the invalidations that they were sent."""
+
+    given: int
+    denied: int
+    invalidations: int
+    invalidated: int
+    invalidation_mean_ns: float
+    invalidation_max_ns: float
+
+
+class DeviceTranslations(TypedDict):
+    """What a device did with translations."""
+
+    device: str
+    hits: int
+    """Requests that had their translation."""
+    asked: int
+    denied: int
+    evicted: int
+    invalidations: int
+    invalidated: int
 
 
 class HostUse(TypedDict):
@@ -377,6 +418,7 @@ class Result(TypedDict):
     faults: list[Struck]
     problems: list[Problem]
     host: HostUse | None
+    translations: list[DeviceTranslations]
     topology: dict[str, Any]
     links: list[Link]
     places: list[str]

@@ -12,7 +12,20 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Detected, Direction, Flow, HostUse, Link, Measured, Network, Outage, Result, Struck
+from tlplab.result import (
+    Detected,
+    DeviceTranslations,
+    Direction,
+    Flow,
+    HostUse,
+    Link,
+    Measured,
+    Network,
+    Outage,
+    Result,
+    Struck,
+    TranslationFault,
+)
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
@@ -46,6 +59,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_networks(console, result["networks"])
     show_links(console, result["links"])
     show_host(console, result["host"])
+    show_translations(console, result["translations"])
     show_errors(console, result["errors"])
     show_faults(console, result["faults"])
     show_outages(console, result["outages"])
@@ -221,6 +235,48 @@ def show_host(console: Console, host: HostUse | None) -> None:
     if (iommu := host["iommu"]) is not None:
         hits, walks = q.count(iommu["hits"]), q.count(iommu["walks"])
         shown.add("pages of the IO-TLB", hits, walks, q.percent(iommu["hit_rate"]))
+    shown.print(console)
+    console.print()
+    if iommu is not None:
+        show_refused(console, iommu["faults"])
+
+
+REASONS = {
+    "not-mapped": "nothing is mapped",
+    "no-read": "not to be read",
+    "no-write": "not to be written",
+    "translated": "may not translate",
+    "translation-request": "may not ask",
+}
+
+
+def show_refused(console: Console, faults: list[TranslationFault]) -> None:
+    """A line for each function and reason for which the IOMMU refused accesses."""
+    if not faults:
+        return
+    shown = Sheet("What the IOMMU refused", [
+        Column("device", name=True), Column("why", name=True, fold=False), Column("times"), Column("first at"),
+        Column("first", name=True, fold=False), Column("address"),
+    ])  # fmt: skip
+    for fault in faults[:ERRORS_SHOWN]:
+        shown.add(fault["device"], REASONS.get(fault["reason"], fault["reason"]), q.count(fault["count"]),
+                  q.time_fs(fault["first_fs"]), fault["operation"], fault["address"])  # fmt: skip
+    shown.print(console)
+    more(console, len(faults) - ERRORS_SHOWN, "reasons")
+    console.print()
+
+
+def show_translations(console: Console, devices: list[DeviceTranslations]) -> None:
+    """A line for each device that keeps translations."""
+    if not devices:
+        return
+    shown = Sheet("Translations that devices keep", [
+        Column("device", name=True), Column("requests had theirs"), Column("asked for"), Column("denied"),
+        Column("made room"), Column("invalidated"),
+    ])  # fmt: skip
+    for device in devices:
+        shown.add(device["device"], q.count(device["hits"]), q.count(device["asked"]), q.count(device["denied"]),
+                  q.count(device["evicted"]), q.count(device["invalidated"]))  # fmt: skip
     shown.print(console)
     console.print()
 

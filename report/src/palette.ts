@@ -8,6 +8,7 @@ import type { Flow, Utilization } from "./result";
 export const CAUSES = [
   "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link",
   "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer",
+  "translation wait",
 ];
 
 export const causeColour = (name: string): string =>

@@ -46,6 +46,8 @@ export interface Result {
   problems?: Problem[];
   /** What the host's cache and IOMMU did; null if it has none. */
   host?: HostUse | null;
+  /** What devices did with translations; absent in documents of older versions. */
+  translations?: DeviceTranslations[];
   topology: { nodes: Node[] };
   links: Link[];
   /** Places that {@link Sample} `parts` refer to; may be absent with them. */
@@ -175,6 +177,45 @@ export interface IommuUse {
   waited_ns: number;
   /** Page walks as a share of those that could have been made. */
   busy: number;
+  /** Accesses that were refused; absent, as `answered`, in documents of older versions. */
+  faults?: TranslationFault[];
+  /** What devices asked for; null where none can ask. */
+  answered?: AnsweredTranslations | null;
+}
+
+/** Accesses of a function that the IOMMU refused for one reason. */
+export interface TranslationFault {
+  device: string;
+  requester: string;
+  reason: string;
+  /** The first was a `read` or a `write`. */
+  operation: string;
+  /** Of the first, hexadecimal. */
+  address: string;
+  count: number;
+  first_fs: number;
+}
+
+/** Translations that devices asked for, and the invalidations that they were sent. */
+export interface AnsweredTranslations {
+  given: number;
+  denied: number;
+  invalidations: number;
+  invalidated: number;
+  invalidation_mean_ns: number;
+  invalidation_max_ns: number;
+}
+
+/** What a device did with translations. */
+export interface DeviceTranslations {
+  device: string;
+  /** Requests that had their translation. */
+  hits: number;
+  asked: number;
+  denied: number;
+  evicted: number;
+  invalidations: number;
+  invalidated: number;
 }
 
 /** An error at a port, as often as it was detected there. */

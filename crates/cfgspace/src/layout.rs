@@ -230,6 +230,7 @@ pub(crate) struct Positions {
     pub(crate) msix: Option<Span>,
     pub(crate) aer: Option<Span>,
     pub(crate) acs: Option<Span>,
+    pub(crate) ats: Option<Span>,
     pub(crate) sriov: Option<Span>,
     pub(crate) resizable: Option<Span>,
 }
@@ -248,6 +249,7 @@ impl Positions {
         match id {
             id::AER => self.aer = Some(span),
             id::ACS => self.acs = Some(span),
+            id::ATS => self.ats = Some(span),
             id::SRIOV => self.sriov = Some(span),
             id::RESIZABLE => self.resizable = Some(span),
             _ => {}

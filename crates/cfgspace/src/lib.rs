@@ -69,5 +69,5 @@ pub use layout::{Layout, LayoutError};
 pub use msix_memory::MsixMemory;
 pub use shown::ShowError;
 pub use space::{ConfigSpace, Reset};
-pub use view::{BarWindow, Bridge, Command, LinkView, PcieView, PowerState};
+pub use view::{BarWindow, Bridge, Command, LinkView, PcieView, PowerState, TranslationView};
 pub use written::Written;

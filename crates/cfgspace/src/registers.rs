@@ -179,6 +179,16 @@ pub(crate) mod sriov {
     pub(crate) const BARS: u16 = 0x24;
 }
 
+/// Address translation services.
+pub(crate) mod ats {
+    /// Control, behind the capability register.
+    pub(crate) const CONTROL: u16 = 0x06;
+    pub(crate) const ENABLE: u16 = 1 << 15;
+    /// Smallest Translation Unit: pages of 4 KiB, as a power of two.
+    pub(crate) const UNIT: u16 = 0x1F;
+    pub(crate) const QUEUE_DEPTH: u16 = 0x1F;
+}
+
 /// Access control services.
 pub(crate) mod acs {
     pub(crate) const CAPABILITIES: u16 = 0x04;

@@ -2,7 +2,7 @@
 
 use crate::PortType;
 use crate::header::BarKind;
-use crate::registers::{bridge_control, command, header, pcie, power, sriov};
+use crate::registers::{ats, bridge_control, command, header, pcie, power, sriov};
 use crate::space::ConfigSpace;
 use core::ops::RangeInclusive;
 use tlplab_units::{Bdf, Duration, Generation, Mps, Mrrs, Width};
@@ -22,6 +22,17 @@ pub struct Command {
     pub serr: bool,
     /// Must not use INTx.
     pub intx_disable: bool,
+}
+
+/// Address translation services of an end point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TranslationView {
+    /// It may ask for translations, and use them.
+    pub enabled: bool,
+    /// The least range of a translation: 4096 bytes to the power of two that software chose.
+    pub unit: u64,
+    /// Invalidations that it can queue, 1 to 32.
+    pub queue_depth: u8,
 }
 
 /// A base address that decodes.
@@ -123,6 +134,18 @@ pub enum PowerState {
 }
 
 impl ConfigSpace {
+    /// Address translation services, if it has them.
+    pub fn translation(&self) -> Option<TranslationView> {
+        let value = self.read(self.positions.ats?.start + ats::CONTROL - 2);
+        let (capability, control) = (value as u16, (value >> 16) as u16);
+        let queue_depth = match capability & ats::QUEUE_DEPTH {
+            0 => 32,
+            depth => depth as u8,
+        };
+        let unit = 4096 << (control & ats::UNIT);
+        Some(TranslationView { enabled: control & ats::ENABLE != 0, unit, queue_depth })
+    }
+
     /// True if the function is a bridge.
     pub fn is_bridge(&self) -> bool {
         self.bytes[usize::from(header::HEADER_TYPE) + 2] & 0x7F == 1

@@ -36,6 +36,8 @@ pub struct Written {
     pub virtual_functions: bool,
     /// The controls of access between peers, or the egress control vector.
     pub access_control: bool,
+    /// The control of address translation services.
+    pub translation: bool,
 }
 
 impl Written {
@@ -78,6 +80,8 @@ impl ConfigSpace {
             written.virtual_functions = changed != 0;
         } else if within(positions.acs).is_some() {
             written.access_control = changed != 0;
+        } else if within(positions.ats).is_some() {
+            written.translation = changed != 0;
         } else if within(positions.resizable).is_some() {
             written.bars = self.resize_bar(offset, changed);
         }

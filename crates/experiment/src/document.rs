@@ -11,6 +11,7 @@ use crate::lspci;
 use crate::network;
 use crate::result::{self, Document};
 use crate::stop::StopReason;
+use crate::translation;
 use crate::verdict::{self, Facts};
 use tlplab_fabric::attribution::{Cause, Interval};
 use tlplab_fabric::config::{Arbitration, BusConfig, Forwarding, PeerToPeer};
@@ -96,7 +97,11 @@ pub(crate) fn document(
         outages: outages(fabric),
         faults: fault::struck(fabric, &experiment.fabric),
         problems: lspci::problems_so_far(fabric),
-        host: host_use(&experiment.fabric.host, &baseline.host, &fabric.host_counters(), span),
+        host: {
+            let counted = fabric.host_counters();
+            host_use(fabric, &experiment.fabric.host, &baseline.host, &counted, span)
+        },
+        translations: translation::of_devices(fabric),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
         links,

@@ -15,6 +15,7 @@ use crate::overrides;
 use crate::stop::{self, Stop};
 use crate::tables;
 use crate::topology::{self, DeviceSpec};
+use crate::translation;
 use crate::tree::{self, Entry, Node, Value};
 use crate::view::View;
 use std::collections::BTreeMap;
@@ -341,6 +342,7 @@ fn build(
     let mut topology = topology::read(&view, &join)?;
     host.domains = domains::read(&view, &host, &topology)?;
     host.memory_domain = domains::of_memory(&view, &host)?;
+    host.maps = translation::read(&view, &host, &topology)?;
     fault::read(&view, host.ecrc, &mut topology)?;
     let mut loads = load::read(&view, &host, &topology.specs, &join)?;
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);

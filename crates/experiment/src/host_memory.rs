@@ -4,6 +4,7 @@ use crate::choices::choices;
 use crate::error::{Error, Problem};
 use crate::keys::{Section, Word};
 use crate::tables::{CACHE, IOMMU, NUMA, SLEEP, STALL};
+use crate::translation;
 use crate::view::View;
 use tlplab_fabric::config::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, NumaConfig, SleepConfig, StallConfig, WHOLE,
@@ -87,19 +88,25 @@ pub(crate) fn iommu(host: &View<'_>) -> Result<Option<IommuConfig>, Error> {
     if let Some(Pages::None) = host.get("iommu").map(|iommu| iommu.choice("mode")).transpose()?.flatten() {
         return Ok(None);
     }
-    let Some((view, filled)) = part(host, "iommu", &IOMMU, &["entries", "walk"])? else { return Ok(None) };
+    let Some((view, filled)) = part(host, "iommu", &IOMMU, &["entries"])? else { return Ok(None) };
     let table = view.with(&filled);
     let page = match table.choice("mode")? {
         Some(Pages::None) => return Ok(None),
         Some(Pages::Large) => 2 << 20,
         Some(Pages::Small) | None => 4096,
     };
+    let tables = translation::tables(&view)?;
+    if tables.is_none() {
+        view.require(&IOMMU, "walk")?;
+    }
     Ok(Some(IommuConfig {
         page,
         entries: table.integer("entries").unwrap_or(1) as u16,
         walk: table.duration("walk").unwrap_or_default(),
         walkers: table.integer("walkers").map(|n| n as u16),
         interval: table.duration("interval").unwrap_or_default(),
+        tables,
+        ats: table.boolean("ats").unwrap_or(true),
     }))
 }
 

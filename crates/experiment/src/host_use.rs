@@ -1,12 +1,14 @@
 //! What the host's cache and IOMMU did, for the result document.
 
 use crate::result;
-use tlplab_fabric::HostCounters;
+use crate::translation;
 use tlplab_fabric::config::HostConfig;
+use tlplab_fabric::{Fabric, HostCounters};
 use tlplab_units::Duration;
 
 /// What was counted since `before`, in `span`; `None` if the host has neither.
 pub(crate) fn host_use(
+    fabric: &Fabric,
     host: &HostConfig,
     before: &HostCounters,
     now: &HostCounters,
@@ -32,6 +34,8 @@ pub(crate) fn host_use(
             waited_ns: fs(now.waited, before.waited) / 1e6,
             // Walks that were begun may end after the run.
             busy: by_walkers.max(by_interval).min(1.0),
+            faults: translation::faults(fabric),
+            answered: translation::answered(fabric),
         }
     });
     (cache.is_some() || iommu.is_some()).then_some(result::HostUse { cache, iommu })

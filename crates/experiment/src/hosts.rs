@@ -217,8 +217,10 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
             Some(view) => peer_to_peer(view.text()).map_err(|problem| view.problem(problem))?,
             None => default.peer_to_peer,
         },
-        domains: Vec::new(), // they name what is below root ports, which is read later
-        memory_domain: None, // that names one of them
+        // They name what is below root ports, which is read later.
+        domains: Vec::new(),
+        memory_domain: None,
+        maps: Vec::new(),
         tags: host.integer("tags").map_or(default.tags, |n| n as u16),
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
         ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),

@@ -73,6 +73,7 @@ pub mod stop;
 pub mod tables;
 pub mod topology;
 mod transfer;
+mod translation;
 mod tree;
 pub mod verdict;
 mod view;

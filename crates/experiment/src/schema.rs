@@ -21,7 +21,7 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 29] = [
+    let sections: [&Section; 32] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
@@ -30,6 +30,8 @@ fn definitions() -> Map<String, Value> {
         &tables::CACHE,
         &tables::NUMA,
         &tables::IOMMU,
+        &tables::TABLES,
+        &tables::MAP,
         &tables::JITTER,
         &tables::SLEEP,
         &tables::STALL,
@@ -42,6 +44,7 @@ fn definitions() -> Map<String, Value> {
         &tables::BUS,
         &tables::BRIDGE,
         &tables::DEVICE,
+        &tables::ATS,
         &tables::LINK,
         &tables::SKP,
         &tables::PORT,
@@ -201,7 +204,7 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 30] = [
+    let sections: [(&str, &Section); 33] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("guest", &tables::GUEST),
@@ -211,6 +214,8 @@ pub fn reference() -> String {
         ("host.cache", &tables::CACHE),
         ("host.numa", &tables::NUMA),
         ("host.iommu", &tables::IOMMU),
+        ("host.iommu.tables", &tables::TABLES),
+        ("host.iommu.map.NAME", &tables::MAP),
         ("host.jitter", &tables::JITTER),
         ("host.sleep", &tables::SLEEP),
         ("host.stall", &tables::STALL),
@@ -223,6 +228,7 @@ pub fn reference() -> String {
         ("bus.NAME", &tables::BUS),
         ("bus.NAME.bridge", &tables::BRIDGE),
         ("device.NAME", &tables::DEVICE),
+        ("device.NAME.ats", &tables::ATS),
         ("link.NAME", &tables::LINK),
         ("link.NAME.skp", &tables::SKP),
         ("link.NAME.upper, link.NAME.lower", &tables::PORT),

@@ -8,6 +8,7 @@ use crate::error::{Error, Problem, suggest};
 use crate::keys::Section;
 use crate::link;
 use crate::tables;
+use crate::translation;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
@@ -69,6 +70,9 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
         if let Some(mode) = component.bus_mode(&components) {
             let link = no_link(component)?;
             let role = bus::device(&component.view, &view, mode)?;
+            if let Some(ats) = component.view.get("ats") {
+                return Err(ats.key_error(Problem::new("a device on a parallel bus translates no addresses")));
+            }
             topology.devices.push(DeviceConfig { bus: Some(role), ..device(name, &view, link)? });
             topology.specs.push(spec(name, &view, join)?);
             continue;
@@ -393,6 +397,7 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
         id_based_ordering: view.boolean("id_based_ordering").unwrap_or(false),
         cut: view.choice("cut")?,
         posted_writes: view.boolean("posted_writes").unwrap_or(true),
+        ats: translation::ats(view)?,
     })
 }
 

@@ -166,6 +166,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
             id_based_ordering: false,
             cut: None,
             posted_writes: true,
+            ats: None,
         }],
     };
     let (size, operation) = if run.op == LoadOp::Write { (SIZE, "write") } else { (512, "read") };

@@ -24,6 +24,7 @@
 //! * it arrives, and the replay timer expires (`link_timer`): `link::receive`; the protocol itself is the crate `tlplab-datalink`
 //! * it is routed: `node::switch`, by `packet::routing` and `packet::access`; between root ports: `node::root::domains`; nobody claims it: `Context::refuse` in `link::completion`
 //! * it reaches memory: `node::root`, `node::root::host_path`, `node::root::host_memory`
+//! * an address is translated: `node::root::translation`, which takes as long as `node::root::host_memory` says; devices keep translations: `node::end_point::ats`
 //! * a completion is split: `node::answer`, by `tlplab_transaction::Completer`; line by line: `link::lines`
 //! * MSI and MSI-X become TLPs: `node::end_point::device`; wires become messages: `node::wires`
 //! * a transaction ends, well or not: `link::fate`
@@ -45,7 +46,9 @@ pub use build::Builder;
 pub use config::{BuildError, MSI_ADDRESS};
 pub use kernel::ids::{FlowId, LinkId, NodeId, PortId};
 pub use link::port::WireCounters;
+pub use node::end_point::ats::DeviceTranslations;
 pub use node::root::host_memory::{HitCount, HostCounters, TranslationCount, Writer};
+pub use node::root::translation::{AnsweredTranslations, FaultReason, InvalidationCount, TranslationFault};
 pub use node::snapshot::NoSnapshot;
 pub use observe::errors;
 pub use observe::outages;

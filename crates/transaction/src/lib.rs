@@ -44,7 +44,8 @@ pub use error::{CompletionError, Field, RequestError, Undeliverable, Unexpected}
 pub use ordering::{OrderedQueue, OrderingAttributes};
 pub use payload::{Payload, data_bytes, lay_out, padding_before};
 pub use requester::{
-    Classes, DEFERRABLE_WRITE_LIMIT, Outcome, Outgoing, PostedMark, Progress, Requester, RequesterConfig,
+    Classes, DEFERRABLE_WRITE_LIMIT, Next, Outcome, Outgoing, PostedMark, Progress, Requester,
+    RequesterConfig,
 };
 pub use split::{Chunk, CompletionChunk, CompletionPolicy, RequestPolicy, split_completion, split_request};
 pub use tags::{Quarantine, TagBits, TagConfig, TagOrder, TagPool};

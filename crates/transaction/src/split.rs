@@ -62,6 +62,16 @@ impl RequestChunks {
         self.finished
     }
 
+    /// First byte of the next request.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Bytes still to be requested.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     /// The next request, without taking it.
     pub fn peek(&self) -> Option<Chunk> {
         if self.finished {

@@ -51,6 +51,7 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
         id_based_ordering: false,
         cut: None,
         posted_writes: true,
+        ats: None,
     };
     let mut builder = Builder::new(FabricConfig {
         vendor: 0x71AB,

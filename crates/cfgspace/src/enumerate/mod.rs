@@ -144,6 +144,8 @@ pub struct Settings {
     pub error_reporting: bool,
     /// Functions that can add end-to-end CRCs to their TLPs, and check those of others, do so.
     pub ecrc: bool,
+    /// End points that can ask for translations of addresses do so, in units of 4 KiB.
+    pub translation: bool,
     /// The wait before the first access.
     pub settle: Duration,
     /// The wait before a function that is not ready is asked again, at least 1 µs.
@@ -167,6 +169,7 @@ impl Default for Settings {
             mps: MpsPolicy::default(),
             error_reporting: true,
             ecrc: false,
+            translation: false,
             settle: Duration::ZERO,
             retry_interval: Duration::from_ms(100),
             retry_limit: Duration::from_ms(1000),

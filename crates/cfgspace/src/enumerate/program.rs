@@ -5,7 +5,7 @@ use super::examine::second_capabilities;
 use super::hierarchy::{Completer, Function, Hierarchy, ProblemKind, Windows};
 use super::{InterruptPolicy, MpsPolicy, Settings, slot};
 use crate::interrupt::InterruptMode;
-use crate::registers::{aer, bridge_control, command, exponent, header, id, msi, msix, pcie};
+use crate::registers::{aer, ats, bridge_control, command, exponent, header, id, msi, msix, pcie};
 use core::ops::RangeInclusive;
 use tlplab_units::{Bdf, Mps};
 
@@ -38,6 +38,7 @@ pub(super) async fn program(
         if let Some((_, wire)) = function.intx {
             access.write_low_byte(function.bdf, header::INTERRUPT, wire).await;
         }
+        enable_translation(access, settings, function).await;
         enable(access, settings, function).await;
         let (mode, intx_disable) = interrupts(access, settings, found, index).await;
         let function = &mut found.functions[index];
@@ -228,6 +229,13 @@ async fn report_errors(access: &Access, settings: &Settings, function: &Function
         access.write(function.bdf, at + aer::ROOT_STATUS, u32::MAX).await;
         let interrupts = if settings.error_reporting { 0b111 } else { 0 };
         access.write(function.bdf, at + aer::ROOT_COMMAND, interrupts).await;
+    }
+}
+
+/// Lets an end point ask for translations, before it may ask for anything else.
+async fn enable_translation(access: &Access, settings: &Settings, function: &Function) {
+    if let Some(at) = function.extended_capability(id::ATS).filter(|_| settings.translation) {
+        access.write16(function.bdf, at + ats::CONTROL, ats::ENABLE).await;
     }
 }
 

@@ -126,7 +126,7 @@ impl ExtendedCapability {
                 let page_aligned = true;
                 block.set_field(4, 0, *queue_depth % 32);
                 block.set_field(4, 5, page_aligned);
-                block.writable(6, 0x801Fu16);
+                block.writable(registers::ats::CONTROL, registers::ats::ENABLE | registers::ats::UNIT);
             }
             Self::Pasid { width } => {
                 block.require(*width <= 20, "width", *width, "at most 20 bits")?;

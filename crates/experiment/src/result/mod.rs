@@ -4,10 +4,12 @@
 //! link direction, written `from → to` as in [`Direction`], or the name of a node. The page's types are in `report/src/result.ts`; a
 //! test holds the two together.
 
+mod host;
 mod limits;
 
 pub use crate::lspci::Problem;
 use crate::stop::StopReason;
+pub use host::{AnsweredTranslations, CacheUse, DeviceTranslations, HostUse, IommuUse, TranslationFault};
 pub use limits::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 use serde::{Serialize, Serializer};
 use tlplab_fabric::attribution::Cause;
@@ -87,6 +89,8 @@ pub struct Document {
     pub problems: Vec<Problem>,
     /// What the host's cache and IOMMU did, if it has one.
     pub host: Option<HostUse>,
+    /// What devices did with translations: those that can ask for some.
+    pub translations: Vec<DeviceTranslations>,
     /// Components.
     pub topology: Topology,
     /// Links.
@@ -371,41 +375,6 @@ pub struct Calls {
 pub struct Topology {
     /// The host first.
     pub nodes: Vec<Node>,
-}
-
-/// What the host's cache and IOMMU did for requests of devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct HostUse {
-    /// The last-level cache, if there is one.
-    pub cache: Option<CacheUse>,
-    /// The IOMMU, if there is one.
-    pub iommu: Option<IommuUse>,
-}
-
-/// Lines that requests of devices looked for in the last-level cache.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CacheUse {
-    /// Lines that were there.
-    pub hits: u64,
-    /// Lines that were not.
-    pub misses: u64,
-    /// Hits as a share of both.
-    pub hit_rate: f64,
-}
-
-/// Translations of requests of devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct IommuUse {
-    /// Requests whose translation was in the IO-TLB or on its way there.
-    pub hits: u64,
-    /// Page walks: the other requests.
-    pub walks: u64,
-    /// Hits as a share of both.
-    pub hit_rate: f64,
-    /// How long walks waited for others, in all.
-    pub waited_ns: f64,
-    /// Page walks as a share of those that could have been made.
-    pub busy: f64,
 }
 
 /// A component.

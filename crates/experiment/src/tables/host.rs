@@ -7,6 +7,7 @@ use crate::domains::DOMAIN;
 use crate::host_memory;
 use crate::hosts;
 use crate::keys::{Kind, Section, key};
+use crate::translation::{MAP, TABLES};
 use tlplab_fabric::config::{EnumerationTime, InterruptPolicy, MpsPolicy};
 use tlplab_transaction::CompletionPolicy;
 
@@ -277,7 +278,7 @@ pub static IOMMU: Section = Section {
             choice::<host_memory::Pages>(),
             r#""4KiB""#,
             r#""superpages""#,
-            "Are addresses translated, in pages of 2 MiB or of 4 KiB? Only its time is modelled: addresses stay as they are.",
+            "Off, or what a translation covers of addresses that stay as they are: 2 MiB, or 4 KiB. What `map` says has pages of its own.",
         ),
         key(
             "entries",
@@ -286,7 +287,34 @@ pub static IOMMU: Section = Section {
             "118",
             "Translations that the IO-TLB keeps, of which the least recently used one makes room. Required.",
         ),
-        key("walk", Kind::Time, "", r#""230ns""#, "Time of a page walk. Required."),
+        key(
+            "walk",
+            Kind::Time,
+            "",
+            r#""230ns""#,
+            "Time of a page walk. Required, unless there are `tables`.",
+        ),
+        key(
+            "tables",
+            Kind::Table(&TABLES),
+            "",
+            r#"{ nested = 4, step = "60ns" }"#,
+            "Page tables, from whose levels, and what is kept of them, the time of a walk follows, in the place of `walk`.",
+        ),
+        key(
+            "map",
+            Kind::Map { what: "mapping", of: &Kind::Table(&MAP) },
+            "",
+            "",
+            "What the tables say, by name. A device without a mapping uses the host's addresses.",
+        ),
+        key(
+            "ats",
+            Kind::Boolean,
+            "true",
+            "false",
+            "Devices with `ats` may ask for translations, and send requests with translated addresses; false: their requests for translations, and what they say is translated, are refused, and software does not let them ask.",
+        ),
         key(
             "walkers",
             Kind::Integer { min: 1, max: 256 },

@@ -23,6 +23,7 @@ mod stages;
 mod switch;
 
 pub use crate::domains::DOMAIN;
+pub use crate::translation::{ATS, MAP, TABLES};
 pub(crate) use bus::ONLY_ON_BUS;
 pub use bus::{BRIDGE, BUS};
 pub use guest::{CPU, GUEST};
@@ -294,6 +295,13 @@ pub static DEVICE: Section = Section {
             "true",
             "false",
             "false: its writes are deferrable memory writes of 128 B at most, each of which takes a tag and is completed; a write is over with the last completion.",
+        ),
+        key(
+            "ats",
+            Kind::Table(&ATS),
+            "",
+            "{ entries = 64, outstanding = 8 }",
+            "Address translation services (ATS): it asks the host's IOMMU for translations, keeps them, and sends its requests with translated addresses. Absent: it does not.",
         ),
     ],
 };

@@ -11,6 +11,7 @@ mod facts;
 mod host;
 mod network;
 mod next;
+mod translation;
 mod words;
 
 use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Verdict};
@@ -19,6 +20,7 @@ pub use facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
+pub(crate) use translation::refused;
 pub(crate) use words::{capital, list, nanoseconds, percent, rate};
 use words::{one_decimal, told_of};
 
@@ -83,10 +85,14 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let stuck = is_stuck(document);
     let unknown = stuck || facts.guest || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
     let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
-    let several = ["tags", "credits", "replays", "page walks", "reads"];
+    let several = ["tags", "credits", "replays", "page walks", "reads", "translations"];
     let verb = if several.iter().any(|many| limit.resource.starts_with(many)) { "limit" } else { "limits" };
     let failed: u64 = document.flows.iter().map(failures).sum();
-    let also = if failed > 0 { format!("; {failed} transactions failed") } else { String::new() };
+    let also = match (failed, refused(document).next()) {
+        (0, _) => String::new(),
+        (failed, None) => format!("; {failed} transactions failed"),
+        (failed, Some(first)) => format!("; {failed} transactions failed, and {first}"),
+    };
     let sentence = if stuck {
         format!("The run is stuck: {}{also}.", document.stop_text)
     } else {
@@ -98,6 +104,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     if failed > 0 {
         evidence.push(format!("{failed} transactions failed"));
     }
+    evidence.extend(refused(document));
     let limit = Limit {
         resource: limit.resource,
         kind: limit.kind,
@@ -128,7 +135,10 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
         }
         (0, None) => "Nothing limits the run: no transaction ended.".to_owned(),
         (0, Some(why)) => format!("No transaction ended: {}, {}.", why.resource, why.because),
-        (n, None) => format!("No transaction ended well: {n} failed."),
+        (n, None) => match refused(document).next() {
+            None => format!("No transaction ended well: {n} failed."),
+            Some(first) => format!("No transaction ended well: {n} failed, and {first}."),
+        },
         (n, Some(why)) => {
             format!("No transaction ended well, {n} failed: {}, {}.", why.resource, why.because)
         }
@@ -291,6 +301,7 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
         (Cause::ReplayBufferWait, LimitKind::Replay),
         (Cause::Replay, LimitKind::Replay),
         (Cause::TagWait, LimitKind::Tags),
+        (Cause::TranslationWait, LimitKind::Latency),
     ];
     let total: f64 = flows.iter().flat_map(|f| &f.attribution).map(|a| a.total_ns).sum();
     let (mut best, mut most): (Option<Candidate>, f64) = (None, 0.0);
@@ -307,6 +318,9 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
                 "the receiver's buffers are full while TLPs wait".to_owned(),
             ),
             LimitKind::Tags => (format!("tags of {}", flow.device), tags_because(document, &flow.device)),
+            LimitKind::Latency => {
+                (format!("translations of {}", flow.device), translation::because(document, &flow.device))
+            }
             _ if cause == Cause::Replay => {
                 let place = downstream::direction(document, &wait.place);
                 (format!("replays on {}", wait.place), place.map_or_else(String::new, replays_because))

@@ -12,6 +12,7 @@ use tlplab_fabric::config::{
 use tlplab_units::{LinkMode, Mrrs};
 
 type OfModel = fn(&mut ModelSpec, By) -> Option<String>;
+type OfDevice = fn(&mut DeviceConfig, By) -> Option<String>;
 type OfSwitch = fn(&mut SwitchConfig, By) -> Option<String>;
 type OfBusDevice = fn(&mut BusDevice, By) -> Option<String>;
 
@@ -91,6 +92,17 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
                 Some(format!("{} B → {} B", before.bytes(), device.mrrs.bytes()))
             },
         ));
+        let waits = figures.translation_wait(&device.name);
+        let translations: [(&str, OfDevice); 2] = [
+            ("kept translations", |device, by| relax_any(&mut device.ats.as_mut()?.entries, by, 4096)),
+            ("translations asked for at once", |device, by| {
+                let ats = device.ats.as_mut()?;
+                relax_count(&mut ats.outstanding, by, ats.entries.into())
+            }),
+        ];
+        for (what, change) in translations {
+            all.extend(of_device(device, what, LimitKind::Latency, waits, change));
+        }
         all.extend(of_device(device, "relaxed ordering", LimitKind::Latency, 0.0, |device, by| {
             let ordered = !std::mem::replace(&mut device.relaxed_ordering, true);
             (ordered && by != By::Tenth).then(|| "off → on".to_owned())

@@ -5,17 +5,17 @@ use crate::load::{Generate, LoadSpec};
 use tlplab_device::nettlp_card::CardConfig;
 use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::config::{
-    BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, DomainConfig, HostConfig, HostStageConfig,
-    IommuConfig, JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig, SleepConfig, StallConfig,
-    SwitchConfig, SwitchCoreConfig,
+    AtsConfig, BridgeConfig, BusConfig, BusDevice, CacheConfig, DeviceConfig, DomainConfig, HostConfig,
+    HostStageConfig, IommuConfig, JitterConfig, LinkConfig, MemoryConfig, NumaConfig, PortConfig,
+    SleepConfig, StallConfig, SwitchConfig, SwitchCoreConfig, TablesConfig,
 };
 
 #[rustfmt::skip]
 const _: fn(&HostConfig) = |HostConfig {
     latency: _, memory: _, cache: _, numa: _, iommu: _, jitter: _, commit: _, sleep: _, stall: _, write_interval: _, write_turnaround: _, line_interval: _,
     reads: _, io_cache: _, memory_bus: _, bridge: _, completions: _, peer_to_peer: _, domains: _, tags: _, completion_timeout: _, port_buffer: _,
-    // no resource: names, formats, when and how software sets up
-    name: _, rcb: _, ecrc: _, error_reporting: _, enumeration: _, interrupts: _, payloads: _, root_port_ids: _, addresses: _, memory_domain: _,
+    // no resource: names, formats, when and how software sets up, what it allows
+    name: _, maps: _, rcb: _, ecrc: _, error_reporting: _, enumeration: _, interrupts: _, payloads: _, root_port_ids: _, addresses: _, memory_domain: _,
 }| ();
 #[rustfmt::skip]
 const _: fn(&MemoryConfig) = |MemoryConfig {
@@ -37,7 +37,15 @@ const _: fn(&CacheConfig) = |CacheConfig {
     ways: _,
 }| ();
 const _: fn(&NumaConfig) = |NumaConfig { hop: _, write_allocate: _ }| ();
-const _: fn(&IommuConfig) = |IommuConfig { page: _, entries: _, walk: _, walkers: _, interval: _ }| ();
+#[rustfmt::skip]
+const _: fn(&IommuConfig) = |IommuConfig {
+    page: _, entries: _, walk: _, walkers: _, interval: _, tables: _,
+    // no resource: what software allows
+    ats: _,
+}| ();
+const _: fn(&TablesConfig) =
+    |TablesConfig { levels: _, nested: _, step: _, entries: _, nested_entries: _ }| ();
+const _: fn(&AtsConfig) = |AtsConfig { entries: _, outstanding: _ }| ();
 const _: fn(&JitterConfig) = |JitterConfig { quantiles: _, memory: _ }| ();
 const _: fn(&SleepConfig) = |SleepConfig { after: _, wake: _, doze_after: _, doze: _ }| ();
 const _: fn(&StallConfig) = |StallConfig { every: _, lasts: _ }| ();
@@ -50,7 +58,7 @@ const _: fn(&SwitchConfig) = |SwitchConfig {
 const _: fn(&SwitchCoreConfig) = |SwitchCoreConfig { rate: _, egress: _, shared: _ }| ();
 #[rustfmt::skip]
 const _: fn(&DeviceConfig) = |DeviceConfig {
-    link: _, bus: _, ready: _, mrrs: _, tags: _, latency: _, completion_timeout: _, relaxed_ordering: _, posted_writes: _,
+    link: _, bus: _, ready: _, mrrs: _, tags: _, latency: _, completion_timeout: _, relaxed_ordering: _, posted_writes: _, ats: _,
     // no resource: names, where a requester cuts, an attribute that orders requesters among each other
     name: _, function_of: _, cut: _, id_based_ordering: _,
 }| ();

@@ -7,7 +7,7 @@ use crate::experiment::Experiment;
 use crate::result::LimitKind;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{
-    DomainConfig, HostConfig, HostStageConfig, IommuConfig, LARGEST_CACHE, PeerToPeer,
+    DomainConfig, HostConfig, HostStageConfig, IommuConfig, LARGEST_CACHE, PeerToPeer, TablesConfig,
 };
 use tlplab_transaction::CompletionPolicy;
 
@@ -16,6 +16,10 @@ const MOST: u64 = u16::MAX as u64;
 
 type OfHost = fn(&mut HostConfig, By) -> Option<String>;
 type OfStage = fn(&mut HostConfig) -> &mut Option<HostStageConfig>;
+
+fn tables(host: &mut HostConfig) -> Option<&mut TablesConfig> {
+    host.iommu.as_mut()?.tables.as_mut()
+}
 
 pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<Candidate> {
     let host = &experiment.fabric.host;
@@ -64,14 +68,27 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         relax_any(host.port_buffer.as_mut()?, by, MOST)
     });
     let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
-    let iommu: [(&str, OfHost); 5] = [
+    let iommu: [(&str, OfHost); 9] = [
         ("page size of the IOMMU of host", |host, by| {
             relax_count(&mut host.iommu.as_mut()?.page, by, 1 << 30)
         }),
         ("page walks of host", |host, by| relax_any(host.iommu.as_mut()?.walkers.as_mut()?, by, MOST)),
-        ("time of a page walk of host", |host, by| relax_time(&mut host.iommu.as_mut()?.walk, by)),
+        ("time of a page walk of host", |host, by| {
+            let iommu = host.iommu.as_mut()?;
+            if iommu.tables.is_some() { None } else { relax_time(&mut iommu.walk, by) }
+        }),
         ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
         ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
+        ("time of reading a table of host", |host, by| relax_time(&mut tables(host)?.step, by)),
+        ("table entries kept by host", |host, by| relax_any(&mut tables(host)?.entries, by, 4096)),
+        ("second-stage translations kept by host", |host, by| {
+            let tables = tables(host)?;
+            if tables.nested == 0 { None } else { relax_any(&mut tables.nested_entries, by, 4096) }
+        }),
+        ("second stage of host", |host, by| {
+            let before = std::mem::take(&mut tables(host)?.nested);
+            (before > 0 && by == By::Gone).then(|| "none".to_owned())
+        }),
     ];
     for (resource, change) in iommu {
         add(resource, LimitKind::Memory, walks, change);

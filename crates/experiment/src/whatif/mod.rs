@@ -194,22 +194,24 @@ struct Figures<'a> {
     by_place: BTreeMap<(&'a str, usize), f64>,
     /// By cause.
     by_cause: BTreeMap<usize, f64>,
-    /// Of each device's flows: their latency, and what of it is waiting for tags.
-    tags: BTreeMap<&'a str, (f64, f64)>,
+    /// Of each device's flows: their latency, and what of it is waiting for tags, and for translations.
+    waits: BTreeMap<&'a str, [f64; 3]>,
 }
 
 impl<'a> Figures<'a> {
     fn new(document: &'a Document) -> Self {
-        let (total, by_place, by_cause, tags) = (0.0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut figures = Self { document, total, by_place, by_cause, tags };
+        let (total, by_place, by_cause, waits) = (0.0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut figures = Self { document, total, by_place, by_cause, waits };
         for flow in &document.flows {
             for part in &flow.attribution {
                 figures.total += part.total_ns;
                 *figures.by_place.entry((&part.place, part.cause)).or_default() += part.total_ns;
                 *figures.by_cause.entry(part.cause).or_default() += part.total_ns;
-                let of = figures.tags.entry(&flow.device).or_default();
-                of.0 += part.total_ns;
-                of.1 += if part.cause == Cause::TagWait as usize { part.total_ns } else { 0.0 };
+                let of = figures.waits.entry(&flow.device).or_default();
+                of[0] += part.total_ns;
+                for (cause, wait) in [Cause::TagWait, Cause::TranslationWait].into_iter().zip(&mut of[1..]) {
+                    *wait += if part.cause == cause as usize { part.total_ns } else { 0.0 };
+                }
             }
         }
         figures
@@ -238,7 +240,12 @@ impl<'a> Figures<'a> {
 
     /// The part of the latency of a device's flows that they wait for tags, wherever that is charged.
     fn tag_wait(&self, device: &str) -> f64 {
-        self.tags.get(device).map_or(0.0, |(total, waits)| waits / total.max(f64::MIN_POSITIVE))
+        self.waits.get(device).map_or(0.0, |[total, tags, _]| tags / total.max(f64::MIN_POSITIVE))
+    }
+
+    /// The same of translations.
+    fn translation_wait(&self, device: &str) -> f64 {
+        self.waits.get(device).map_or(0.0, |[total, _, waits]| waits / total.max(f64::MIN_POSITIVE))
     }
 }
 

@@ -89,10 +89,13 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("bus.pci", &tables::BUS),
         ("bus.pci.bridge", &tables::BRIDGE),
         ("device.ssd", &tables::DEVICE),
+        ("device.ssd.ats", &tables::ATS),
         ("link.ssd", &tables::LINK),
         ("host.cache", &tables::CACHE),
         ("host.numa", &tables::NUMA),
         ("host.iommu", &tables::IOMMU),
+        ("host.iommu.tables", &tables::TABLES),
+        ("host.iommu.map.m", &tables::MAP),
         ("host.jitter", &tables::JITTER),
         ("host.sleep", &tables::SLEEP),
         ("host.stall", &tables::STALL),
@@ -123,6 +126,12 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("guest.", &["guest.run=\"x.sh\""]),
     ("host.cache.", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
     ("host.numa.", &["host.numa={ hop = \"1ns\" }"]),
+    ("device.ssd.ats.", &["device.ssd.ats={ entries = 32, outstanding = 2 }"]),
+    ("host.iommu.tables.", &["host.iommu={ entries = 1, tables = { step = \"1ns\" } }"]),
+    ("host.iommu.map.m.device", &[MAPPED]),
+    ("host.iommu.map.m.bar", &[MAPPED]),
+    ("host.iommu.map.m.until", &[MAPPED]),
+    ("host.iommu.map.m.", &[MAPPED]),
     ("host.iommu.", &["host.iommu={ entries = 1, walk = \"1ns\" }"]),
     ("host.sleep.", &["host.sleep={ after = \"1ns\", wake = [\"0% 1ns\", \"100% 2ns\"] }"]),
     ("host.stall.", &["host.stall={ every = \"1s\", lasts = \"1ns\" }"]),
@@ -178,6 +187,9 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
     ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];
+
+const MAPPED: &str =
+    "host.iommu={ entries = 1, walk = \"1ns\", map = { m = { from = 0, size = \"1GiB\", to = 0 } } }";
 
 const DD: &[&str] =
     &["load.ssd={ device = \"host\", target = \"storage\", op = \"dd-read\", size = \"1MiB\" }"];

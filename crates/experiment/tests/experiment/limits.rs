@@ -64,6 +64,22 @@ fn the_core_of_a_switch_limits_what_passes_it() {
     assert_named(text, "core rate of s", 0.9..1.1);
 }
 
+/// One read after the other goes round 16 pages, of which the device keeps 8: each waits 600 ns for its translation, and takes 200 ns. With all of them
+/// kept none waits.
+#[test]
+fn translations_that_a_device_does_not_keep_limit_it() {
+    let text = single(
+        "stop = \"60us\"\nwarmup = \"20us\"\n[host]\nlatency = \"100ns\"\niommu = { entries = 1, walk = \"400ns\" }",
+        "link = \"gen5 x16\"\nats = { entries = 8, outstanding = 1 }\n[load]\nd = { op = \"read\", size = \"64B\", align = \"4KiB\", window = \"64KiB\", outstanding = 1 }\n",
+    );
+    assert_named(&text, "kept translations of d", 2.7..3.1);
+    let tables = text.replace("walk = \"400ns\"", "tables = { nested = 4, step = \"100ns\" }");
+    let verdict = verdict(&tables);
+    let others = format!("{:?}", verdict.tried);
+    assert!(named(&verdict).contains(&"kept translations of d"), "{}", verdict.sentence);
+    assert!(others.contains("time of reading a table of host"), "{others}");
+}
+
 /// Work is as fast as its last byte: a flow that ends early is not what limits.
 #[test]
 fn a_flow_that_ends_early_does_not_limit() {

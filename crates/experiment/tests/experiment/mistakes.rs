@@ -164,6 +164,49 @@ const CASES: &[(&str, &str)] = &[
     ("host = \"ideal\"", "host = { cache = { size = \"15MiB\", ways = 20, hit = \"60ns\" } }"),
     ("host = \"ideal\"", "host = { iommu = { entries = 64 } }"),
     ("host = \"ideal\"", "host = { iommu = { mode = \"nosp\", entries = 64, walk = \"200ns\" } }"),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { size = \"4KiB\", to = 0 } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { from = 0, size = \"4KiB\" } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { from = 0, size = \"5KiB\", to = 0 } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { from = 4096, size = \"2MiB\", to = 0, page = \"2MiB\" } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { device = \"nik\", from = 0, size = \"4KiB\", to = 0 } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { from = 0, size = \"4KiB\", bar = \"nik\" } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { from = 0, size = \"4KiB\", to = 0, since = \"2us\", until = \"1us\" } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { m = { from = \"0x200000000000000\", size = \"4KiB\", to = 0 } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { entries = 64, walk = \"200ns\", map = { a = { from = 0, size = \"8KiB\", to = 0 }, b = { device = \"nic\", from = 4096, size = \"4KiB\", to = 0 } } } }",
+    ),
+    (
+        "host = \"ideal\"",
+        "host = { iommu = { mode = \"off\", entries = 64, walk = \"200ns\", map = { m = { from = 0, size = \"4KiB\", to = 0 } } } }",
+    ),
+    ("host = \"ideal\"", "host = { iommu = { entries = 64, tables = { levels = 4 } } }"),
+    ("[load]", "[device.nic.ats]\nentries = 4\noutstanding = 8\n[load]"),
+    ("[load]", "[device.nic.ats]\nentries = 4\n[load]"),
     ("host = \"ideal\"", "host = { jitter = { quantiles = [\"0% 0ns\", \"99% 20ns\"] } }"),
     ("host = \"ideal\"", "host = { jitter = { quantiles = [\"0% 5ns\", \"100% 2ns\"] } }"),
     ("host = \"ideal\"", "host = { sleep = { after = \"400ns\", wake = [\"0% 5ns\", \"100% 2ns\"] } }"),

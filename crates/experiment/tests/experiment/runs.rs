@@ -87,6 +87,56 @@ fn a_gpu_servers_flows_share_the_uplink_or_the_last_gpus_link() {
     assert!((straight[1] + straight[2]) / whole > 0.97, "{straight:?}");
 }
 
+/// The same two peers behind an IOMMU: with translated addresses they pass the switch straight, where that is allowed; without, they share the uplink.
+#[test]
+fn translated_requests_go_straight_past_redirection() {
+    let link = 128.0 / 130.0 * 64.0 * (256.0 / 280.0) * (375.0 / 376.0) * 0.997;
+    let near = |sets: &[&str], expected: f64| {
+        let document = go("p2p/ats.toml", sets);
+        let carried: Vec<f64> = document.flows.iter().map(|flow| flow.payload_bps / 8e9).collect();
+        assert!(
+            carried.iter().all(|rate| (rate / expected - 1.0).abs() < 0.005),
+            "{sets:?}: {carried:?} {expected}"
+        );
+        document
+    };
+    let direct = near(&[], link);
+    // In 60 us they get as far as the second 2 MiB. Before the first answer says how much it covers, each asks for as many pages as it may at once.
+    for device in &direct.translations {
+        assert_eq!((device.asked, device.denied, device.evicted), (2 * 8, 0, 0), "{device:?}");
+    }
+    let iommu = direct.host.unwrap().iommu.unwrap();
+    assert_eq!(iommu.answered.unwrap().given, 32);
+    assert!(iommu.faults.is_empty());
+    near(&["host.iommu.ats=false"], link / 2.0);
+    let isolated = r#"switch.sw0.acs=["request-redirect", "completion-redirect", "upstream-forwarding"]"#;
+    near(&[isolated], link / 2.0);
+}
+
+/// What reads the buffer after that is refused, and the IOMMU says whose it was; the other buffer stays.
+#[test]
+fn a_device_translates_and_a_buffer_is_taken_away() {
+    let document = go("translation.toml", &[]);
+    let weights = document.flows.iter().find(|flow| flow.name == "weights").unwrap();
+    assert_eq!(weights.errors, Default::default());
+    let scratch = document.flows.iter().find(|flow| flow.name == "scratch").unwrap();
+    assert!(scratch.transactions > 0 && scratch.errors.ur > 0, "{scratch:?}");
+    let iommu = document.host.as_ref().unwrap().iommu.as_ref().unwrap();
+    let [fault] = &iommu.faults[..] else { panic!("{:?}", iommu.faults) };
+    assert_eq!(
+        (fault.device.as_str(), fault.reason.as_str(), fault.operation.as_str()),
+        ("gpu", "not-mapped", "read")
+    );
+    assert_eq!(fault.count, scratch.errors.ur);
+    assert!(fault.first_fs > 40_000_000_000, "{fault:?}");
+    let answered = iommu.answered.unwrap();
+    assert_eq!((answered.invalidations, answered.invalidated), (1, 1));
+    assert!(answered.invalidation_max_ns > 0.0);
+    let gpu = &document.translations[0];
+    assert_eq!(gpu.denied, answered.denied);
+    assert!(document.verdict.sentence.contains("the IOMMU refused"), "{}", document.verdict.sentence);
+}
+
 /// The read starts at time 0, and so do its units on the wires.
 #[test]
 fn what_starts_at_time_0_is_counted() {

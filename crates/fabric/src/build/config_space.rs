@@ -119,6 +119,10 @@ pub(crate) fn of_device(
         }
         header.multi_function = numbers.len() > 1;
     }
+    let has_ats = layout.extended.iter().any(|(_, c)| matches!(c, ExtendedCapability::Ats { .. }));
+    if config.ats.is_some() && !has_ats && !on_bus {
+        layout = layout.extended(ExtendedCapability::Ats { queue_depth: 32 });
+    }
     if numbers.iter().any(|number| *number > 7) {
         list_functions(&mut layout, config, numbers);
     }

@@ -5,7 +5,7 @@ mod config_space;
 use crate::config::numbering::Numbering;
 use crate::config::{
     BuildError, DeviceConfig, DomainConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding,
-    SwitchConfig,
+    HostMemoryError, MapError, SwitchConfig,
 };
 use crate::kernel::Kernel;
 use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
@@ -17,6 +17,7 @@ use crate::link::state::{DOWN, RESET, UP, narrowed};
 use crate::link::{Links, PortSetup, make};
 use crate::node::bridge::Bridge;
 use crate::node::end_point::EndPoint;
+use crate::node::end_point::ats::Ats;
 use crate::node::end_point::core::Core;
 use crate::node::function::Function;
 use crate::node::hardware::Hardware;
@@ -29,6 +30,7 @@ use crate::node::root::memory::MemoryServer;
 use crate::node::root::peer::Splitter;
 use crate::node::root::processor::RegisterAccesses;
 use crate::node::root::programs::Program;
+use crate::node::root::translation::{self, TranslationAgent};
 use crate::node::root::turns::Turns;
 use crate::node::switch::Switch;
 use crate::node::switch_core::SwitchCore;
@@ -175,6 +177,13 @@ impl Builder {
             return Err(BuildError::Unpaired(name.clone()));
         }
         host_memory::check(&self.config.host)?;
+        translation::check(&self.config).map_err(HostMemoryError::from)?;
+        let own_tlps =
+            |device: &&DeviceConfig| self.devices.get(&device.name).is_some_and(|d| d.core.is_some());
+        if let Some(device) = self.config.devices.iter().filter(own_tlps).find(|device| device.ats.is_some())
+        {
+            return Err(HostMemoryError::from(MapError::OwnTlps(device.name.clone())).into());
+        }
         bus::prepare(&mut self.config)?;
         let numbering = Numbering::of(&self.config)?;
         let mut fabric = self.empty_fabric(&numbering)?;
@@ -252,6 +261,7 @@ impl Builder {
             messages: FlowId(0),
             interrupts: FlowId(0),
             lets_start: config.host.enumeration == EnumerationTime::Outside,
+            translators: Vec::new(),
         };
         let cx = Context {
             kernel: Kernel::default(),
@@ -420,6 +430,10 @@ impl Builder {
             );
             return Err(BuildError::Domain { domain: domain.name.clone(), why });
         }
+        let end_points: Vec<_> = (0..numbering.nodes.len())
+            .filter(|node| numbering.kind(*node) == NodeKind::EndPoint)
+            .map(|node| (numbering.nodes[node].as_str(), NodeId(node as u16)))
+            .collect();
         let own = || Box::new(HostRam::new(0x10_0000, 0xBFF0_0000));
         let memory = self.memory.take().unwrap_or_else(|| own());
         Ok(Root {
@@ -433,6 +447,7 @@ impl Builder {
             completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
             memory: CachedMemory::new(&host, memory),
             memory_system: MemorySystem::new(&host, self.config.seed, places + stages),
+            agent: TranslationAgent::new(&self.config, &end_points),
             path: HostPath::new(&host, places),
             domains,
             addresses: host.addresses,
@@ -533,6 +548,7 @@ impl Builder {
             },
             posted_writes: config.posted_writes,
             on_bus,
+            ats: config.ats.filter(|_| !on_bus).map(|ats| Box::new(Ats::new(ats))),
         })
     }
 

@@ -1,5 +1,6 @@
 //! What measured hosts have beside a memory of one latency: a last-level cache, another node, an IOMMU, jitter.
 
+use super::translation::{MapError, TablesConfig};
 use tlplab_units::Duration;
 
 /// Bytes of a cache line.
@@ -38,7 +39,8 @@ pub struct NumaConfig {
     pub write_allocate: Option<Duration>,
 }
 
-/// The translation of the addresses that devices use. Addresses stay as they are: only its time is modelled.
+/// The translation of the addresses that devices use: its time. The addresses of a function stay as they are unless there is a
+/// [`MapConfig`](super::MapConfig) for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IommuConfig {
     /// Bytes that one translation covers: a power of two from 4 KiB, such as 2 MiB with superpages.
@@ -51,6 +53,10 @@ pub struct IommuConfig {
     pub walkers: Option<u16>,
     /// From the start of a page walk to that of the next, at least.
     pub interval: Duration,
+    /// Tables from which the time of a walk follows, in the place of `walk`.
+    pub tables: Option<TablesConfig>,
+    /// Devices may ask for translations, and use them: software lets those do so that can.
+    pub ats: bool,
 }
 
 /// What reads of host memory take longer, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
@@ -125,6 +131,12 @@ pub enum HostMemoryError {
     /// The host would never answer.
     #[error("a host that stalls needs time between its stalls: every is not 0")]
     NoTimeBetween,
+    /// Tables that cannot be walked.
+    #[error("tables have 3 to 5 levels, a second stage at most 5, and at least one entry of each is kept")]
+    Tables,
+    /// What the tables say, or a device keeps of that, cannot be.
+    #[error("{0}")]
+    Map(#[from] MapError),
     /// Quantiles that are no distribution.
     #[error("quantiles go from 0% to 100%, ranks rise and times do not fall; {0}")]
     Quantiles(String),
@@ -162,7 +174,14 @@ impl IommuConfig {
         if self.entries == 0 || self.walkers == Some(0) {
             return Err(HostMemoryError::NoTranslation);
         }
-        Ok(())
+        match self.tables {
+            Some(TablesConfig { levels, nested, entries, nested_entries, .. })
+                if !(3..=5).contains(&levels) || nested > 5 || entries == 0 || nested_entries == 0 =>
+            {
+                Err(HostMemoryError::Tables)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

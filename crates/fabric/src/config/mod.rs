@@ -5,6 +5,7 @@ mod host_memory;
 mod payload;
 mod stages;
 mod switch;
+mod translation;
 
 mod error;
 pub(crate) mod numbering;
@@ -27,6 +28,7 @@ use tlplab_transaction::CompletionPolicy;
 pub use tlplab_transaction::RequestPolicy;
 use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 pub use tlplab_wire::tlp::CompletionStatus;
+pub use translation::{AtsConfig, MapConfig, MapError, MapTarget, TRANSLATED_ADDRESSES, TablesConfig};
 
 /// Do TLPs carry their payload, or only its length? Both give the same timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +108,8 @@ pub struct HostConfig {
     pub numa: Option<NumaConfig>,
     /// The IOMMU. `None`: translation takes no time.
     pub iommu: Option<IommuConfig>,
+    /// What the tables of the IOMMU say.
+    pub maps: Vec<MapConfig>,
     /// How the latency of reads varies. `None`: not at all.
     pub jitter: Option<JitterConfig>,
     /// From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.
@@ -202,6 +206,7 @@ impl Default for HostConfig {
             cache: None,
             numa: None,
             iommu: None,
+            maps: Vec::new(),
             jitter: None,
             commit: Duration::ZERO,
             sleep: None,
@@ -354,6 +359,8 @@ pub struct DeviceConfig {
     pub cut: Option<RequestPolicy>,
     /// Its writes to memory are posted; if not, they are deferrable writes, each of which is completed.
     pub posted_writes: bool,
+    /// It can ask for translations of addresses. `None`: it cannot.
+    pub ats: Option<AtsConfig>,
 }
 
 impl DeviceConfig {
@@ -373,6 +380,7 @@ impl DeviceConfig {
             id_based_ordering: false,
             cut: None,
             posted_writes: true,
+            ats: None,
         }
     }
 }

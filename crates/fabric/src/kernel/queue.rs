@@ -56,6 +56,8 @@ pub(crate) enum EventKind {
     LineReady,
     /// The address of a request of a device is translated, and none before it waits for that.
     Translated,
+    /// Software changes the tables of the IOMMU.
+    MapChange,
     /// An answer of the root complex's own functions is at the processor.
     OwnAnswer,
     /// A passage of a domain of the host has taken a TLP, and may take the next, or writes to another root port may go.

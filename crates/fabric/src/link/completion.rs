@@ -120,6 +120,18 @@ impl Context {
         copy
     }
 
+    /// A request goes on to another address.
+    pub(crate) fn readdress(&mut self, ingress: PortId, handle: TlpHandle, repr: Repr) -> TlpHandle {
+        let tlp = self.tlps.get_mut(handle);
+        let (awaited, queued) = (std::mem::take(&mut tlp.awaited), tlp.queued.take());
+        let (orphaned, flaw, refusal) = (tlp.orphaned, tlp.flaw, tlp.refusal);
+        let copy = self.replace_tlp(ingress, handle, repr);
+        let tlp = self.tlps.get_mut(copy);
+        (tlp.awaited, tlp.queued, tlp.orphaned, tlp.flaw, tlp.refusal) =
+            (awaited, queued, orphaned, flaw, refusal);
+        copy
+    }
+
     /// A completion of a request, to wait for `egress`.
     pub(crate) fn make_completion(
         &mut self,

@@ -14,7 +14,7 @@ use crate::packet::transactions::Transactions;
 use std::ops::Range;
 use tlplab_device::DeviceInfo;
 use tlplab_transaction::Access;
-use tlplab_units::{Duration, Mps, Time};
+use tlplab_units::{Bdf, Duration, Mps, Time};
 
 /// All of a fabric but its nodes and the host's software. A node reaches others by links only, which are here.
 pub(crate) struct Context {
@@ -50,6 +50,18 @@ pub(crate) struct Host {
     pub(crate) interrupts: FlowId,
     /// Devices that may master the bus may start: the host's software is not just configuring them.
     pub(crate) lets_start: bool,
+    /// Functions that may ask for translations and use them, as software has told the IOMMU and them.
+    pub(crate) translators: Vec<Translator>,
+}
+
+/// A function that may ask for translations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Translator {
+    pub(crate) function: NodeId,
+    /// Invalidations that it can queue.
+    pub(crate) queue_depth: u8,
+    /// Since when.
+    pub(crate) since: Time,
 }
 
 impl Host {
@@ -109,6 +121,17 @@ impl Context {
 
     pub(crate) fn place_of(&self, node: NodeId) -> Place {
         Place(self.links.count() as u16 + node.0)
+    }
+
+    /// A function, if it may ask for translations.
+    pub(crate) fn translator(&self, function: NodeId) -> Option<Translator> {
+        self.host.translators.iter().find(|other| other.function == function).copied()
+    }
+
+    /// The component with a function that has this ID.
+    pub(crate) fn function_with(&self, id: Bdf) -> Option<NodeId> {
+        let at = self.topology.nodes.iter().position(|node| node.id == id && id != Bdf(0))?;
+        Some(NodeId(at as u16))
     }
 
     /// The run cannot go on, says a node.

@@ -47,9 +47,9 @@ impl Context {
         self.observe.counts.ended += 1;
         if now >= self.observe.warmup {
             if ending == Ending::Done {
-                let causes = flow.ended(latency, ledger);
+                flow.ended(latency, ledger);
                 let (flow, started) = (record.flow, record.started);
-                self.observe.samples.offer(|| Sample::new(flow, started, latency, causes, ledger));
+                self.observe.samples.offer(|| Sample::new(flow, started, latency, ledger));
             } else {
                 flow.failed(ending, latency, ledger);
             }

@@ -298,11 +298,18 @@ impl Links {
     /// Requests of a requester wait for tags, and none of them waits for the egress: that is the reason, then. Or they do not.
     pub(crate) fn note_tag_wait(&mut self, port: PortId, source: usize, blocked: bool, now: Time) {
         let port = &mut self.ports[port.index()];
-        let (class, slot) = (FcClass::NonPosted.index(), Partition::slot(Cause::TagWait));
-        if blocked && port.egress.len_of(source, FcClass::NonPosted) == 0 {
-            port.partition.block(now, class, Some(slot));
-        } else if port.partition.blocked(class) == Some(slot) {
-            port.partition.block(now, class, None);
+        let (class, slot) = (FcClass::NonPosted, Partition::slot(Cause::TagWait));
+        let waits = blocked && port.egress.len_of(source, class) == 0;
+        port.partition.block_requester(now, class.index(), slot, waits);
+    }
+
+    /// By class, posted and non-posted: requests of a requester wait for translations, and none of them waits for the egress.
+    pub(crate) fn note_translation_wait(&mut self, port: PortId, source: usize, waits: [bool; 2], now: Time) {
+        let port = &mut self.ports[port.index()];
+        let slot = port.partition.cause_slot(Cause::TranslationWait);
+        for (class, waits) in [FcClass::Posted, FcClass::NonPosted].into_iter().zip(waits) {
+            let waits = waits && port.egress.len_of(source, class) == 0;
+            port.partition.block_requester(now, class.index(), slot, waits);
         }
     }
 

@@ -108,8 +108,7 @@ impl Context {
             return;
         }
         for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
-            let tags = crate::packet::attribution::Partition::slot(Cause::TagWait);
-            if port.partition.blocked(c.index()).is_some_and(|slot| slot != tags) {
+            if port.partition.is_blocked_at(c.index()) {
                 port.partition.block(now, c.index(), None);
             }
         }

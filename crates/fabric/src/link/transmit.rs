@@ -142,8 +142,8 @@ impl Context {
                 // Staging: a flit's worth waits already, and the wire is free: the next poll takes it.
                 Some(Blocked::Staging) => continue,
                 None => {
-                    // Nothing of this class waits here; its requester may be out of tags, which it says itself.
-                    if port.partition.blocked(class.index()) != Some(Partition::slot(Cause::TagWait)) {
+                    // Nothing of this class waits here; its requester may be out of tags or translations, which it says itself.
+                    if port.partition.is_blocked_at(class.index()) {
                         port.partition.block(now, class.index(), None);
                     }
                     continue;

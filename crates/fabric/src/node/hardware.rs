@@ -49,7 +49,11 @@ impl Hardware {
             EventKind::MemoryDone => self.nodes.root_mut().complete_memory_access(cx, tlp, high_port),
             EventKind::MemoryAccept => self.nodes.root_mut().complete_memory_write(cx, tlp, high_port),
             EventKind::LineReady => cx.try_transmit(port),
-            EventKind::Translated => self.nodes.root_mut().translated(cx, high_port, tlp),
+            EventKind::Translated => {
+                let counted = event.data >> 48 & 1 == 1;
+                self.nodes.root_mut().put_off_is_over(cx, high_port, tlp, counted);
+            }
+            EventKind::MapChange => self.nodes.root_mut().change_tables(cx, event.data),
             EventKind::OwnAnswer => self.nodes.root_mut().own_answer(cx),
             EventKind::PassageFree => self.nodes.root_mut().passage_free(cx, event.data),
             EventKind::PassedDomain => self.nodes.root_mut().passed_domain(cx, event.data),

@@ -41,6 +41,11 @@ pub(crate) enum Ticket {
         /// 0 to 3 for INTA to INTD.
         wire: u8,
     },
+    /// A request for the translation of a page.
+    Translation {
+        /// Its number, by its address.
+        page: u64,
+    },
     /// A piece of a peer-to-peer request that the root complex splits.
     Piece {
         /// Index among the requests being split.
@@ -115,6 +120,24 @@ pub(crate) trait Initiate: Answer {
     fn posts_writes(&self) -> bool {
         true
     }
+    /// The stream of the requester that a stream of an owner is.
+    fn lane(&self, stream: u16) -> u16 {
+        stream
+    }
+    /// An operation reaches the requester: the stream that it goes to.
+    fn lane_of_operation(&mut self, _now: Time, stream: u16, _address: u64, _bytes: u64) -> u16 {
+        stream
+    }
+    /// The next TLP that the requester may send.
+    fn poll(&mut self, now: Time, room: Classes) -> Option<Outgoing<Ticket>> {
+        self.initiator().requester.poll_request(now, room)
+    }
+    /// What a completion, or the lack of one, means besides.
+    fn note_outcome(&mut self, _cx: &mut Context, _outcome: &Outcome<Ticket>) {}
+    /// By class, posted and non-posted: requests wait for translations of their addresses; `None` where there is no such thing.
+    fn waits_for_translations(&self) -> Option<[bool; 2]> {
+        None
+    }
     /// The register at an address, where that is no memory.
     fn register_at(&self, _address: u64) -> Option<Register> {
         None
@@ -185,12 +208,13 @@ pub(crate) trait Initiate: Answer {
         record.posted = !read && posts;
         let class = if record.posted { FcClass::Posted } else { FcClass::NonPosted };
         cx.links.snapshot(egress, class, now, &mut record.snapshot);
+        let lane = self.lane_of_operation(now, stream, address, bytes);
         let requester = &mut self.initiator().requester;
         let ticket = Ticket::Transaction(transaction);
         let accepted = match data {
-            None => requester.read(now, stream, ticket, address, bytes),
-            Some(data) if posts => requester.write(now, stream, ticket, address, data),
-            Some(data) => requester.write_deferrable(now, stream, ticket, address, data),
+            None => requester.read(now, lane, ticket, address, bytes),
+            Some(data) if posts => requester.write(now, lane, ticket, address, data),
+            Some(data) => requester.write_deferrable(now, lane, ticket, address, data),
         };
         if let Err(error) = accepted {
             cx.transactions.close(transaction);
@@ -200,6 +224,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     fn submit_interrupt(&mut self, cx: &mut Context, stream: u16, address: u64, data: [u8; 4]) {
+        let lane = self.lane(stream);
         let initiator = self.initiator();
         let ticket = Ticket::Interrupt(initiator.flow(stream));
         // Neither RO nor No Snoop is set in a message signalled interrupt (PCIe 5.0 §2.2.6.4, §2.2.6.5).
@@ -209,7 +234,7 @@ pub(crate) trait Initiate: Answer {
         if let Ok(template) = template.and_then(|repr| repr.with_attributes(attributes)) {
             // Its data are a doubleword, so this cannot be refused.
             let data = Some(Payload::from(data));
-            let _ = initiator.requester.request(cx.now(), stream, ticket, template, data);
+            let _ = initiator.requester.request(cx.now(), lane, ticket, template, data);
             cx.agenda.pump(self.node());
         }
     }
@@ -218,7 +243,7 @@ pub(crate) trait Initiate: Answer {
     fn pump(&mut self, cx: &mut Context) {
         let now = cx.now();
         while let Some(room) = self.room(cx)
-            && let Some(outgoing) = self.initiator().requester.poll_request(now, room)
+            && let Some(outgoing) = self.poll(now, room)
         {
             self.issue(cx, outgoing);
         }
@@ -250,6 +275,13 @@ pub(crate) trait Initiate: Answer {
             Ticket::Interrupt(flow) | Ticket::Wire { flow, .. } => {
                 cx.tlps.insert(outgoing.repr, payload, flow)
             }
+            Ticket::Translation { .. } => {
+                let flow = self.initiator().flow(0);
+                let handle = cx.tlps.insert(outgoing.repr, payload, flow);
+                // The answer is needed whatever else is simulated.
+                cx.tlps.get_mut(handle).carry = true;
+                handle
+            }
             Ticket::Piece { request, .. } => self.issue_piece(cx, request, outgoing.repr, payload),
         };
         cx.tlps.get_mut(handle).maker = Some(node);
@@ -263,6 +295,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     /// Tells the egress whether its non-posted class waits for tags.
+    #[inline]
     fn note_tags(&mut self, cx: &mut Context) {
         let now = cx.now();
         let initiator = self.initiator();
@@ -273,8 +306,12 @@ pub(crate) trait Initiate: Answer {
         for port in ports {
             cx.links.note_tag_wait(*port, source, blocked, now);
         }
+        if let (Some(waits), [port]) = (self.waits_for_translations(), ports) {
+            cx.links.note_translation_wait(*port, source, waits, now);
+        }
     }
 
+    #[inline]
     fn arm_requester(&mut self, cx: &mut Context) {
         let at = cx.node_event(self.node());
         let initiator = self.initiator();
@@ -322,6 +359,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     fn outcome(&mut self, cx: &mut Context, handle: Option<TlpHandle>, outcome: Outcome<Ticket>) {
+        self.note_outcome(cx, &outcome);
         let Some(&Progress { op, bytes, .. }) = outcome.progress() else {
             cx.observe.counts.unexpected += 1;
             return;
@@ -348,7 +386,7 @@ pub(crate) trait Initiate: Answer {
                     self.piece_done(cx, request, offset, handle, result);
                 }
             }
-            Ticket::Interrupt(_) | Ticket::Wire { .. } => {}
+            Ticket::Interrupt(_) | Ticket::Wire { .. } | Ticket::Translation { .. } => {}
         }
     }
 

@@ -205,6 +205,9 @@ impl Nodes {
                 self.function_numbered(device, target.function())
             }
             Kind::Completion(_) => is(&|function| function.function.id == id),
+            Kind::Message(message) if message.target().is_some() => {
+                is(&|function| Some(function.function.id) == message.target())
+            }
             Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => {
                 is(&|function| function.bar_of(port.address().into(), true).is_some())
             }

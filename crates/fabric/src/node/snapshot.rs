@@ -74,6 +74,7 @@ impl EndPoint {
             initiator: self.initiator.clone(),
             posted_writes: self.posted_writes,
             on_bus: self.on_bus,
+            ats: self.ats.clone(),
         })
     }
 }
@@ -100,6 +101,7 @@ impl Root {
             registers: self.registers.clone(),
             completer: self.completer,
             memory_system: self.memory_system.clone(),
+            agent: self.agent.clone(),
             path: self.path.clone(),
             domains: self.domains.clone(),
             turns: self.turns.clone(),

@@ -21,13 +21,11 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn new(
-        flow: FlowId,
-        start: Time,
-        latency: Duration,
-        causes: [Duration; Cause::COUNT],
-        ledger: &Ledger,
-    ) -> Self {
+    pub(crate) fn new(flow: FlowId, start: Time, latency: Duration, ledger: &Ledger) -> Self {
+        let mut causes = [Duration::ZERO; Cause::COUNT];
+        for interval in ledger.intervals() {
+            causes[interval.cause() as usize] += interval.duration;
+        }
         Self { flow, start, latency, causes, intervals: ledger.intervals().to_vec() }
     }
 }

@@ -42,7 +42,7 @@ impl CauseHistogram {
         (edge(index), edge(index + 1))
     }
 
-    fn record(&mut self, latency: Duration, causes: &[Duration; Cause::COUNT]) {
+    fn record(&mut self, latency: Duration, intervals: &[Interval]) {
         let index = Self::index(latency);
         if self.buckets.is_empty() {
             self.first = index;
@@ -57,8 +57,8 @@ impl CauseHistogram {
         }
         let bucket = &mut self.buckets[index];
         bucket.count += 1;
-        for (sum, part) in bucket.causes_fs.iter_mut().zip(causes) {
-            *sum += u128::from(part.as_fs());
+        for interval in intervals {
+            bucket.causes_fs[interval.cause() as usize] += u128::from(interval.duration.as_fs());
         }
     }
 
@@ -173,20 +173,15 @@ impl FlowStatistics {
     }
 
     /// A transaction has ended well; `ledger` is that of its last byte.
-    pub(crate) fn ended(&mut self, latency: Duration, ledger: &Ledger) -> [Duration; Cause::COUNT] {
+    pub(crate) fn ended(&mut self, latency: Duration, ledger: &Ledger) {
         self.transactions += 1;
         // No longer than time lasts, 2^64 fs; the histogram grows as far as it has to.
         self.latency_ps.record((latency.as_fs() / 1000).max(1)).expect("it grows");
         self.latency_min = self.latency_min.min(latency);
         self.latency_max = self.latency_max.max(latency);
         self.latency_sum_fs += u128::from(latency.as_fs());
-        let mut causes = [Duration::ZERO; Cause::COUNT];
-        for interval in ledger.intervals() {
-            causes[interval.cause() as usize] += interval.duration;
-            self.attribution.add(interval);
-        }
-        self.causes.record(latency, &causes);
-        causes
+        ledger.intervals().iter().for_each(|interval| self.attribution.add(interval));
+        self.causes.record(latency, ledger.intervals());
     }
 
     /// A transaction has ended otherwise; `ledger` is that of the last that is known of it.

@@ -50,11 +50,13 @@ pub enum Cause {
     Retry,
     /// Nothing more is known of the request: the requester waits for what never comes, or comes too late.
     NoAnswer,
+    /// The requester has no translation of the address.
+    TranslationWait,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 19;
+    pub const COUNT: usize = 20;
     /// All of them, by discriminant.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Processing,
@@ -76,6 +78,7 @@ impl Cause {
         Self::Turnaround,
         Self::Retry,
         Self::NoAnswer,
+        Self::TranslationWait,
     ];
     /// The name that result documents use.
     pub const fn name(self) -> &'static str {
@@ -99,6 +102,7 @@ impl Cause {
             Self::Turnaround => "turnaround",
             Self::Retry => "retry",
             Self::NoAnswer => "no answer",
+            Self::TranslationWait => "translation wait",
         }
     }
 }
@@ -251,7 +255,7 @@ pub(crate) struct Partition {
     /// Slot of each occupation of the wire and until when; the last one goes on.
     wire: Segments,
     blocked: [Option<u16>; 3],
-    /// Classes that are blocked for another reason than that they wait for tags, a bit each.
+    /// Classes that are blocked for another reason than one of their requester's, a bit each.
     held: u8,
     accumulators: [Vec<u64>; 3],
     /// The kind (see [`Interval`]) that each slot stands for.
@@ -332,26 +336,37 @@ impl Partition {
         self.wire.push((0, Time::NEVER));
     }
 
-    /// From `now` on the head of `class` may not go for this reason (a fixed slot), or may.
+    /// From `now` on the head of `class` may not go for this reason, or may.
     #[inline]
     pub(crate) fn block(&mut self, now: Time, class: usize, reason: Option<u16>) {
         if self.blocked[class] != reason {
             self.advance(now);
             self.blocked[class] = reason;
-            let held = reason.is_some_and(|slot| slot != Self::slot(Cause::TagWait));
-            self.held = self.held & !(1 << class) | u8::from(held) << class;
+            self.held = self.held & !(1 << class) | u8::from(reason.is_some()) << class;
         }
     }
 
-    /// Whether any class is blocked for another reason than that it waits for tags.
+    /// From `now` on the requester of `class` has nothing for the egress for this reason of its own, or has. What else may block the class comes
+    /// before that.
+    pub(crate) fn block_requester(&mut self, now: Time, class: usize, reason: u16, blocks: bool) {
+        if blocks {
+            self.block(now, class, Some(reason));
+            self.held &= !(1 << class);
+        } else if self.blocked[class] == Some(reason) {
+            self.block(now, class, None);
+        }
+    }
+
+    /// Whether any class is blocked for another reason than one of its requester's.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         self.held != 0
     }
 
+    /// Whether that class is.
     #[inline]
-    pub(crate) fn blocked(&self, class: usize) -> Option<u16> {
-        self.blocked[class]
+    pub(crate) fn is_blocked_at(&self, class: usize) -> bool {
+        self.held >> class & 1 == 1
     }
 
     /// Total time `class` has been blocked for `cause`.

@@ -1,7 +1,9 @@
 //! What is asked of a fabric, and done to it, from outside, besides driving it.
 
 use crate::kernel::ids::{NodeId, PortId};
+use crate::node::end_point::ats::DeviceTranslations;
 use crate::node::root::host_memory::{HostCounters, Writer};
+use crate::node::root::translation::{AnsweredTranslations, TranslationFault};
 use crate::run::Fabric;
 use tlplab_cfgspace::ConfigSpace;
 use tlplab_cfgspace::enumerate::{Hierarchy, Problem};
@@ -89,6 +91,22 @@ impl Fabric {
     /// What the host's cache and IOMMU have counted.
     pub fn host_counters(&mut self) -> HostCounters {
         self.hardware.nodes.root_mut().host_counters()
+    }
+
+    /// What the IOMMU has refused since the start, by function and reason.
+    pub fn translation_faults(&self) -> impl Iterator<Item = &TranslationFault> {
+        self.hardware.nodes.root().translation_faults()
+    }
+
+    /// What devices asked the IOMMU for; `None` where addresses stay as they are and nobody asks.
+    pub fn answered_translations(&self) -> Option<AnsweredTranslations> {
+        self.hardware.nodes.root().answered_translations()
+    }
+
+    /// Devices that can ask for translations, and what they did with them.
+    pub fn device_translations(&self) -> impl Iterator<Item = (NodeId, DeviceTranslations)> {
+        let end_points = self.hardware.nodes.end_points();
+        end_points.filter_map(|end_point| Some((end_point.node, end_point.ats.as_ref()?.count)))
     }
 
     /// What can be told of devices and links, for results.

@@ -132,6 +132,8 @@ impl Software {
                 Node::Root(_) => set_port_sizes(cx, node, 1, &ports),
             }
         }
+        let Hardware { cx, nodes } = &mut *hardware;
+        nodes.root_mut().start_translation(cx);
         start_programs(hardware);
     }
 
@@ -191,6 +193,8 @@ impl Software {
             }
         }
         if first {
+            let Hardware { cx, nodes } = &mut *hardware;
+            nodes.root_mut().start_translation(cx);
             start_programs(hardware);
         }
         let served = self.serving.take();
@@ -208,6 +212,7 @@ impl Software {
             mps: self.payloads,
             error_reporting: self.error_reporting,
             ecrc: self.ecrc,
+            translation: self.translation,
             message: Arc::new(message_of_function),
             // What comes is what went: nothing else is plugged in.
             hot_plug_buses: 0,

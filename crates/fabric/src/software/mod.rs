@@ -33,6 +33,8 @@ pub(crate) struct Software {
     pub(crate) error_reporting: bool,
     /// It has end-to-end CRCs used.
     pub(crate) ecrc: bool,
+    /// It lets devices ask for translations.
+    pub(crate) translation: bool,
     /// What it found.
     pub(crate) found: Option<Hierarchy>,
     /// When that was, the first time.
@@ -57,6 +59,7 @@ impl Software {
             outside: host.enumeration == EnumerationTime::Outside,
             error_reporting: host.error_reporting,
             ecrc: host.ecrc,
+            translation: host.iommu.is_some_and(|iommu| iommu.ats),
             found: None,
             over: None,
             problems: Vec::new(),

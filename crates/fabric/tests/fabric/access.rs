@@ -185,8 +185,15 @@ fn what_a_root_port_redirects_is_translated() {
         let mut bench = Bench::new();
         if iommu {
             let (walk, interval) = (Duration::from_ns(700), Duration::ZERO);
-            bench.config.host.iommu =
-                Some(IommuConfig { page: 4096, entries: 8, walk, walkers: None, interval });
+            bench.config.host.iommu = Some(IommuConfig {
+                page: 4096,
+                entries: 8,
+                walk,
+                walkers: None,
+                interval,
+                tables: None,
+                ats: false,
+            });
         }
         let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
         let a = bench.device("a", "host.rp0", 3, 4);
@@ -213,6 +220,8 @@ fn nothing_is_lost_or_overtaken_by_what_is_translated() {
         walk: Duration::from_ns(300),
         walkers: Some(1),
         interval: Duration::ZERO,
+        tables: None,
+        ats: false,
     });
     let mut moves = Vec::new();
     for i in 0..100 {

@@ -20,8 +20,15 @@ const CACHE: CacheConfig = CacheConfig {
 };
 /// What devices may fill of [`CACHE`].
 const SHARE: u64 = 2 * 128 * LINE;
-const IOMMU: IommuConfig =
-    IommuConfig { page: PAGE, entries: 64, walk: ns(250), walkers: Some(5), interval: ns(0) };
+const IOMMU: IommuConfig = IommuConfig {
+    page: PAGE,
+    entries: 64,
+    walk: ns(250),
+    walkers: Some(5),
+    interval: ns(0),
+    tables: None,
+    ats: false,
+};
 
 const fn ns(n: u64) -> Duration {
     Duration::from_ns(n)

@@ -31,6 +31,7 @@
 //! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
 //! * [`switch_cores`]: The core of a switch: what its rate, its egress buffers and its shared buffer cost, computed by hand first; and nothing is lost or overtaken.
 //! * [`switching`]: What switches add to the latency of one TLP, computed by hand first. Gen1 carries a byte in 4 ns per lane. A write of 64 B below
+//! * [`translation`]: Addresses that are translated, by the root complex and by devices that asked for it: where data go, what it costs, what is refused.
 //! * [`turns`]: A root complex that keeps writes in order across its root ports by waiting: what each change of destination costs.
 
 mod access;
@@ -66,4 +67,5 @@ mod saturation;
 mod snapshot;
 mod switch_cores;
 mod switching;
+mod translation;
 mod turns;

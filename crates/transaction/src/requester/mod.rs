@@ -22,7 +22,7 @@ use crate::split::{RequestChunks, RequestPolicy, split_request};
 use crate::tags::{TagConfig, TagPool};
 use inflight::{InFlight, Slot, State};
 pub use receive::{Outcome, Progress};
-pub use send::Outgoing;
+pub use send::{Next, Outgoing};
 use std::collections::VecDeque;
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Time};
 use tlplab_wire::tlp::{Attributes, Kind, Repr};

@@ -1,8 +1,9 @@
 //! The TLPs that leave: the choice of the next operation, its tag and its TLP.
 
 use super::inflight::{Answer, Slot};
-use super::{Classes, Requester, Stream, Work};
+use super::{Classes, Queued, Requester, Stream, Work};
 use crate::payload::{Payload, data_bytes};
+use std::collections::VecDeque;
 use tlplab_units::{FcClass, Tag, Time};
 use tlplab_wire::tlp::{Kind, Repr, TransactionId};
 
@@ -29,11 +30,44 @@ pub struct Outgoing<T> {
     pub submitted: Time,
 }
 
+/// A memory request that could leave next: the first of an operation that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// The class that it waits in.
+    pub class: FcClass,
+    /// It writes.
+    pub write: bool,
+    /// First byte.
+    pub address: u64,
+    /// Bytes that the operation has still to ask for or to carry, with those of this request.
+    pub left: u64,
+}
+
 impl<T: Copy> Requester<T> {
     /// The next TLP that may leave, of the classes the driver has room for (an [`FcClass`] or [`Classes`]). Non-posted requests
     /// take a tag. See the [module](self) for the order.
     pub fn poll_request(&mut self, now: Time, room: impl Into<Classes>) -> Option<Outgoing<T>> {
-        let room = room.into();
+        self.poll(now, room.into(), None)
+    }
+
+    /// As [`poll_request`](Self::poll_request), for a driver that lets only some requests of [`read`](Self::read), [`write`](Self::write) and
+    /// [`write_deferrable`](Self::write_deferrable) go, such as those whose address it can translate: `may_go` is asked of those that could go
+    /// next, one of each stream and class at most. What may not go holds up its stream, as one without a tag does. Templates go in any case.
+    pub fn poll_request_if(
+        &mut self,
+        now: Time,
+        room: impl Into<Classes>,
+        may_go: &mut dyn FnMut(Next) -> bool,
+    ) -> Option<Outgoing<T>> {
+        self.poll(now, room.into(), Some(may_go))
+    }
+
+    fn poll(
+        &mut self,
+        now: Time,
+        room: Classes,
+        mut may_go: Option<&mut dyn FnMut(Next) -> bool>,
+    ) -> Option<Outgoing<T>> {
         let posted = room.contains(FcClass::Posted) && self.queued[0] > 0;
         let waiting = self.queued[1] > 0 || !self.again.is_empty();
         let mut non_posted = room.contains(FcClass::NonPosted) && waiting;
@@ -50,9 +84,16 @@ impl<T: Copy> Requester<T> {
         let count = self.streams.len();
         for turn in (self.turn..count).chain(0..self.turn) {
             let stream = &self.streams[turn];
-            let class = if non_posted && stream.non_posted_is_next() && self.has_tag_for(stream) {
+            let class = if non_posted
+                && stream.non_posted_is_next()
+                && self.has_tag_for(stream)
+                && may_go.as_mut().is_none_or(|may_go| goes(&stream.non_posted, FcClass::NonPosted, may_go))
+            {
                 FcClass::NonPosted
-            } else if posted && !stream.posted.is_empty() {
+            } else if posted
+                && !stream.posted.is_empty()
+                && may_go.as_mut().is_none_or(|may_go| goes(&stream.posted, FcClass::Posted, may_go))
+            {
                 FcClass::Posted
             } else {
                 continue;
@@ -164,6 +205,16 @@ impl<T: Copy> Requester<T> {
             self.flight.wake(index);
         }
     }
+}
+
+/// Whether the next request of a queue may go.
+fn goes<T>(queue: &VecDeque<Queued<T>>, class: FcClass, may_go: &mut dyn FnMut(Next) -> bool) -> bool {
+    let (chunks, write) = match queue.front().map(|front| &front.work) {
+        Some(Work::Read(chunks)) => (chunks, false),
+        Some(Work::Write(chunks) | Work::DeferrableWrite(chunks)) => (chunks, true),
+        Some(Work::Template(_)) | None => return true,
+    };
+    may_go(Next { class, write, address: chunks.address(), left: chunks.left() })
 }
 
 /// The template with the requester's own ID and a tag.

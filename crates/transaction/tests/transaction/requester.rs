@@ -554,3 +554,37 @@ fn a_read_by_hand() {
     let Outcome::OperationDone(progress, Ok(Payload::Length(200))) = outcome else { panic!("{outcome:?}") };
     assert_eq!((progress.address, progress.bytes), (0x103C + 196, 4));
 }
+
+/// What may not go holds up its stream and class: posted operations pass reads of their own stream, other streams go on, and templates go in any case.
+#[test]
+fn requests_that_may_not_go_hold_up_their_stream() {
+    let mut requester = Requester::new(RequesterConfig::new(OWN));
+    let mut asked = Vec::new();
+    requester.read(Time::ZERO, 0, 'a', 0x1000, 256).unwrap();
+    requester.read(Time::ZERO, 0, 'b', 0x9000, 64).unwrap();
+    requester.write(Time::ZERO, 0, 'c', 0x9100, Payload::Length(64)).unwrap();
+    requester.write(Time::ZERO, 1, 'd', 0x1000, Payload::Length(64)).unwrap();
+    requester.read(Time::ZERO, 1, 'e', 0x9200, 64).unwrap();
+    requester.read(Time::ZERO, 2, 'f', 0x9F80, 0x100).unwrap();
+    let template = Repr::mem_read(Default::default(), 0x1000, 8).unwrap();
+    requester.request(Time::ZERO, 3, 't', template, None).unwrap();
+    let mut poll = |requester: &mut Requester<char>, low: u64| {
+        let mut gone = Vec::new();
+        asked.clear();
+        while let Some(outgoing) = requester.poll_request_if(Time::ZERO, Classes::ALL, &mut |next| {
+            asked.push((next.address, next.left, next.write));
+            next.address >= low
+        }) {
+            gone.push((outgoing.op, outgoing.address));
+            asked.clear();
+        }
+        (gone, asked.clone())
+    };
+    // 'e' is behind a write that may not go, and 'b' behind a read.
+    let (gone, last) = poll(&mut requester, 0x9000);
+    assert_eq!(gone, [('c', 0x9100), ('f', 0x9F80), ('t', 0x1000), ('f', 0xA000)]);
+    assert!(last.contains(&(0x1000, 256, false)) && last.contains(&(0x1000, 64, true)), "{last:x?}");
+    let (gone, last) = poll(&mut requester, 0);
+    assert_eq!(gone, [('a', 0x1000), ('d', 0x1000), ('b', 0x9000), ('e', 0x9200)]);
+    assert!(last.is_empty() && requester.queued() == 0);
+}

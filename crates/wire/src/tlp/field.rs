@@ -284,6 +284,10 @@ impl Span {
     pub const fn is_zero_length(self) -> bool {
         self.enables.first() == 0
     }
+    /// The same bytes of another page of 4 KiB, which `page` is in.
+    pub const fn in_page(self, page: u64) -> Self {
+        Self { address: page & !0xfff | self.address & 0xfff, ..self }
+    }
     /// Needs a 4DW header: the address is at or above 4 GiB.
     pub const fn is_64_bit(self) -> bool {
         self.address >> 32 != 0

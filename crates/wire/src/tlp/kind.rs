@@ -286,6 +286,18 @@ impl Kind {
         )
     }
 
+    /// A memory request for the same bytes of another page of 4 KiB; any other TLP as it is.
+    pub const fn in_page(mut self, page: u64) -> Self {
+        match &mut self {
+            Self::MemRead { span, .. }
+            | Self::MemWrite { span, .. }
+            | Self::DeferrableMemWrite { span, .. } => *span = span.in_page(page),
+            Self::AtomicOp { target, .. } => target.address = page & !0xfff | target.address & 0xfff,
+            _ => {}
+        }
+        self
+    }
+
     /// DW of payload, 0 to 1024.
     #[inline]
     pub const fn payload_dw(&self) -> u32 {

@@ -21,6 +21,7 @@
 //!   kind of TLP
 //! * [`field`]: the values that fields hold, such as [`Span`], the memory a request touches
 //! * [`message`]: message codes, their routing and contents; [`prefix`]: the prefixes before a header
+//! * [`translation`]: what address translation services carry
 //! * [`packet`], [`parse`], [`emit`]: bytes
 //!
 //! # Reserved bits
@@ -41,6 +42,7 @@ pub mod packet;
 pub mod parse;
 pub mod prefix;
 pub mod repr;
+pub mod translation;
 
 pub use completion::Completion;
 pub use field::{
@@ -53,3 +55,4 @@ pub use packet::Packet;
 pub use parse::{ParseOptions, TagWidth};
 pub use prefix::{Pasid, Prefix, Prefixes};
 pub use repr::Repr;
+pub use translation::{Invalidation, Translation};

@@ -150,6 +150,10 @@ impl Repr {
     pub const fn with_transaction_id(self, id: TransactionId) -> Self {
         Self { kind: self.kind.with_transaction_id(id), ..self }
     }
+    /// A memory request for the same bytes of another page of 4 KiB, as a translation moves it; any other TLP as it is.
+    pub const fn in_page(self, page: u64) -> Self {
+        Self { kind: self.kind.in_page(page), ..self }
+    }
     /// The same with other prefixes.
     pub const fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }

@@ -195,6 +195,22 @@ fn registers_of_a_switch_and_two_cards() {
     assert_eq!(at(&found, "03:00.0").class, 0xFF_00_00);
 }
 
+/// Only where software lets them, and end points only.
+#[test]
+fn end_points_ask_for_translations_where_they_may() {
+    for translation in [true, false] {
+        let card = card(&[], Mps::ALL[1]).extended(ExtendedCapability::Ats { queue_depth: 32 });
+        let root = bridge(PortType::RootPort, same);
+        let mut machine = Machine::new([((1, 0), Node::new(&root).with(0, Node::new(&card)))]);
+        let found = machine.run(Enumerator::new(Settings { translation, ..settings() }));
+        let control = if translation { 0x8000_0020 } else { 0x20 };
+        check(&mut machine, &found, "01:00.0", &[(0x100, 0x0001_000F), (0x104, control)]);
+        let view = machine.node(at(&found, "01:00.0").bdf).unwrap().space.translation();
+        let expected = TranslationView { enabled: translation, unit: 4096, queue_depth: 32 };
+        assert_eq!(view, Some(expected));
+    }
+}
+
 #[test]
 fn interrupts_by_wires_and_errors_that_nobody_reports() {
     let mut machine = machine();

@@ -138,10 +138,12 @@ impl Judge {
     /// How many transactions failed, as the end of a sentence.
     fn failed(&self) -> String {
         let failed: u64 = self.study.document().flows.iter().map(crate::verdict::failures).sum();
+        let refused = crate::verdict::refused(self.study.document()).next();
+        let refused = refused.map_or(String::new(), |clause| format!(", and {clause}"));
         match failed {
             0 => String::new(),
-            1 => "; 1 transaction failed".to_owned(),
-            many => format!("; {many} transactions failed"),
+            1 => format!("; 1 transaction failed{refused}"),
+            many => format!("; {many} transactions failed{refused}"),
         }
     }
 

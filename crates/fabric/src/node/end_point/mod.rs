@@ -1,9 +1,11 @@
 //! End points: a port, a requester, and a device behind them.
 
+pub(crate) mod ats;
 pub(crate) mod core;
 pub(crate) mod device;
 pub(crate) mod registers;
 
+use self::ats::Ats;
 use self::core::Core;
 use crate::kernel::ids::{NodeId, PortId};
 use crate::link::Staged;
@@ -11,14 +13,14 @@ use crate::link::agenda::Task;
 use crate::link::context::Context;
 use crate::node::answer::Answer;
 use crate::node::function::Function;
-use crate::node::initiator::{Initiate, Initiator};
+use crate::node::initiator::{Initiate, Initiator, Ticket};
 use crate::packet::routing::Route;
 use crate::packet::slab::TlpHandle;
 use tlplab_cfgspace::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Device, Event, ReplyToken};
-use tlplab_transaction::{Access, Classes, Completer, Payload, memory_access};
+use tlplab_transaction::{Access, Classes, Completer, Outcome, Outgoing, Payload, memory_access};
 use tlplab_units::{Duration, FcClass, Mrrs, Time};
-use tlplab_wire::tlp::{CompletionStatus, IoPort, Kind, Repr};
+use tlplab_wire::tlp::{AddressType, CompletionStatus, IoPort, Kind, Repr};
 
 /// TLPs of a class that wait at the egress before the requester makes more. A flit has 236 bytes for TLPs (PCIe 6.0, section 4.2.3): as
 /// many of the least size, and one.
@@ -62,6 +64,8 @@ pub(crate) struct EndPoint {
     pub(crate) posted_writes: bool,
     /// It is on a parallel bus.
     pub(crate) on_bus: bool,
+    /// Its translations, if it can ask for some.
+    pub(crate) ats: Option<Box<Ats>>,
 }
 
 impl Initiate for EndPoint {
@@ -94,6 +98,31 @@ impl Initiate for EndPoint {
     }
     fn posts_writes(&self) -> bool {
         self.posted_writes
+    }
+    fn lane(&self, stream: u16) -> u16 {
+        stream + u16::from(self.ats.is_some())
+    }
+    fn lane_of_operation(&mut self, now: Time, stream: u16, address: u64, bytes: u64) -> u16 {
+        if self.ats.is_none() {
+            return stream;
+        }
+        self.want_translations(now, address, bytes);
+        self.lane(stream)
+    }
+    fn poll(&mut self, now: Time, room: Classes) -> Option<Outgoing<Ticket>> {
+        let requester = &mut self.initiator.requester;
+        match &mut self.ats {
+            None => requester.poll_request(now, room),
+            Some(ats) => ats.poll(requester, now, room, self.function.id),
+        }
+    }
+    fn note_outcome(&mut self, cx: &mut Context, outcome: &Outcome<Ticket>) {
+        if self.ats.is_some() {
+            self.note_translated(cx, outcome);
+        }
+    }
+    fn waits_for_translations(&self) -> Option<[bool; 2]> {
+        self.ats.as_ref().map(|ats| ats.waits)
     }
     fn issue_piece(&mut self, _cx: &mut Context, _index: u32, _repr: Repr, _payload: Payload) -> TlpHandle {
         unreachable!("end points split no requests of others")
@@ -134,7 +163,11 @@ impl EndPoint {
         let repr = cx.tlps.get(handle).repr;
         match (repr.kind(), memory_access(&repr)) {
             (Kind::Completion(_), _) => self.take_completion(cx, ingress, handle),
-            (Kind::Message(_), _) => cx.consume(ingress, handle),
+            (Kind::Message(message), _) => self.take_message(cx, ingress, handle, *message),
+            // It is the root complex that translates.
+            (Kind::MemRead { .. }, _) if repr.attributes().at == AddressType::TranslationRequest => {
+                cx.refuse(ingress, handle, self.completer.id, CompletionStatus::UnsupportedRequest);
+            }
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
                 Some(access),

@@ -41,6 +41,9 @@ impl Functions for EndPoint {
         }
         self.read_registers_back(cx);
         self.update_limits(cx);
+        if written.translation {
+            self.obey_translation_control(cx);
+        }
         self.start_when_allowed(cx);
         if written.function_level_reset {
             self.reset(cx, Reset::FunctionLevel);
@@ -128,7 +131,7 @@ impl EndPoint {
             let ticket = Ticket::Wire { flow: self.initiator.flow(stream), wire };
             // A message without data is a request that cannot be refused.
             let template = message(self.function.id, wire, level);
-            let _ = self.initiator.requester.request(now, stream, ticket, template, None);
+            let _ = self.initiator.requester.request(now, self.lane(stream), ticket, template, None);
             cx.agenda.pump(self.node);
         }
     }
@@ -147,6 +150,10 @@ impl EndPoint {
             cx.topology.nodes[self.node.index()].id = Bdf(0);
         }
         self.reset_core(cx);
+        if let Some(ats) = &mut self.ats {
+            ats.restart(false);
+        }
+        self.obey_translation_control(cx);
         self.update_limits(cx);
         self.update_wires(cx, 0);
         cx.agenda.push(Task::Tell { node: self.node, event: Event::Reset });

@@ -299,6 +299,25 @@ impl Root {
         for stage in [HostPath::IO_CACHE, HostPath::MEMORY_BUS] {
             self.free_stage_entry(cx, stage);
         }
+        self.deliver_behind_writes(cx);
+    }
+
+    /// A posted write that was counted does not go to memory: nothing waits for it any more. `behind`: those that were counted after it.
+    pub(crate) fn forget_posted_write(&mut self, cx: &mut Context, behind: u64) {
+        let path = &mut self.path;
+        if path.arrived == path.came {
+            return;
+        }
+        let place = path.came - behind;
+        path.came -= 1;
+        for (waits_for, ..) in path.behind.iter_mut().filter(|(waits_for, ..)| *waits_for >= place) {
+            *waits_for -= 1;
+        }
+        self.deliver_behind_writes(cx);
+    }
+
+    /// What waited behind posted writes goes on, as far as they are in memory.
+    fn deliver_behind_writes(&mut self, cx: &mut Context) {
         while let path = &mut self.path
             && let Some(&(behind, handle, ingress)) = path.behind.front()
             && behind <= path.arrived

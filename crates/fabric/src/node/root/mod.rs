@@ -8,6 +8,7 @@ pub(crate) mod peer;
 mod pme;
 pub(crate) mod processor;
 pub(crate) mod programs;
+pub(crate) mod translation;
 pub(crate) mod turns;
 
 use crate::config::{AddressMap, MMIO_LOW, PeerToPeer};
@@ -42,7 +43,8 @@ use tlplab_cfgspace::{AcsControls, InterruptMode, MessageWrite, Signal, Written,
 use tlplab_transaction::{Access, Completer, CompletionError, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::message::Code;
-use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
+use tlplab_wire::tlp::{AddressType, CompletionStatus, Kind, Repr};
+use translation::TranslationAgent;
 
 pub(crate) struct Root {
     pub(crate) node: NodeId,
@@ -57,6 +59,8 @@ pub(crate) struct Root {
     pub(crate) completer: Completer,
     pub(crate) memory: CachedMemory,
     pub(crate) memory_system: Option<Box<MemorySystem>>,
+    /// What translates addresses, where any are translated.
+    pub(crate) agent: Option<Box<TranslationAgent>>,
     pub(crate) path: HostPath,
     pub(crate) domains: Domains,
     pub(crate) server: MemoryServer,
@@ -230,12 +234,20 @@ impl Root {
         if !from.passes_up(route) {
             return self.refuse_request(cx, ingress, handle);
         }
+        if self.agent.is_some() && repr.kind().is_memory() && self.translates(cx, ingress, handle) {
+            return;
+        }
         let own = self.completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
                 self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if wire_of(message.code()).is_some() => {
+                self.hold_behind_writes(cx, ingress, handle)
+            }
+            Kind::Message(message)
+                if message.completed_itags().is_some() && message.target() == Some(own) =>
+            {
                 self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if message.target().is_none() => self.take_message(cx, ingress, handle),
@@ -252,7 +264,7 @@ impl Root {
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
                 Some(access),
-            ) => access,
+            ) if repr.attributes().at != AddressType::TranslationRequest => access,
             _ => return self.refuse_request(cx, ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
@@ -379,6 +391,9 @@ impl Root {
                     self.take_completion(cx, ingress, handle);
                 }
             }
+            Kind::Message(message) if message.completed_itags().is_some() => {
+                self.invalidation_completed(cx, ingress, handle, message);
+            }
             Kind::Message(_) => {
                 if take_local_message(cx, ingress, handle) {
                     self.update_wires(cx, 0);
@@ -456,28 +471,31 @@ impl Root {
 
     /// A request or completion from one root port to another.
     fn peer_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
-        let (egress, repr) = (self.ports[port], &cx.tlps.get(handle).repr);
-        let from = &self.bridges[cx.links.index(ingress)];
-        if egress == ingress {
-            // Without the capability the root complex sends back what came from below.
-            if from.access.present && !from.forwards_up() {
-                return self.refuse_request(cx, ingress, handle);
-            }
-        } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
-            return cx.refuse_access(ingress, handle, self.completer.id);
+        if !self.admits_peer(cx, ingress, port, handle) {
+            return;
         }
+        let from = &self.bridges[cx.links.index(ingress)];
         let redirects = from.access.enabled.contains(AcsControls::REQUEST_REDIRECT);
         if !redirects || !self.hold_redirected(cx, ingress, handle) {
             self.pass_to_peer(cx, ingress, port, handle);
         }
     }
 
-    /// A TLP has been accepted and, where that is so, translated.
-    pub(crate) fn translated(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        match self.port_for(route_of(&cx.tlps.get(handle).repr)) {
-            Some(port) => self.pass_to_peer(cx, ingress, port, handle),
-            None => self.send_to_memory(cx, ingress, handle),
+    /// Whether a TLP may go from one root port to another, or back by the same; if not, it is refused.
+    fn admits_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) -> bool {
+        let repr = &cx.tlps.get(handle).repr;
+        let from = &self.bridges[cx.links.index(ingress)];
+        if self.ports[port] == ingress {
+            // Without the capability the root complex sends back what came from below.
+            if from.access.present && !from.forwards_up() {
+                self.refuse_request(cx, ingress, handle);
+                return false;
+            }
+        } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
+            cx.refuse_access(ingress, handle, self.completer.id);
+            return false;
         }
+        true
     }
 
     fn pass_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {

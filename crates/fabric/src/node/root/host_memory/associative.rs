@@ -53,6 +53,15 @@ impl Associative {
         }
     }
 
+    /// Keeps only these keys any more.
+    pub(super) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        for (key, used) in self.keys.iter_mut().zip(&mut self.used).filter(|(key, _)| **key != 0) {
+            if !keep(*key - 1) {
+                (*key, *used) = (0, 0);
+            }
+        }
+    }
+
     /// Keeps nothing any more.
     pub(super) fn clear(&mut self) {
         if !self.is_empty() {

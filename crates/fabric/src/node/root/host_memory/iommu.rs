@@ -8,6 +8,7 @@
 //! All of this is known when a request comes, which is then put off once, until it may go on.
 
 use super::associative::Associative;
+use super::walk::Walker;
 use crate::config::IommuConfig;
 use tlplab_units::{Duration, Time};
 
@@ -16,8 +17,12 @@ use tlplab_units::{Duration, Time};
 pub(super) struct Iommu {
     config: IommuConfig,
     tlb: Associative,
+    /// What is kept of the tables, if the time of a walk follows from them.
+    tables: Option<Walker>,
     /// By slot of the IO-TLB: when the translation is there.
     ready: Vec<Time>,
+    /// How long its walk took.
+    took: Vec<Duration>,
     /// When each walker has nothing more to do; none, if their number is no limit.
     walkers: Vec<Time>,
     /// Before that no walk begins.
@@ -25,6 +30,47 @@ pub(super) struct Iommu {
     /// When the last request so far goes on.
     last: Time,
     count: TranslationCount,
+}
+
+/// A page that a request needs the translation of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// What the IO-TLB keeps it by.
+    key: u64,
+    /// Whose tables.
+    function: u16,
+    address: u64,
+    /// 0 for 4 KiB, 1 for 2 MiB, 2 for 1 GiB.
+    level: u8,
+    /// There is a translation; that there is none is not kept.
+    present: bool,
+}
+
+impl Page {
+    /// The page of `bytes` that an address is in, of the function with this number whose addresses are translated.
+    pub(crate) fn of(function: u16, address: u64, bytes: u64, present: bool) -> Self {
+        let level = level_of(bytes);
+        Self {
+            key: own_keys(function) | u64::from(level) << 45 | (address / bytes),
+            function,
+            address,
+            level,
+            present,
+        }
+    }
+}
+
+/// What the keys of a function begin with whose addresses are translated. Others share theirs: pages of one size.
+fn own_keys(function: u16) -> u64 {
+    (u64::from(function) + 1) << 48
+}
+
+fn level_of(bytes: u64) -> u8 {
+    match bytes.ilog2() {
+        30.. => 2,
+        21..30 => 1,
+        _ => 0,
+    }
 }
 
 /// Translations of requests of devices.
@@ -65,7 +111,9 @@ impl Iommu {
         let tlb = Associative::new(1, config.entries);
         Self {
             config,
+            tables: config.tables.map(Walker::new),
             ready: vec![Time::ZERO; tlb.slots()],
+            took: vec![Duration::ZERO; tlb.slots()],
             tlb,
             walkers: vec![Time::ZERO; config.walkers.map_or(0, usize::from)],
             next_walk: Time::ZERO,
@@ -78,36 +126,63 @@ impl Iommu {
         self.count
     }
 
-    /// A request comes; `address` is `None` for an interrupt, which is not translated but passes nothing. Requests do not cross pages.
-    pub(super) fn translate(&mut self, now: Time, address: Option<u64>) -> Translation {
-        let ready = address.map_or(now, |address| self.ready_at(now, address)).max(now);
+    /// The page of an address that stays as it is.
+    pub(super) fn page(&self, address: u64) -> Page {
+        let key = address / self.config.page;
+        Page { key, function: 0, address, level: level_of(self.config.page), present: true }
+    }
+
+    /// A request comes; `page` is `None` for an interrupt, which is not translated but passes nothing. Requests do not cross pages.
+    pub(super) fn translate(&mut self, now: Time, page: Option<Page>) -> Translation {
+        let (ready, walk) = page.map_or((now, Duration::ZERO), |page| self.ready_at(now, page));
+        let ready = ready.max(now);
         let goes = ready.max(self.last);
         // One that goes at this moment may still have its turn before it.
         let at_once = goes == now && self.last < now;
         self.last = goes;
-        let walked = (ready - now).min(self.config.walk);
+        let walked = (ready - now).min(walk);
         Translation { queued: (ready - now) - walked, walked, behind: goes - ready, at_once }
     }
 
-    fn ready_at(&mut self, now: Time, address: u64) -> Time {
-        let page = address / self.config.page;
-        if let Some(slot) = self.tlb.find(page) {
+    /// When the translation is there, and how long a walk for it takes at most.
+    fn ready_at(&mut self, now: Time, page: Page) -> (Time, Duration) {
+        if let Some(slot) = self.tlb.find(page.key) {
             self.count.hits += 1;
-            return self.ready[slot];
+            return (self.ready[slot], self.took[slot]);
         }
+        let walk = match &mut self.tables {
+            Some(tables) => tables.walk(page.function, page.address, page.level),
+            None => self.config.walk,
+        };
         let walker = self.walkers.iter_mut().min();
         let starts = now.max(self.next_walk).max(walker.as_ref().map_or(now, |free| **free));
-        let ends = starts + self.config.walk;
+        let ends = starts + walk;
         if let Some(walker) = walker {
             *walker = ends;
         }
         self.next_walk = starts + self.config.interval;
         self.count.walks += 1;
         self.count.waited += starts - now;
-        self.count.walking += self.config.walk;
-        let slot = self.tlb.insert(page, self.config.entries);
-        self.ready[slot] = ends;
-        ends
+        self.count.walking += walk;
+        if page.present {
+            let slot = self.tlb.insert(page.key, self.config.entries);
+            (self.ready[slot], self.took[slot]) = (ends, walk);
+        }
+        (ends, walk)
+    }
+
+    /// What a function's tables say of a range is not kept any more, nor anything above it.
+    pub(super) fn forget(&mut self, function: u16, from: u64, bytes: u64) {
+        let own = own_keys(function);
+        self.tlb.retain(|key| {
+            let (level, page) = (key >> 45 & 7, key & ((1 << 45) - 1));
+            let size = 4096u64 << (9 * level.min(2));
+            let first = page * size;
+            key >> 48 != own >> 48 || first >= from + bytes || first + size <= from
+        });
+        if let Some(tables) = &mut self.tables {
+            tables.clear();
+        }
     }
 
     /// As if the pages of an access had been translated, which is not counted.
@@ -118,7 +193,7 @@ impl Iommu {
         for page in first..=last {
             if self.tlb.find(page).is_none() {
                 let slot = self.tlb.insert(page, self.config.entries);
-                self.ready[slot] = Time::ZERO;
+                (self.ready[slot], self.took[slot]) = (Time::ZERO, Duration::ZERO);
             }
         }
     }
@@ -126,6 +201,9 @@ impl Iommu {
     /// No translation is kept any more (those under way are still awaited).
     pub(super) fn clear(&mut self) {
         self.tlb.clear();
+        if let Some(tables) = &mut self.tables {
+            tables.clear();
+        }
     }
 }
 
@@ -143,6 +221,8 @@ mod tests {
         walk: Duration::from_ns(100),
         walkers: Some(2),
         interval: Duration::ZERO,
+        tables: None,
+        ats: true,
     };
 
     /// Each case: when and which page; then ns queued, walked, behind others.
@@ -161,7 +241,7 @@ mod tests {
             (330, 1, [0, 0, 0]), // at the moment the others go on
         ];
         for (now, page, [queued, walked, behind]) in cases {
-            let got = iommu.translate(at(now), Some(page * 4096));
+            let got = iommu.translate(at(now), Some(iommu.page(page * 4096)));
             let ns = [got.queued, got.walked, got.behind].map(Duration::as_ns);
             assert_eq!(ns, [queued, walked, behind], "at {now} ns");
             assert_eq!(got.at_once, now == 215, "at {now} ns");
@@ -181,8 +261,32 @@ mod tests {
         let last = (1 << 50) - 1;
         // The walk of page 0 makes room for itself where the oldest of the last four was.
         let pages = [last, last - 1, last - 2, 0, last - 3];
-        let walked = pages.map(|page| !iommu.translate(at(500), Some(page * 4096)).walked.is_zero());
+        let walked =
+            pages.map(|page| !iommu.translate(at(500), Some(iommu.page(page * 4096))).walked.is_zero());
         assert_eq!(walked, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_range_is_forgotten_of_its_function_only() {
+        let mut iommu = Iommu::new(IommuConfig { entries: 16, walkers: None, ..CONFIG });
+        let pages =
+            [(0, 0x1000, 0x1000), (0, 0x2000, 0x1000), (1, 0x2000, 0x1000), (0, 0x20_0000, 0x20_0000)];
+        let walked = |iommu: &mut Iommu, ns: u64| {
+            let walked = |(function, address, bytes)| {
+                !iommu.translate(at(ns), Some(Page::of(function, address, bytes, true))).walked.is_zero()
+            };
+            pages.map(walked)
+        };
+        assert_eq!(walked(&mut iommu, 0), [true; 4]);
+        assert_eq!(walked(&mut iommu, 1000), [false; 4]);
+        iommu.forget(0, 0x2000, 0x1000);
+        assert_eq!(walked(&mut iommu, 2000), [false, true, false, false]);
+        iommu.forget(0, 0x30_0000, 0x1000);
+        assert_eq!(walked(&mut iommu, 3000), [false, false, false, true], "it covers that");
+        // That nothing is mapped is walked for each time.
+        for ns in [4000, 5000] {
+            assert_eq!(iommu.translate(at(ns), Some(Page::of(0, 0, 4096, false))).walked.as_ns(), 100);
+        }
     }
 
     #[test]
@@ -191,7 +295,7 @@ mod tests {
         let mut iommu = Iommu::new(IommuConfig { walkers: None, interval, ..CONFIG });
         let queued = [(10, 0), (20, 36), (30, 72), (200, 0)];
         for (page, (now, wait)) in queued.into_iter().enumerate() {
-            let got = iommu.translate(at(now), Some(page as u64 * 4096));
+            let got = iommu.translate(at(now), Some(iommu.page(page as u64 * 4096)));
             assert_eq!((got.queued.as_ns(), got.walked.as_ns()), (wait, 100), "at {now} ns");
         }
     }

@@ -17,8 +17,9 @@ mod gate;
 mod iommu;
 mod jitter;
 mod setup;
+mod walk;
 
-use crate::config::{HostConfig, HostMemoryError, NumaConfig};
+use crate::config::{HostConfig, HostMemoryError, MapError, NumaConfig};
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
 use crate::link::context::Context;
@@ -28,17 +29,17 @@ use crate::packet::slab::TlpHandle;
 pub use cache::HitCount;
 use cache::{Cache, Placed};
 use gate::Gate;
-use iommu::Iommu;
-use iommu::Translation;
+pub(crate) use iommu::Page;
 pub use iommu::TranslationCount;
+use iommu::{Iommu, Translation};
 use jitter::{Jitter, Refreshed};
 pub use setup::{HostCounters, Writer};
 use std::collections::VecDeque;
 use std::ops::Range;
 use tlplab_device::{HostMemory, OutOfMemory, Random};
-use tlplab_transaction::{Access, memory_access};
+use tlplab_transaction::Access;
 use tlplab_units::{Duration, Time};
-use tlplab_wire::tlp::{AddressType, Kind};
+use tlplab_wire::tlp::Kind;
 
 /// Names of its places after the host's.
 const NAMES: [&str; 3] = ["iommu", "numa", "gate"];
@@ -94,13 +95,13 @@ impl MemorySystem {
     }
 
     /// What a request that comes now waits for before it may go on to memory; `None` if for nothing.
-    fn holds(&mut self, now: Time, posted: bool, address: Option<u64>) -> Option<Held> {
+    fn holds(&mut self, now: Time, posted: bool, page: Option<Page>) -> Option<Held> {
         if self.gate.is_none() && self.iommu.is_none() {
             return None;
         }
         let gate = self.gate.as_mut().map(|gate| (gate.place, gate.passes(now, posted)));
         let (opens, at_once) = gate.map_or((now, true), |(_, passes)| passes);
-        let translation = self.iommu.as_mut().map(|(place, iommu)| (*place, iommu.translate(opens, address)));
+        let translation = self.iommu.as_mut().map(|(place, iommu)| (*place, iommu.translate(opens, page)));
         let translated = translation.map_or(Duration::ZERO, |(_, translation)| translation.whole());
         let at_once = at_once && translation.is_none_or(|(_, translation)| translation.at_once);
         if let Some(gate) = &mut self.gate {
@@ -110,10 +111,11 @@ impl MemorySystem {
         (!at_once).then(|| Held { until: opens + translated, gate, translation })
     }
 
-    /// What a TLP for another root port waits for, that has to pass the IOMMU; `address` is `None` if it is not to be translated.
-    fn validates(&mut self, now: Time, address: Option<u64>) -> Option<Held> {
+    /// What a TLP for another root port, or one that asks for a translation, waits for, that has to pass the IOMMU; `page` is `None` if it is not
+    /// to be translated.
+    fn validates(&mut self, now: Time, page: Option<Page>) -> Option<Held> {
         let (place, iommu) = self.iommu.as_mut()?;
-        let translation = iommu.translate(now, address);
+        let translation = iommu.translate(now, page);
         let (until, translation) = (now + translation.whole(), Some((*place, translation)));
         (!translation.is_some_and(|(_, translation)| translation.at_once)).then_some(Held {
             until,
@@ -126,6 +128,25 @@ impl MemorySystem {
     pub(crate) fn answers(&mut self, now: Time) {
         if let Some(gate) = &mut self.gate {
             gate.answers(now);
+        }
+    }
+
+    /// The page of an address that stays as it is; `None` without an IOMMU.
+    pub(crate) fn page(&self, address: u64) -> Option<Page> {
+        self.iommu.as_ref().map(|(_, iommu)| iommu.page(address))
+    }
+
+    /// What a function's tables say of a range is not kept any more.
+    pub(crate) fn forget(&mut self, function: u16, from: u64, bytes: u64) {
+        if let Some((_, iommu)) = &mut self.iommu {
+            iommu.forget(function, from, bytes);
+        }
+    }
+
+    /// A read goes on to memory, however many are served.
+    pub(crate) fn serve_read(&mut self) {
+        if let Some(reads) = &mut self.reads {
+            reads.served += 1;
         }
     }
 
@@ -169,6 +190,15 @@ pub(crate) fn names_of(host: &HostConfig) -> impl Iterator<Item = String> {
 pub(crate) fn check(host: &HostConfig) -> Result<(), HostMemoryError> {
     host.cache.map_or(Ok(()), |cache| cache.check())?;
     host.iommu.map_or(Ok(()), |iommu| iommu.check())?;
+    for (at, map) in host.maps.iter().enumerate() {
+        map.check()?;
+        if host.iommu.is_none() {
+            return Err(MapError::NoIommu.into());
+        }
+        if let Some(twice) = host.maps[..at].iter().find_map(|other| map.clash(other)) {
+            return Err(MapError::Twice(twice).into());
+        }
+    }
     host.jitter.as_ref().map_or(Ok(()), |jitter| jitter.check())?;
     host.sleep.as_ref().map_or(Ok(()), |sleep| sleep.check())?;
     host.stall.map_or(Ok(()), |stall| stall.check())?;
@@ -234,44 +264,45 @@ impl Root {
             tlp.ledger.charge(now, place, Cause::Queueing);
         }
         if !self.hold_for_translation(cx, ingress, handle) {
-            self.send_to_memory(cx, ingress, handle);
+            self.translated(cx, ingress, handle, true);
         }
     }
 
     /// True if a request has to wait for the host or its translation, and then goes on by itself.
     fn hold_for_translation(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
         let now = cx.now();
-        let repr = &cx.tlps.get(handle).repr;
+        let repr = cx.tlps.get(handle).repr;
         let posted = matches!(repr.kind(), Kind::MemWrite { .. });
-        let Some(access) = memory_access(repr) else { return false };
-        let address = (!posted || !self.is_interrupt(access)).then_some(access.address);
+        let page = self.page_of(cx, &repr);
         let Some(system) = &mut self.memory_system else { return false };
-        let Some(held) = system.holds(now, posted, address) else { return false };
-        self.put_off(cx, ingress, handle, &held);
+        let Some(held) = system.holds(now, posted, page) else { return false };
+        if let Some(agent) = self.agent.as_mut().filter(|_| posted) {
+            agent.held_writes += 1;
+        }
+        self.put_off(cx, ingress, handle, &held, true);
         true
     }
 
     /// A TLP for another root port, from a port that redirects, has its address translated as what is for memory has (PCIe 5.0 §6.12.1.1, redirected
     /// request validation), and nothing passes another there. True if it has to wait, and then goes on by itself.
     pub(crate) fn hold_redirected(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
-        let repr = &cx.tlps.get(handle).repr;
-        let untranslated = repr.attributes().at == AddressType::Untranslated;
-        let address = memory_access(repr).filter(|_| untranslated).map(|access| access.address);
+        let repr = cx.tlps.get(handle).repr;
+        let page = self.page_of(cx, &repr);
         let Some(system) = &mut self.memory_system else { return false };
-        let Some(held) = system.validates(cx.now(), address) else { return false };
-        self.put_off(cx, ingress, handle, &held);
+        let Some(held) = system.validates(cx.now(), page) else { return false };
+        self.put_off(cx, ingress, handle, &held, false);
         true
     }
 
-    /// A TLP goes on when what it waits for is over.
-    fn put_off(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, held: &Held) {
+    /// A TLP goes on when what it waits for is over; `counted`: among those for memory.
+    fn put_off(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, held: &Held, counted: bool) {
         let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             for (duration, place, cause) in held.charges() {
                 tlp.ledger.charge_for(duration, place, cause);
             }
         }
-        let data = handle.to_event() | u64::from(ingress.0) << 32;
+        let data = handle.to_event() | u64::from(ingress.0) << 32 | u64::from(counted) << 48;
         cx.schedule(held.until, EventKind::Translated, cx.node_event(self.node), data);
     }
 

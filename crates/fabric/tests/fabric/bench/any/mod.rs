@@ -74,6 +74,7 @@ pub struct AnyDevice {
     moves: Vec<(bool, u16, u16)>,
     ordering: (bool, bool),
     posted_writes: bool,
+    ats: Option<AtsConfig>,
 }
 
 /// What a host has before its memory.
@@ -315,6 +316,8 @@ impl AnyFabric {
                 id_based_ordering: device.ordering.1,
                 cut: None,
                 posted_writes: device.posted_writes,
+                // Below a switch that does not redirect, a request for the translation of a peer's address would go to the peer.
+                ats: device.ats.filter(|_| device.peer.is_none()),
             });
             if function {
                 bench.config.devices[i].link.faults.clear();

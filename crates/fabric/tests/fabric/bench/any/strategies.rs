@@ -85,18 +85,23 @@ fn any_device() -> impl Strategy<Value = AnyDevice> {
         1usize..12,
         moves(16),
         any::<(bool, bool)>(),
+        prop::option::weighted(0.5, (1u16..4, 0u16..12)),
     )
-        .prop_map(|(parent, link, mrrs, tags, latency, peer, outstanding, moves, ordering)| AnyDevice {
-            parent,
-            link,
-            mrrs,
-            tags,
-            latency,
-            peer,
-            outstanding,
-            moves,
-            ordering,
-            posted_writes: true,
+        .prop_map(|(parent, link, mrrs, tags, latency, peer, outstanding, moves, ordering, ats)| {
+            AnyDevice {
+                parent,
+                link,
+                mrrs,
+                tags,
+                latency,
+                peer,
+                outstanding,
+                moves,
+                ordering,
+                posted_writes: true,
+                // In force where the host has an IOMMU.
+                ats: ats.map(|(outstanding, more)| AtsConfig { entries: outstanding + more, outstanding }),
+            }
         })
 }
 
@@ -122,6 +127,8 @@ fn before_memory() -> impl Strategy<Value = BeforeMemory> {
         walk: ns(walk),
         walkers: (walkers > 1).then_some(walkers),
         interval: ns(walk / 5),
+        tables: None,
+        ats: true,
     });
     let jitter = (0u64..20, 20u64..500).prop_map(|(least, most)| JitterConfig {
         quantiles: vec![(0, ns(least)), (WHOLE, ns(most))],

@@ -1,0 +1,98 @@
+//! What the host's cache and IOMMU did, and devices with translations.
+
+use serde::Serialize;
+
+/// What the host's cache and IOMMU did for requests of devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HostUse {
+    /// The last-level cache, if there is one.
+    pub cache: Option<CacheUse>,
+    /// The IOMMU, if there is one.
+    pub iommu: Option<IommuUse>,
+}
+
+/// Lines that requests of devices looked for in the last-level cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CacheUse {
+    /// Lines that were there.
+    pub hits: u64,
+    /// Lines that were not.
+    pub misses: u64,
+    /// Hits as a share of both.
+    pub hit_rate: f64,
+}
+
+/// Translations of requests of devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct IommuUse {
+    /// Requests whose translation was in the IO-TLB or on its way there.
+    pub hits: u64,
+    /// Page walks: the other requests.
+    pub walks: u64,
+    /// Hits as a share of both.
+    pub hit_rate: f64,
+    /// How long walks waited for others, in all.
+    pub waited_ns: f64,
+    /// Page walks as a share of those that could have been made.
+    pub busy: f64,
+    /// Accesses that were refused, by function and reason, the warm-up included.
+    pub faults: Vec<TranslationFault>,
+    /// What devices asked for, the warm-up included; `None` where none can ask and all addresses stay as they are.
+    pub answered: Option<AnsweredTranslations>,
+}
+
+/// Accesses of a function that the IOMMU refused for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TranslationFault {
+    /// The device, or the ID of a function that none has.
+    pub device: String,
+    /// The requester's ID: `03:00.0`.
+    pub requester: String,
+    /// `not-mapped`, `no-read`, `no-write`; `translated`: its address is said to be translated, which it may not be; `translation-request`: it may not
+    /// ask.
+    pub reason: String,
+    /// The first was a `read` or a `write`.
+    pub operation: String,
+    /// The address of the first, hexadecimal.
+    pub address: String,
+    /// How many.
+    pub count: u64,
+    /// The first.
+    pub first_fs: u64,
+}
+
+/// Translations that devices asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AnsweredTranslations {
+    /// Those that there was one for.
+    pub given: u64,
+    /// Those that there was none for.
+    pub denied: u64,
+    /// Invalidations that were sent to devices.
+    pub invalidations: u64,
+    /// Those that were completed.
+    pub invalidated: u64,
+    /// From the change of the tables until the completion, on average.
+    pub invalidation_mean_ns: f64,
+    /// The longest.
+    pub invalidation_max_ns: f64,
+}
+
+/// What a device did with translations, the warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DeviceTranslations {
+    /// The device.
+    pub device: String,
+    /// Requests that had their translation.
+    pub hits: u64,
+    /// Translations that it asked for.
+    pub asked: u64,
+    /// Of these, those that there was none for, or that were not answered.
+    pub denied: u64,
+    /// Translations that made room for others.
+    pub evicted: u64,
+    /// Invalidations that it completed.
+    pub invalidations: u64,
+    /// Translations that these took away.
+    pub invalidated: u64,
+}

@@ -1,0 +1,286 @@
+//! `host.iommu.map`: what the tables of the IOMMU say; `ats` of a device: what it keeps of that; and what became of both in a run.
+
+use crate::choices::{choice, choices};
+use crate::error::{Error, Problem, suggest};
+use crate::keys::{Kind, Section, key};
+use crate::result;
+use crate::topology::Topology;
+use crate::view::View;
+use tlplab_fabric::Fabric;
+use tlplab_fabric::config::{AtsConfig, HostConfig, MapConfig, MapError, MapTarget, TablesConfig};
+use tlplab_units::Time;
+
+/// A page of the tables.
+#[derive(Clone, Copy, Debug)]
+struct MapPage(u64);
+
+/// What devices may do.
+#[derive(Clone, Copy, Debug)]
+struct Allowed {
+    read: bool,
+    write: bool,
+}
+
+choices! {
+    MapPage { "4KiB" => Self(4 << 10), "2MiB" => Self(2 << 20), "1GiB" => Self(1 << 30), }
+    Allowed {
+        "read-write" => Self { read: true, write: true },
+        "read" => Self { read: true, write: false },
+        "write" => Self { read: false, write: true },
+    }
+}
+
+/// `host.iommu.map.NAME`
+pub static MAP: Section = Section {
+    title: "a mapping",
+    extra: None,
+    keys: &[
+        key(
+            "device",
+            Kind::Text,
+            "",
+            r#""nic""#,
+            "The device whose requests it translates. Absent: every one's. A device with a mapping may access what its mappings say and nothing else; the addresses of others stay as they are.",
+        ),
+        key(
+            "from",
+            Kind::Address,
+            "",
+            r#""0x40000000""#,
+            "Where it begins, as the device sees it. Required.",
+        ),
+        key("size", Kind::Size, "", r#""2MiB""#, "How long it is. Required."),
+        key(
+            "to",
+            Kind::Address,
+            "",
+            r#""0x100000000""#,
+            "Where that is: an address of the host or, with `bar`, an offset in it. Default with `bar`: 0; required without.",
+        ),
+        key("bar", Kind::Text, "", r#""ssd""#, "It leads to the first BAR of this device."),
+        key(
+            "page",
+            choice::<MapPage>(),
+            r#""4KiB""#,
+            r#""2MiB""#,
+            "What one entry of the tables covers, and one translation that is kept; `from`, `size` and `to` are multiples of it.",
+        ),
+        key("access", choice::<Allowed>(), r#""read-write""#, r#""read""#, "What the device may do there."),
+        key("since", Kind::Time, r#""0s""#, r#""20us""#, "It is in the tables from this time on."),
+        key(
+            "until",
+            Kind::Time,
+            "",
+            r#""20us""#,
+            "At this time software takes it from the tables, and has the IOMMU and devices that keep translations forget it. Absent: it stays.",
+        ),
+    ],
+};
+
+/// `host.iommu.tables`
+pub static TABLES: Section = Section {
+    title: "page tables",
+    extra: None,
+    keys: &[
+        key(
+            "levels",
+            Kind::Integer { min: 3, max: 5 },
+            "4",
+            "5",
+            "Levels of tables: 4 for addresses of 48 bits.",
+        ),
+        key(
+            "nested",
+            Kind::Integer { min: 0, max: 5 },
+            "0",
+            "4",
+            "Levels of the second stage, which translates the addresses of the tables and what they say: as for a virtual machine. 0: none.",
+        ),
+        key("step", Kind::Time, "", r#""60ns""#, "Time of reading one entry. Required."),
+        key(
+            "entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "16",
+            "32",
+            "Entries of each level above the last that are kept.",
+        ),
+        key(
+            "nested_entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "64",
+            "128",
+            "Translations of the second stage that are kept.",
+        ),
+    ],
+};
+
+/// `ats` of a device
+pub static ATS: Section = Section {
+    title: "address translation services",
+    extra: None,
+    keys: &[
+        key(
+            "entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "64",
+            "Translations that it keeps, of which the least recently used one makes room. Required.",
+        ),
+        key(
+            "outstanding",
+            Kind::Integer { min: 1, max: 256 },
+            "",
+            "8",
+            "Translations that it asks for at once, at most as many as it keeps. Required.",
+        ),
+    ],
+};
+
+/// `ats` of a device.
+pub(crate) fn ats(device: &View<'_>) -> Result<Option<AtsConfig>, Error> {
+    let Some(view) = device.get("ats") else { return Ok(None) };
+    for key in ["entries", "outstanding"] {
+        view.require(&ATS, key)?;
+    }
+    let number = |key: &str| view.integer(key).unwrap_or(1) as u16;
+    let config = AtsConfig { entries: number("entries"), outstanding: number("outstanding") };
+    config
+        .check()
+        .map_err(|error| view.get("outstanding").unwrap_or_else(|| view.clone()).error(error.to_string()))?;
+    Ok(Some(config))
+}
+
+/// `tables` of the IOMMU.
+pub(crate) fn tables(iommu: &View<'_>) -> Result<Option<TablesConfig>, Error> {
+    let Some(own) = iommu.get("tables") else { return Ok(None) };
+    own.require(&TABLES, "step")?;
+    let filled = own.filled(&TABLES)?;
+    let view = own.with(&filled);
+    let number = |key: &str| view.integer(key).unwrap_or(1) as u16;
+    Ok(Some(TablesConfig {
+        levels: number("levels") as u8,
+        nested: number("nested") as u8,
+        step: view.duration("step").unwrap_or_default(),
+        entries: number("entries"),
+        nested_entries: number("nested_entries"),
+    }))
+}
+
+/// The mappings of the IOMMU, in the order of their names.
+pub(crate) fn read(root: &View<'_>, host: &HostConfig, topology: &Topology) -> Result<Vec<MapConfig>, Error> {
+    let iommu = root.get("host").and_then(|host| host.get("iommu"));
+    let Some(all) = iommu.and_then(|iommu| iommu.get("map")) else { return Ok(Vec::new()) };
+    if host.iommu.is_none() {
+        let problem = Problem::new("an IOMMU that is off maps nothing");
+        return Err(all.key_error(problem.hint("remove mode = \"off\", or the mappings")));
+    }
+    let mut maps: Vec<(&str, MapConfig)> = Vec::new();
+    for (name, own) in all.entries() {
+        let map = mapping(&own, topology)?;
+        if let Some((other, address)) =
+            maps.iter().find_map(|(other, before)| Some((other, map.clash(before)?)))
+        {
+            let problem = Problem::new(format!("\"{other}\" maps {address:#x} at the same time"));
+            let hint = "mappings of a device do not overlap; since and until say when they hold";
+            return Err(own.key_error(problem.hint(hint)));
+        }
+        maps.push((name, map));
+    }
+    Ok(maps.into_iter().map(|(_, map)| map).collect())
+}
+
+fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
+    for key in ["from", "size"] {
+        own.require(&MAP, key)?;
+    }
+    let filled = own.filled(&MAP)?;
+    let view = own.with(&filled);
+    for key in ["device", "bar"] {
+        let Some(said) = own.get(key) else { continue };
+        let names = || topology.devices.iter().map(|device| device.name.as_str());
+        if !names().any(|name| name == said.text()) {
+            let problem = Problem::new(format!("there is no device \"{}\"", said.text()));
+            return Err(said.problem(problem.hint(suggest(said.text(), names(), "devices"))));
+        }
+    }
+    let to = match (own.text_of("bar"), view.address("to")) {
+        (Some(device), offset) => {
+            MapTarget::Bar { device: device.to_owned(), offset: offset.unwrap_or_default() }
+        }
+        (None, Some(to)) => MapTarget::Address(to),
+        (None, None) => {
+            let problem = Problem::new("nothing says where the mapping leads");
+            return Err(own.key_error(problem.hint("add to = \"0x…\" or bar = \"…\"")));
+        }
+    };
+    let MapPage(page) = view.choice("page")?.unwrap_or(MapPage(4096));
+    let Allowed { read, write } = view.choice("access")?.unwrap_or(Allowed { read: true, write: true });
+    let map = MapConfig {
+        device: own.text_of("device").map(str::to_owned),
+        from: view.address("from").unwrap_or_default(),
+        bytes: view.size("size").unwrap_or_default(),
+        to,
+        page,
+        read,
+        write,
+        since: view.instant("since").unwrap_or(Time::ZERO),
+        until: view.instant("until"),
+    };
+    map.check().map_err(|error| {
+        let key = match error {
+            MapError::Alignment { what: "offset" | "to", .. } => "to",
+            MapError::Alignment { what: "size", .. } | MapError::Empty => "size",
+            MapError::Times { .. } => "until",
+            _ => "from",
+        };
+        own.get(key).unwrap_or_else(|| own.clone()).error(error.to_string())
+    })?;
+    Ok(map)
+}
+
+/// What the IOMMU refused.
+pub(crate) fn faults(fabric: &Fabric) -> Vec<result::TranslationFault> {
+    let nodes = &fabric.topology().nodes;
+    let name = |id| nodes.iter().find(|node| node.id == id).map(|node| node.name.clone());
+    let fault = |fault: &tlplab_fabric::TranslationFault| result::TranslationFault {
+        device: name(fault.requester).unwrap_or_else(|| fault.requester.to_string()),
+        requester: fault.requester.to_string(),
+        reason: fault.reason.token().to_owned(),
+        operation: if fault.write { "write" } else { "read" }.to_owned(),
+        address: format!("{:#x}", fault.address),
+        count: fault.count,
+        first_fs: fault.first.as_fs(),
+    };
+    fabric.translation_faults().map(fault).collect()
+}
+
+/// What devices asked the IOMMU for.
+pub(crate) fn answered(fabric: &Fabric) -> Option<result::AnsweredTranslations> {
+    let answered = fabric.answered_translations()?;
+    let count = answered.invalidations;
+    Some(result::AnsweredTranslations {
+        given: answered.given,
+        denied: answered.denied,
+        invalidations: count.sent,
+        invalidated: count.completed,
+        invalidation_mean_ns: count.waited.as_fs() as f64 / 1e6 / count.completed.max(1) as f64,
+        invalidation_max_ns: count.longest.as_fs() as f64 / 1e6,
+    })
+}
+
+/// What devices did with translations.
+pub(crate) fn of_devices(fabric: &Fabric) -> Vec<result::DeviceTranslations> {
+    let nodes = &fabric.topology().nodes;
+    let of_device = |(node, count): (tlplab_fabric::NodeId, tlplab_fabric::DeviceTranslations)| {
+        result::DeviceTranslations {
+            device: nodes[node.index()].name.clone(),
+            hits: count.hits,
+            asked: count.asked,
+            denied: count.denied,
+            evicted: count.evicted,
+            invalidations: count.invalidations,
+            invalidated: count.invalidated,
+        }
+    };
+    fabric.device_translations().map(of_device).collect()
+}

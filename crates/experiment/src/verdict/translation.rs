@@ -1,0 +1,35 @@
+//! What translation of addresses has to do with it: devices that wait for it, and accesses that it refuses.
+
+use super::words::percent;
+use crate::result::Document;
+
+/// Why translations of a device limit.
+pub(super) fn because(document: &Document, device: &str) -> String {
+    let Some(of_device) = document.translations.iter().find(|one| one.device == device) else {
+        return String::new();
+    };
+    let (asked, all) = (of_device.asked, of_device.asked + of_device.hits);
+    let share = percent(asked as f64 / all.max(1) as f64);
+    format!("{share} of its requests ask for one first, and {} made room for others", of_device.evicted)
+}
+
+/// What the IOMMU refused, a clause for each function and reason.
+pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
+    let iommu = document.host.as_ref().and_then(|host| host.iommu.as_ref());
+    iommu.into_iter().flat_map(|iommu| &iommu.faults).map(|fault| {
+        let what = match fault.reason.as_str() {
+            "no-read" => "which it may not read",
+            "no-write" => "which it may not write",
+            "translated" => "which it may not say is translated",
+            "translation-request" => "whose translation it may not ask for",
+            _ => "where nothing is mapped",
+        };
+        let (count, device, operation) = (fault.count, &fault.device, &fault.operation);
+        let requests = if count == 1 { "request" } else { "requests" };
+        let first = if count == 1 { "a" } else { "the first a" };
+        format!(
+            "the IOMMU refused {count} {requests} of {device}, {first} {operation} at {}, {what}",
+            fault.address
+        )
+    })
+}

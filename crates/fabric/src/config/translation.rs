@@ -1,0 +1,180 @@
+//! Translation of addresses: what the tables of the IOMMU say, and what devices keep of it.
+
+use tlplab_units::{Duration, Time};
+
+/// A piece of the tables of the IOMMU. A function of which some piece speaks may only access what such pieces map; the addresses of all others stay
+/// as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapConfig {
+    /// The device that it is for; `None`: every one.
+    pub device: Option<String>,
+    /// Where it begins, as the device sees it.
+    pub from: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Where that is.
+    pub to: MapTarget,
+    /// What one entry of the tables covers: 4 KiB, 2 MiB or 1 GiB.
+    pub page: u64,
+    /// The device may read it.
+    pub read: bool,
+    /// The device may write it.
+    pub write: bool,
+    /// From this time on.
+    pub since: Time,
+    /// Until this time, when software takes it from the tables and has all forget it that keep it. `None`: to the end.
+    pub until: Option<Time>,
+}
+
+/// Where a piece of the tables leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapTarget {
+    /// Addresses of the host, from this one on.
+    Address(u64),
+    /// The first BAR of a device, from an offset on.
+    Bar {
+        /// The device.
+        device: String,
+        /// The offset.
+        offset: u64,
+    },
+}
+
+/// The largest address that tables of five levels know, and one.
+pub const TRANSLATED_ADDRESSES: u64 = 1 << 57;
+
+/// Page tables, where the time of a walk follows from the entries that it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TablesConfig {
+    /// Levels of tables, 3 to 5: four for addresses of 48 bits.
+    pub levels: u8,
+    /// Levels of the second stage, which translates the addresses of these tables, too, and what they say; 0: there is no second stage.
+    pub nested: u8,
+    /// Time of reading one entry.
+    pub step: Duration,
+    /// Entries of each level above the last that are kept.
+    pub entries: u16,
+    /// Translations of the second stage that are kept.
+    pub nested_entries: u16,
+}
+
+/// Address translation services of a device: it asks for translations, keeps them, and sends requests with translated addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtsConfig {
+    /// Translations that it keeps, of which the least recently used makes room.
+    pub entries: u16,
+    /// Translations that it asks for at once, at most as many as it keeps.
+    pub outstanding: u16,
+}
+
+/// What cannot be translated so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MapError {
+    /// A piece of an impossible size or place.
+    #[error("{what} {value:#x} is no multiple of the page, {page:#x}")]
+    Alignment {
+        /// What.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// The page.
+        page: u64,
+    },
+    /// A page that tables cannot have.
+    #[error("a page of {0} B cannot be: it is 4 KiB, 2 MiB or 1 GiB")]
+    Page(u64),
+    /// Nothing is mapped.
+    #[error("a mapping of no bytes maps nothing")]
+    Empty,
+    /// Beyond the tables.
+    #[error("{0:#x} is beyond what tables of five levels know, 57 bits")]
+    TooHigh(u64),
+    /// It ends before it begins.
+    #[error("it ends at {until} and begins at {since}")]
+    Times {
+        /// Its beginning.
+        since: Time,
+        /// Its end.
+        until: Time,
+    },
+    /// Two pieces say different things of one address.
+    #[error("{0:#x} is mapped already at that time")]
+    Twice(u64),
+    /// A device that is not there, or has no BAR.
+    #[error("there is no device {0:?} with memory behind a BAR")]
+    NoDevice(String),
+    /// There is nothing that would use them.
+    #[error("mappings need an IOMMU")]
+    NoIommu,
+    /// A device keeps no translation, or asks for more than it keeps.
+    #[error(
+        "a device keeps at least one translation, and asks for at least one at once and for no more than it keeps; it was to keep {entries} and ask for {outstanding}"
+    )]
+    Entries {
+        /// Translations kept.
+        entries: u16,
+        /// Asked for.
+        outstanding: u16,
+    },
+    /// A device whose requests are not the fabric's.
+    #[error("{0}: a device that makes its own TLPs asks for translations itself")]
+    OwnTlps(String),
+}
+
+impl MapConfig {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// The parameter that is out of range.
+    pub fn check(&self) -> Result<(), MapError> {
+        let Self { from, bytes, page, since, until, .. } = *self;
+        if !matches!(page, 0x1000 | 0x20_0000 | 0x4000_0000) {
+            return Err(MapError::Page(page));
+        }
+        if bytes == 0 {
+            return Err(MapError::Empty);
+        }
+        let to = match self.to {
+            MapTarget::Address(to) => ("to", to),
+            MapTarget::Bar { offset, .. } => ("offset", offset),
+        };
+        for (what, value) in [("from", from), ("size", bytes), to] {
+            if !value.is_multiple_of(page) {
+                return Err(MapError::Alignment { what, value, page });
+            }
+        }
+        if from.checked_add(bytes).is_none_or(|end| end > TRANSLATED_ADDRESSES) {
+            return Err(MapError::TooHigh(from.saturating_add(bytes - 1)));
+        }
+        if to.1.checked_add(bytes).is_none() {
+            return Err(MapError::TooHigh(u64::MAX));
+        }
+        match until {
+            Some(until) if until <= since => Err(MapError::Times { since, until }),
+            _ => Ok(()),
+        }
+    }
+
+    /// An address that both map at the same time.
+    pub fn clash(&self, other: &Self) -> Option<u64> {
+        let same = self.device.is_none() || other.device.is_none() || self.device == other.device;
+        let ends = |map: &Self| map.until.unwrap_or(Time::NEVER);
+        let at_once = self.since < ends(other) && other.since < ends(self);
+        let first = self.from.max(other.from);
+        (same && at_once && first < (self.from + self.bytes).min(other.from + other.bytes)).then_some(first)
+    }
+}
+
+impl AtsConfig {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// The parameter that is out of range.
+    pub fn check(&self) -> Result<(), MapError> {
+        let Self { entries, outstanding } = *self;
+        if outstanding == 0 || outstanding > entries {
+            return Err(MapError::Entries { entries, outstanding });
+        }
+        Ok(())
+    }
+}
