@@ -36,6 +36,7 @@ from vfio_client import (
 
 import tlplab as tl
 from tlplab.cli import status
+from tlplab.loader import carry, find
 
 ROOT = Path(__file__).parents[2]
 COPIER = f"{ROOT}/examples/python/copier.py:Copier"
@@ -121,6 +122,36 @@ def test_descriptors_are_those_of_their_message(device: tuple[Path, subprocess.P
         assert signalled(event) == 1
         assert os.pread(client.file, 6, 0x80001) == b"shared"
         os.close(event)
+
+
+CONNECTS = """
+import socket, sys
+
+while True:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(sys.argv[1])
+            print("met", flush=True)
+        except ConnectionRefusedError:
+            print("refused", flush=True)
+        except OSError:
+            continue
+"""
+
+
+def test_a_socket_that_is_there_is_listened_at(tmp_path: Path) -> None:
+    """Whoever waits for the path may connect at once: a process that tries all the time is never refused."""
+    copier, path = find(*COPIER.rsplit(":", 1)), tmp_path / "s"
+    command = [sys.executable, "-c", CONNECTS, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(2000):
+            server = tl.VfioUser(path).start(carry(copier()))
+            del server
+        process.kill()
+        said = process.communicate()[0]
+    assert "met" in said
+    assert "refused" not in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_client_at_a_time_and_another_after_it(device: tuple[Path, subprocess.Popen[str]]) -> None:

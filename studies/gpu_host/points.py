@@ -14,6 +14,7 @@ from tlplab.bench.case import Case
 NAME = "gpu-host"
 HERE = Path(__file__).parent
 LINK = "gen5 x16"
+MACHINES = ("first", "second", "third")
 FIGURES = {"median_ns", "p99_ns", "gbps"}
 
 
@@ -48,7 +49,7 @@ def measured() -> list[Measured]:
             Case(**{key: value for key, value in row.items() if key not in FIGURES}),
             row.get("gbps") or row["median_ns"],
         )
-        for name in ("first", "second")
+        for name in MACHINES
         for row in json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))["rows"]
     ]
 

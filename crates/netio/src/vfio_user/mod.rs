@@ -22,6 +22,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 use stream::Stream;
 use tlplab_cfgspace::Layout;
@@ -334,7 +335,19 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     // The file has the mode that the socket has when it is bound.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
-    bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &UnixAddr::new(path)?)?;
-    listen(&socket, Backlog::new(8)?)?;
-    Ok(socket.into())
+    // Whoever waits for the path to appear may connect at once: until somebody listens the socket has another name.
+    let hidden =
+        path.with_file_name(format!(".{:x}-{:x}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
+    bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &UnixAddr::new(&hidden)?)?;
+    let shown = listen(&socket, Backlog::new(8)?)
+        .map_err(io::Error::from)
+        .and_then(|()| std::fs::hard_link(&hidden, path));
+    std::fs::remove_file(&hidden)?;
+    match shown {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(ErrorKind::AddrInUse.into()),
+        shown => shown.map(|()| socket.into()),
+    }
 }
+
+/// Sockets that this process has made.
+static MADE: AtomicU32 = AtomicU32::new(0);
