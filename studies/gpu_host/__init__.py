@@ -129,7 +129,7 @@ PROFILES = [
 
 TEXT = """## How it was measured
 
-A server was rented as a virtual machine with an H200 passed through: a Xeon of the fifth generation, Gen5 x16, MPS 256 B, MRRS 4096 B, 10-bit tags, as the GPU's
+The machine is a virtual one with an H200 passed through: a Xeon of the fifth generation, Gen5 x16, MPS 256 B, MRRS 4096 B, 10-bit tags, as the GPU's
 registers say (`tlplab scan`). Neither the root port nor the IOMMU's settings are visible from there. The GPU's warps are the device of
 [the benchmarks](../../docs/bench.md), `tlplab bench --on cuda`. Parameters were fitted to a few figures of the first machine:
 
@@ -141,7 +141,7 @@ asked all of it, {third} cases, and is held against the same two profiles: {thir
 
 ## What is seen
 
-- **Writes of whole lines are what the link carries**: {writes_within} of {writes} figures of the three machines are within 2 %, the farthest is off by {writes_worst} %: servers are shared, and a figure now and then is lower than all others of its machine. A warp's
+- **Writes of whole lines are what the link carries**: {writes_within} of {writes} figures of the three machines are within 2 %, the farthest is off by {writes_worst} %: three of the third machine are lower than all its others, which is taken for what else its server did meanwhile. A warp's
   store of 128 B is one TLP; the MPS of 256 B is never used.
 - **Reads stop at {read} Gb/s**, between what completions of 64 B (382) and of 128 B (433) allow. If nothing but the link's bytes decides, {split} % of the requests of 128 B are answered in two pieces.
 - **Little's law holds with a latency that grows**: 1.34 µs alone, 1.41 with 128 reads at once, 1.67 with 512 (128 B), at 70 % of the link. The model's reads meet no queue before the link, so
@@ -151,7 +151,7 @@ asked all of it, {third} cases, and is held against the same two profiles: {thir
 
 PAGE = """# A GPU measures its host, 2026
 
-What rented servers of one kind do to a GPU's reads and writes, measured with `tlplab bench --on cuda`, and simulated. This page is written by the command
+What servers of one kind do to a GPU's reads and writes, measured with `tlplab bench --on cuda`, and simulated. This page is written by the command
 that does it: `tlplab reproduce gpu-host --markdown studies/gpu_host/README.md`.
 
 ## Measured and ours
