@@ -1,8 +1,8 @@
 #![no_main]
 //! Expressions of studies: whatever is written, it is read or refused with a column in it, and worked out in time. The grammar stands here without
 //! the crate around it, which would bring the simulator.
-#![allow(dead_code, unreachable_pub, missing_docs)]
 
+#[allow(dead_code, unused_imports)]
 #[path = "../../crates/study/src/expression/mod.rs"]
 mod expression;
 #[path = "../../crates/study/src/unit.rs"]
