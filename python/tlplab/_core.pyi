@@ -1,7 +1,7 @@
 """The simulator, in Rust: `crates/python`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -88,8 +88,28 @@ class Sweep:
         Ctrl-C ends it; what was done is kept. Raises OSError if a result cannot be kept, or a file changed meanwhile.
         """
 
-    def keep(self, run: Elsewhere, record: str) -> None:
+    def keep(self, run: Elsewhere, record: bytes) -> None:
         """Keeps what a run came to that was made elsewhere. Raises OSError."""
+
+@final
+class Summaries(Sequence[Summary]):
+    """What each point of a study came to, in the order of the points. A point is made when it is asked for; of a million, ask for columns."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Summary: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Summary]: ...
+    @property
+    def troubles(self) -> list[tuple[str, str, int]]:
+        """What was refused and what failed: kind, message, and how many points say so; the most first."""
+    @property
+    def limited(self) -> bool:
+        """Whether it is said of a point what limits it."""
+    def means(self, figure: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The mean of a figure at each point, and half of its confidence interval: NaN where there is none."""
+    def steps(self, column: int) -> npt.NDArray[np.uint32]:
+        """Which of its values a column of the axes has at each point."""
 
 @final
 class Swept:
@@ -107,16 +127,19 @@ class Swept:
         """A row for each run."""
     def figures(self, figures: str) -> list[tuple[str, str]]:
         """Name and unit of each figure in a list. Raises ExperimentError."""
-    def summaries(self, figures: str) -> list[Summary]:
+    def summaries(self, figures: str) -> Summaries:
         """What each point came to. Raises ExperimentError."""
-    def front(self, objectives: str) -> tuple[list[tuple[str, str, bool]], list[Summary], list[bool]]:
+    def front(self, objectives: str) -> tuple[list[tuple[str, str, bool]], Summaries, list[bool]]:
         """Name, unit and whether more is better of each objective; each point; and whether nothing beats it. Raises ExperimentError."""
     def finding(self) -> tuple[str, dict[str, tuple[float, str]], bool] | None:
         """What the study found: the sentence, the figures in it with their units, and whether it holds. Raises ExperimentError."""
     def counts(self) -> tuple[int, int, int]:
         """Rows that are done, failed, refused."""
 
-def failed_record(message: str) -> str:
+def count_results(store: str) -> int:
+    """How many results the store in a folder holds."""
+
+def failed_record(message: str) -> bytes:
     """What a run came to that failed, as studies keep it."""
 
 def metrics() -> list[tuple[str, str]]:
@@ -313,7 +336,7 @@ class Simulation:
         """How many expectations the experiment has. Raises ExperimentError for a mistake in one."""
     def judged(self) -> list[tuple[str, bool, list[tuple[str, float | None, str]], str | None]]:
         """Of each expectation of a run that is over: its text, whether it holds, its figures (name, value, unit), and what may be meant by one that is not there."""
-    def record(self) -> str:
+    def record(self) -> bytes:
         """What the run, which is over, came to, as studies keep it."""
 
     def judge(self, *, full: bool = False) -> Judge:

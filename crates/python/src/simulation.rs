@@ -180,7 +180,7 @@ impl Simulation {
     }
 
     /// What the run, which is over, came to, as studies keep it.
-    fn record(&self, py: Python<'_>) -> PyResult<String> {
+    fn record(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         let mut guard = self.state()?;
         let state = &mut *guard;
         state.run.still_waiting(state.residents.waits(py)?);

@@ -3,9 +3,10 @@
 use crate::table::Table;
 use crate::watching::Watch;
 use crate::{error, files};
-use pyo3::exceptions::PyOSError;
+use numpy::PyArray1;
+use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PySlice};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ impl Sweep {
     }
 
     /// Keeps what a run came to that was made elsewhere.
-    fn keep(&self, py: Python<'_>, run: ElsewhereTuple, record: &str) -> PyResult<()> {
+    fn keep(&self, py: Python<'_>, run: ElsewhereTuple, record: &[u8]) -> PyResult<()> {
         let (key, experiment, set, load, seed, files) = run;
         let run = Elsewhere { key, experiment, set, load, seed, files };
         py.detach(|| self.sweep.keep(&run, record)).map_err(PyOSError::new_err)
@@ -155,20 +156,20 @@ impl Swept {
     }
 
     /// What each point came to, with these figures.
-    fn summaries<'py>(&self, py: Python<'py>, figures: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    fn summaries(&self, py: Python<'_>, figures: &str) -> PyResult<Summaries> {
         let named = self.named(py, figures)?;
-        let found = py.detach(|| self.sweep.summaries(&self.outcome.rows, &named));
-        found.iter().map(|summary| as_dict(py, summary)).collect()
+        let summaries = py.detach(|| self.sweep.summaries(&self.outcome.rows, &named));
+        Ok(Summaries { sweep: self.sweep.clone(), summaries })
     }
 
     /// Name, unit and whether more is better of each objective; what each point came to, with these as figures; and whether nothing
     /// beats it.
     #[allow(clippy::type_complexity)] // a tuple in Python
-    fn front<'py>(
+    fn front(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         objectives: &str,
-    ) -> PyResult<(Vec<(String, String, bool)>, Vec<Bound<'py, PyDict>>, Vec<bool>)> {
+    ) -> PyResult<(Vec<(String, String, bool)>, Summaries, Vec<bool>)> {
         let objectives =
             Objective::parse_list(objectives).map_err(|mistake| wrong(py, objectives, &mistake))?;
         let figures: Vec<Named> = objectives.iter().map(|one| one.figure.clone()).collect();
@@ -180,8 +181,7 @@ impl Swept {
         let points: Vec<Vec<Option<f64>>> = summaries.iter().map(means).collect();
         let front = py.detach(|| pareto::front(&points, &more));
         let told = objectives.into_iter().map(|one| (one.figure.name, one.figure.unit.to_string(), one.more));
-        let summaries = summaries.iter().map(|one| as_dict(py, one)).collect::<PyResult<_>>()?;
-        Ok((told.collect(), summaries, front))
+        Ok((told.collect(), Summaries { sweep: self.sweep.clone(), summaries }, front))
     }
 
     /// The study's finding: its sentence, the figures in it with their units, and whether it holds.
@@ -215,9 +215,107 @@ impl Swept {
     }
 }
 
+/// What each point of a study came to: a sequence of dictionaries, made as they are asked for.
+#[pyclass(frozen, sequence, module = "tlplab._core")]
+pub(crate) struct Summaries {
+    sweep: Arc<tlplab_study::Sweep>,
+    summaries: Vec<Summary>,
+}
+
+#[pymethods]
+impl Summaries {
+    fn __len__(&self) -> usize {
+        self.summaries.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: Index<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let length = self.summaries.len();
+        match index {
+            Index::One(index) => {
+                let at =
+                    if index < 0 { length.checked_add_signed(index) } else { usize::try_from(index).ok() };
+                let one = at.and_then(|at| self.summaries.get(at));
+                let one = one.ok_or_else(|| PyIndexError::new_err("there are not so many points"))?;
+                Ok(self.as_dict(py, one)?.into_any())
+            }
+            Index::Some(slice) => {
+                let meant = slice.indices(length.try_into()?)?;
+                let places = (0..meant.slicelength).map(|n| meant.start + n as isize * meant.step);
+                let chosen = places.filter_map(|at| self.summaries.get(usize::try_from(at).ok()?));
+                let chosen = chosen.map(|one| self.as_dict(py, one)).collect::<PyResult<Vec<_>>>()?;
+                chosen.into_pyobject(py)
+            }
+        }
+    }
+
+    /// What was refused and what failed: kind, message, and how many points say so; the most first.
+    #[getter]
+    fn troubles(&self) -> Vec<(&'static str, String, usize)> {
+        let mut counts: BTreeMap<(&'static str, &str), usize> = BTreeMap::new();
+        for (kind, message) in self.summaries.iter().filter_map(|one| one.trouble.as_ref()) {
+            *counts.entry((*kind, message)).or_default() += 1;
+        }
+        let told = counts.into_iter().map(|((kind, message), count)| (kind, message.to_owned(), count));
+        let mut told: Vec<_> = told.collect();
+        told.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
+        told
+    }
+
+    /// Whether it is said of a point what limits it.
+    #[getter]
+    fn limited(&self) -> bool {
+        self.summaries.iter().any(|one| one.limit.is_some())
+    }
+
+    /// The mean of a figure at each point, and half of its confidence interval: NaN where there is none.
+    fn means<'py>(
+        &self,
+        py: Python<'py>,
+        figure: usize,
+    ) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
+        let of = |one: &Summary| one.means.get(figure).copied().flatten();
+        let means = self.summaries.iter().map(|one| of(one).map_or(f64::NAN, |(mean, _)| mean));
+        let halves = self.summaries.iter().map(|one| of(one).and_then(|(_, half)| half).unwrap_or(f64::NAN));
+        (PyArray1::from_vec(py, means.collect()), PyArray1::from_vec(py, halves.collect()))
+    }
+
+    /// Which of its values a column of the axes has at each point.
+    fn steps<'py>(&self, py: Python<'py>, column: usize) -> Bound<'py, PyArray1<u32>> {
+        let points = self.summaries.iter().map(|one| one.point);
+        PyArray1::from_vec(py, self.sweep.steps_at(column, points))
+    }
+}
+
+impl Summaries {
+    fn as_dict<'py>(&self, py: Python<'py>, one: &Summary) -> PyResult<Bound<'py, PyDict>> {
+        let told = PyDict::new(py);
+        let values = self.sweep.values_at(one.point);
+        told.set_item("point", one.point)?;
+        told.set_item("values", values.iter().map(|value| into_python(py, value)).collect::<Vec<_>>())?;
+        told.set_item("runs", one.runs)?;
+        told.set_item("trouble", one.trouble.clone())?;
+        told.set_item("means", one.means.clone())?;
+        told.set_item("limit", one.limit.clone())?;
+        Ok(told)
+    }
+}
+
+/// One of a sequence, or some.
+#[derive(FromPyObject)]
+enum Index<'py> {
+    One(isize),
+    Some(Bound<'py, PySlice>),
+}
+
+/// How many results a store holds.
+#[pyfunction]
+pub(crate) fn count_results(py: Python<'_>, store: PathBuf) -> usize {
+    py.detach(|| Store::new(store).count())
+}
+
 /// What a run came to that failed, as studies keep it.
 #[pyfunction]
-pub(crate) fn failed_record(message: String) -> String {
+pub(crate) fn failed_record(message: String) -> Vec<u8> {
     Record { failure: Some(message), ..Record::default() }.write()
 }
 
@@ -260,15 +358,4 @@ fn unit(values: &[Value]) -> Option<String> {
     values
         .iter()
         .find_map(|value| if let Value::Number(_, unit) = value { Some(unit.to_string()) } else { None })
-}
-
-fn as_dict<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
-    let told = PyDict::new(py);
-    told.set_item("point", summary.point)?;
-    told.set_item("values", summary.values.iter().map(|value| into_python(py, value)).collect::<Vec<_>>())?;
-    told.set_item("runs", summary.runs)?;
-    told.set_item("trouble", summary.trouble.clone())?;
-    told.set_item("means", summary.means.clone())?;
-    told.set_item("limit", summary.limit.clone())?;
-    Ok(told)
 }

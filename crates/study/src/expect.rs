@@ -1,7 +1,8 @@
 //! What an experiment says that the figures of its run have to be: `[expect] nic.throughput = ">= 90 Gb/s"`.
 
 use crate::expression::{Expression, Kind, Value};
-use crate::metrics::{self, Metrics, nearest};
+use crate::figures::Metrics;
+use crate::metrics::{self, nearest};
 use crate::unit::Unit;
 use tlplab_experiment::{Error, Experiment};
 
@@ -59,18 +60,20 @@ impl Expectation {
     /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
     pub fn judge(&self, of: &Metrics) -> Judged {
         let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
-        let value_of = |name: &str| of.get(name).map(|value| Value::Number(*value, unit(name)));
+        let value_of = |name: &str| of.get(name).map(|value| Value::Number(value, unit(name)));
         let mut figures: Vec<(String, Option<f64>, Unit)> = Vec::new();
         for (name, _) in self.expression.names() {
             if !figures.iter().any(|(known, _, _)| known == name) {
-                figures.push((name.to_owned(), of.get(name).copied(), unit(name)));
+                figures.push((name.to_owned(), of.get(name), unit(name)));
             }
         }
         let missing = figures.iter().find(|(_, value, _)| value.is_none()).map(|(name, _, _)| name.as_str());
         Judged {
             text: self.expression.text().to_owned(),
             holds: self.expression.evaluate(&value_of) == Some(Value::Truth(true)),
-            meant: missing.and_then(|name| nearest(name, of.keys().map(String::as_str))).map(str::to_owned),
+            meant: missing
+                .and_then(|name| nearest(name, of.names().iter().map(String::as_str)))
+                .map(str::to_owned),
             figures,
         }
     }

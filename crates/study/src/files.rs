@@ -52,6 +52,21 @@ impl Files {
         Ok(once(&self.digests, path, digest)?.0)
     }
 
+    /// Every file that was asked for: its path, whether it is a text, and the hash of what is in it, if it can be read.
+    pub(crate) fn all(&self) -> Vec<(String, bool, Option<Key>)> {
+        let key_of = |text: &Arc<(String, Key)>| text.1;
+        let texts = look(&self.texts);
+        let texts = texts.iter().map(|(path, text)| (path.clone(), true, text.as_ref().ok().map(key_of)));
+        let mut all: Vec<_> = texts.collect();
+        let digests = look(&self.digests);
+        all.extend(
+            digests
+                .iter()
+                .map(|(path, digest)| (path.clone(), false, digest.as_ref().ok().map(|(key, _)| *key))),
+        );
+        all
+    }
+
     /// Whether a file is as it was when it was hashed.
     pub(crate) fn is_unchanged(&self, path: &str) -> bool {
         let known = look(&self.digests).get(path).cloned();

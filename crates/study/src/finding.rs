@@ -212,9 +212,8 @@ impl Sweep {
     fn of_points(&self, rows: &[Row], of: &Named, condition: &Expression, take: Take) -> Result<f64, String> {
         let is_meant = |one: &Summary| {
             let names = self.study.columns().map(|column| column.name.as_str());
-            let values: BTreeMap<&str, &Value> = names.zip(&one.values).collect();
-            condition.evaluate(&|name| values.get(name).map(|value| (*value).clone()))
-                == Some(Value::Truth(true))
+            let values: BTreeMap<&str, Value> = names.zip(self.values_at(one.point)).collect();
+            condition.evaluate(&|name| values.get(name).cloned()) == Some(Value::Truth(true))
         };
         let summaries = self.summaries(rows, std::slice::from_ref(of));
         let means: Vec<f64> = summaries

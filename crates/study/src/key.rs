@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// SHA-256 of all that a result follows from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 
 impl Key {
@@ -35,8 +35,13 @@ impl Key {
         (text.len() == 64).then_some(Self(bytes))
     }
 
+    /// The key of these bytes, which were a key's before.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! **The way of the data.** A [`Study`] is read from its file ([`study`]): [`axis`] makes steps of lists, ranges, tables and Latin
 //! hypercubes; crossed, and filtered by expressions, they are [`Points`]. A [`Sweep`] runs them ([`runner`]): of each run, [`run`](mod@run) reads the
-//! experiment and works out a [`Key`], the hash of all that its result follows from ([`key`], [`files`]); what the [`Store`] does not hold is
-//! simulated, and what it came to is a [`Record`] of [`metrics`]. [`rows`] makes the data set of them, a row for each run, and a summary for each point;
+//! experiment and works out a [`Key`], the hash of all that its result follows from ([`key`], [`files`]), which `memo` keeps; what the [`Store`] does not hold is
+//! simulated, and what it came to is a [`Record`] of [`figures`], which [`metrics`] names. [`rows`] makes the data set of them, a row for each run, and a summary for each point;
 //! [`pareto`] finds those that nothing beats, and a [`finding`] is a sentence with figures that is held against them.
 //!
 //! **Figures.** [`metrics`] names everything that a point can be asked for, with its [`unit`]; an [`expression`] computes with them. The
@@ -14,11 +14,14 @@
 //! part of a study a point is and what was known before makes no difference, to the last bit. Nothing here knows what time it is.
 
 pub mod axis;
+mod bytes;
 pub mod expect;
 pub mod expression;
+pub mod figures;
 pub mod files;
 pub mod finding;
 pub mod key;
+mod memo;
 pub mod metrics;
 pub mod pareto;
 mod place;

@@ -5,12 +5,9 @@
 //! ([`of_document`]), what expressions may name ([`find`]) and the table of the documentation ([`reference`]) come from it.
 
 use crate::expression::NoName;
+use crate::figures::Metrics;
 use crate::unit::Unit;
-use std::collections::BTreeMap;
 use tlplab_experiment::result::{Direction, Document, Flow, Latency, Link, Network, NetworkDirection};
-
-/// The metrics of a point, by their names.
-pub type Metrics = BTreeMap<String, f64>;
 
 /// What has a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +258,7 @@ pub fn reference() -> String {
 
 /// The metrics of a run.
 pub fn of_document(document: &Document) -> Metrics {
-    let mut found = Found { metrics: Metrics::new(), span_ns: span_ns(document) };
+    let mut found = Found { figures: Vec::new(), span_ns: span_ns(document) };
     found.whole(document);
     document.flows.iter().for_each(|flow| found.flow(flow, &document.causes));
     document.links.iter().for_each(|link| found.link(link));
@@ -274,7 +271,7 @@ pub fn of_document(document: &Document) -> Metrics {
             found.put(&program.name, "calls.max", calls.max_ns);
         }
     }
-    found.metrics
+    found.figures.into_iter().collect()
 }
 
 fn span_ns(document: &Document) -> f64 {
@@ -282,7 +279,7 @@ fn span_ns(document: &Document) -> f64 {
 }
 
 struct Found {
-    metrics: Metrics,
+    figures: Vec<(String, f64)>,
     span_ns: f64,
 }
 
@@ -291,7 +288,7 @@ impl Found {
     fn put(&mut self, owner: &str, name: &str, value: f64) {
         if value.is_finite() {
             let name = if owner.is_empty() { name.to_owned() } else { format!("{owner}.{name}") };
-            self.metrics.entry(name).or_insert(value);
+            self.figures.push((name, value));
         }
     }
 

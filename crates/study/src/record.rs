@@ -1,7 +1,9 @@
-//! What one run of a point came to, as text that is read back exactly.
+//! What one run of a point came to, as bytes that are read back exactly.
+//!
+//! Two parts: the names of the figures, which many runs have in common and a pack holds once, and the rest.
 
-use crate::metrics::Metrics;
-use std::fmt::Write;
+use crate::bytes::{put_text, take_text};
+use crate::figures::{Metrics, Names};
 
 /// What a run of a point came to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,55 +16,63 @@ pub struct Record {
     pub metrics: Metrics,
 }
 
-const HEAD: &str = "tlplab/point/1";
-const END: &str = "end";
+const HEAD: &[u8] = b"tlplab/point/2\n";
+const FAILED: u8 = 1;
+const JUDGED: u8 = 2;
 
 impl Record {
-    /// As text, one line for each figure.
-    pub fn write(&self) -> String {
-        let mut text = format!("{HEAD}\n");
-        let quoted = |words: &str| serde_json::Value::from(words).to_string();
-        if let Some(failure) = &self.failure {
-            let _ = writeln!(text, "failed {}", quoted(failure));
-        }
-        if let Some((resource, sentence)) = &self.verdict {
-            let _ = writeln!(text, "limit {}\nverdict {}", quoted(resource), quoted(sentence));
-        }
-        for (name, value) in &self.metrics {
-            // The shortest decimal that is read back as the same number.
-            let _ = writeln!(text, "{name} = {value}");
-        }
-        let lines = text.lines().count();
-        let _ = writeln!(text, "{END} {lines}");
-        text
+    /// As bytes: [`Self::read`] reads them back.
+    pub fn write(&self) -> Vec<u8> {
+        let mut bytes = HEAD.to_vec();
+        put_text(&mut bytes, &names_text(self.metrics.names()));
+        self.write_rest(&mut bytes);
+        bytes
     }
 
-    /// From text; `None` if it is not whole, or of another kind.
-    pub fn read(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
-        if lines.next() != Some(HEAD) {
+    /// From bytes; `None` if they are not whole, or of another kind.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut bytes = bytes.strip_prefix(HEAD)?;
+        let names = names_of(take_text(&mut bytes)?)?;
+        Self::read_rest(&names, bytes)
+    }
+
+    /// Adds all but the names.
+    pub(crate) fn write_rest(&self, bytes: &mut Vec<u8>) {
+        let failed = if self.failure.is_some() { FAILED } else { 0 };
+        bytes.push(failed | if self.verdict.is_some() { JUDGED } else { 0 });
+        let verdict = self.verdict.iter().flat_map(|(resource, sentence)| [resource, sentence]);
+        self.failure.iter().chain(verdict).for_each(|text| put_text(bytes, text));
+        bytes.extend(self.metrics.values().iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    /// From all but the names, and these.
+    pub(crate) fn read_rest(names: &Names, mut bytes: &[u8]) -> Option<Self> {
+        let (flags, rest) = bytes.split_first().filter(|(flags, _)| **flags & !(FAILED | JUDGED) == 0)?;
+        bytes = rest;
+        let mut text = |flag| if flags & flag == 0 { Some(None) } else { take_text(&mut bytes).map(Some) };
+        let failure = text(FAILED)?.map(str::to_owned);
+        let verdict = match text(JUDGED)? {
+            Some(resource) => Some((resource.to_owned(), take_text(&mut bytes)?.to_owned())),
+            None => None,
+        };
+        let (values, []) = bytes.as_chunks::<8>() else { return None };
+        if values.len() != names.len() {
             return None;
         }
-        let (mut record, mut resource) = (Self::default(), None);
-        let unquoted = |words: &str| serde_json::from_str::<String>(words).ok();
-        loop {
-            let line = lines.next()?;
-            match line.split_once(' ')? {
-                ("failed", words) => record.failure = Some(unquoted(words)?),
-                ("limit", words) => resource = Some(unquoted(words)?),
-                ("verdict", words) => record.verdict = Some((resource.take()?, unquoted(words)?)),
-                (END, count) => {
-                    let whole = count.parse() == Ok(text.lines().count() - 1)
-                        && text.ends_with('\n')
-                        && lines.next().is_none();
-                    return whole.then_some(record);
-                }
-                (name, value) => {
-                    record.metrics.insert(name.to_owned(), value.strip_prefix("= ")?.parse().ok()?);
-                }
-            }
-        }
+        let values = values.iter().map(|value| f64::from_le_bytes(*value)).collect();
+        Some(Self { failure, verdict, metrics: Metrics::of_names(names.clone(), values) })
     }
+}
+
+/// Names as a text, a line each.
+pub(crate) fn names_text(names: &Names) -> String {
+    names.join("\n")
+}
+
+/// The names of a text; `None` if they are not in order.
+pub(crate) fn names_of(text: &str) -> Option<Names> {
+    let names: Names = text.split('\n').filter(|_| !text.is_empty()).map(str::to_owned).collect();
+    names.windows(2).all(|pair| pair[0] < pair[1]).then_some(names)
 }
 
 #[cfg(test)]
@@ -70,46 +80,40 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn record() -> Record {
-        Record {
-            failure: Some("at 3 us: \"it\"\n = 5\nend 0".into()),
-            verdict: Some(("tags of dev".into(), "The tags of dev limit = the run.".into())),
-            metrics: Metrics::from([
-                ("a.throughput".into(), 0.1 + 0.2),
-                ("b".into(), 1e300),
-                ("c".into(), -0.0),
-            ]),
-        }
-    }
-
     proptest! {
         #[test]
         fn a_record_is_read_back_exactly(bits in any::<u64>(), failure in any::<Option<String>>(), words in any::<Option<(String, String)>>()) {
             let value = f64::from_bits(bits);
             prop_assume!(value.is_finite());
-            let record = Record { failure, verdict: words, metrics: Metrics::from([("x.latency.p99".into(), value)]) };
+            let record = Record { failure, verdict: words, metrics: Metrics::from([("x.latency.p99".into(), value), ("a".into(), 1.0)]) };
             let read = Record::read(&record.write()).unwrap();
             prop_assert_eq!(read.metrics["x.latency.p99"].to_bits(), bits);
             prop_assert_eq!(read, record);
         }
+
+        #[test]
+        fn bytes_are_a_record_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let whole = [HEAD, &bytes].concat();
+            if let Some(record) = Record::read(&whole) {
+                prop_assert_eq!(record.write(), whole);
+            }
+        }
     }
 
     #[test]
-    fn what_is_cut_or_changed_is_none() {
-        let text = record().write();
-        assert_eq!(Record::read(&text), Some(record()));
-        for end in 0..text.len() {
-            if text.is_char_boundary(end) {
-                assert_eq!(Record::read(&text[..end]), None, "{:?}", &text[..end]);
-            }
+    fn a_record_that_is_cut_is_none() {
+        let record = Record {
+            failure: Some("at 3 us".into()),
+            verdict: Some(("tags of dev".into(), "The tags of dev limit the run.".into())),
+            metrics: Metrics::from([("b".into(), 1e300), ("a.throughput".into(), 0.1 + 0.2)]),
+        };
+        let bytes = record.write();
+        assert_eq!(Record::read(&bytes), Some(record.clone()));
+        for end in 0..bytes.len() {
+            assert_eq!(Record::read(&bytes[..end]), None, "{end}");
         }
-        for n in 0..text.lines().count() {
-            let kept =
-                text.lines().enumerate().filter(|(at, _)| *at != n).map(|(_, line)| format!("{line}\n"));
-            let read = Record::read(&kept.collect::<String>());
-            assert_eq!(read, None, "line {n} is missing");
-        }
-        assert_eq!(Record::read(&text.replace("point/1", "point/2")), None);
-        assert_eq!(Record::read(&format!("{text}more\n")), None);
+        assert_eq!(Record::read(&[&bytes[..], b"m"].concat()), None);
+        let empty = Record::default();
+        assert_eq!(Record::read(&empty.write()), Some(empty));
     }
 }

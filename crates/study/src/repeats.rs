@@ -1,6 +1,6 @@
 //! The same point with several seeds, and when it has been run often enough.
 
-use crate::metrics::Metrics;
+use crate::figures::Metrics;
 use crate::study::Named;
 
 /// How often a point is run.
@@ -90,7 +90,7 @@ mod tests {
         assert!(!repeats.is_enough(&[&nine, &nine]), "two say nothing, even if they are the same");
         assert!(repeats.is_enough(&[&nine, &ten, &eleven]), "2.4843 is at most a quarter of 10");
         assert!(!repeats.is_enough(&[&of(8.0), &ten, &of(12.0)]));
-        assert!(!repeats.is_enough(&[&nine, &Metrics::new(), &eleven]), "what is missing is not narrow");
+        assert!(!repeats.is_enough(&[&nine, &Metrics::default(), &eleven]), "what is missing is not narrow");
         assert_eq!(repeats.seed(2), Some(7));
         assert!(Repeats::default().is_enough(&[&nine]) && Repeats::default().seed(0).is_none());
     }

@@ -1,12 +1,14 @@
 //! The data set of a study: one row for each run of a point, in their order. And what is told of each point.
 
 use crate::expression::Value;
+use crate::figures::{Metrics, Names};
 use crate::metrics;
 use crate::repeats::confidence;
 use crate::runner::{Came, Row, Sweep};
 use crate::study::Named;
 use crate::unit::Unit;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tlplab_experiment::Error;
 
 /// Columns of the same length.
@@ -47,8 +49,6 @@ pub enum Data {
 pub struct Summary {
     /// The point's number.
     pub point: usize,
-    /// A value of each column of the axes.
-    pub values: Vec<Value>,
     /// How many runs went to their end.
     pub runs: usize,
     /// Why there are no figures: refused or failed, and the message.
@@ -75,7 +75,7 @@ fn message(row: &Row) -> Option<&String> {
     }
 }
 
-fn metrics_of(row: &Row) -> Option<&metrics::Metrics> {
+fn metrics_of(row: &Row) -> Option<&Metrics> {
     if let Came::Ran(record) = &row.came { Some(&record.metrics) } else { None }
 }
 
@@ -107,11 +107,10 @@ impl Sweep {
                 data: Data::Number(values),
             });
         }
-        let names: BTreeSet<&String> =
-            rows.iter().filter_map(metrics_of).flat_map(|metrics| metrics.keys()).collect();
-        for name in names {
+        for name in names_of(rows.iter().filter_map(metrics_of)) {
             let unit = metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
-            let values = rows.iter().map(|row| metrics_of(row)?.get(name).copied()).collect();
+            let mut values_of = Finder::of(name);
+            let values = rows.iter().map(|row| values_of.value(metrics_of(row)?)).collect();
             columns.push(TableColumn {
                 name: name.clone(),
                 unit: Some(unit.to_string()),
@@ -128,9 +127,21 @@ impl Sweep {
         Table { columns, about: about.map(|(key, value)| (key.to_owned(), value)).into() }
     }
 
-    fn values_at(&self, number: usize) -> Vec<Value> {
+    /// A value of each column of the axes, at a point.
+    pub fn values_at(&self, number: usize) -> Vec<Value> {
         let at = self.points.kept.binary_search_by_key(&number, |point| point.number);
         at.map_or_else(|_| Vec::new(), |at| self.study.values(&self.points.kept[at]))
+    }
+
+    /// Which step of its axis each of these points has: of the axis of a column.
+    pub fn steps_at(&self, column: usize, points: impl Iterator<Item = usize>) -> Vec<u32> {
+        let columns =
+            self.study.axes.iter().enumerate().flat_map(|(at, axis)| axis.columns.iter().map(move |_| at));
+        let Some(axis) = columns.into_iter().nth(column) else { return points.map(|_| 0).collect() };
+        // Axes are crossed, the last changing fastest.
+        let faster: usize = self.study.axes[axis + 1..].iter().map(|axis| axis.steps.len()).product();
+        let steps = self.study.axes[axis].steps.len();
+        points.map(|number| u32::try_from(number / faster % steps).unwrap_or(u32::MAX)).collect()
     }
 
     /// What each point of these rows came to.
@@ -139,7 +150,7 @@ impl Sweep {
     }
 
     fn summary(&self, rows: &[Row], figures: &[Named]) -> Summary {
-        let done: Vec<&metrics::Metrics> =
+        let done: Vec<&Metrics> =
             rows.iter().filter(|row| kind(row) == "done").filter_map(metrics_of).collect();
         let mean = |named: &Named| {
             let values: Vec<f64> = done.iter().filter_map(|metrics| named.of(metrics)).collect();
@@ -156,7 +167,6 @@ impl Sweep {
         });
         Summary {
             point: rows[0].point,
-            values: self.values_at(rows[0].point),
             runs: done.len(),
             trouble,
             means: figures.iter().map(mean).collect(),
@@ -176,12 +186,11 @@ impl Sweep {
         for (named, name, column) in figures.iter().flat_map(|named| {
             named.expression.names().into_iter().map(move |(name, column)| (named, name, column))
         }) {
-            if done().any(|metrics| metrics.contains_key(name)) {
+            if done().any(|metrics| metrics.get(name).is_some()) {
                 continue;
             }
-            let known: BTreeSet<&str> =
-                done().flat_map(|metrics| metrics.keys()).map(String::as_str).collect();
-            let hint = match metrics::nearest(name, known.iter().copied()) {
+            let known = names_of(done());
+            let hint = match metrics::nearest(name, known.iter().map(|name| name.as_str())) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "`tlplab list metrics` tells what they are called".into(),
             };
@@ -189,6 +198,44 @@ impl Sweep {
             return Err(crate::place::whole(&self.study.file, "metrics", message, Some(hint)));
         }
         Ok(())
+    }
+}
+
+/// The names that any of these have.
+fn names_of<'a>(metrics: impl Iterator<Item = &'a Metrics>) -> BTreeSet<&'a String> {
+    let mut names = BTreeSet::new();
+    let mut before: Option<&Names> = None;
+    for metrics in metrics {
+        // Results that were kept share their names.
+        if before.is_none_or(|before| !Arc::ptr_eq(before, metrics.names())) {
+            names.extend(metrics.names().iter());
+        }
+        before = Some(metrics.names());
+    }
+    names
+}
+
+/// Looks for one figure in many results, whose names are mostly the same.
+struct Finder<'a> {
+    name: &'a str,
+    before: Option<(Names, Option<usize>)>,
+}
+
+impl<'a> Finder<'a> {
+    fn of(name: &'a str) -> Self {
+        Self { name, before: None }
+    }
+
+    fn value(&mut self, metrics: &Metrics) -> Option<f64> {
+        let place = match &self.before {
+            Some((names, place)) if Arc::ptr_eq(names, metrics.names()) => *place,
+            _ => {
+                let place = metrics.place(self.name);
+                self.before = Some((metrics.names().clone(), place));
+                place
+            }
+        };
+        Some(metrics.values()[place?])
     }
 }
 

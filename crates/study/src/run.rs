@@ -49,6 +49,19 @@ pub(crate) enum Went {
     Changed(String),
 }
 
+/// A point whose experiment cannot be run.
+pub(crate) struct Refusal {
+    /// Why not.
+    pub(crate) why: String,
+    /// As long as the files are as they are; otherwise it may be because of the machine.
+    pub(crate) lasting: bool,
+}
+
+/// It is because of what is in a file.
+fn lasting(why: impl ToString) -> Refusal {
+    Refusal { why: why.to_string(), lasting: true }
+}
+
 /// Reads the experiment of a point.
 ///
 /// # Errors
@@ -59,7 +72,7 @@ pub(crate) fn prepare(
     repeat: usize,
     files: &Files,
     build: &Build,
-) -> Result<Prepared, String> {
+) -> Result<Prepared, Refusal> {
     let named = Mutex::new(Vec::new());
     let read = |path: &str| {
         named.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
@@ -71,25 +84,24 @@ pub(crate) fn prepare(
         seed: study.repeats.seed(repeat),
         ..Options::default()
     };
-    let experiment =
-        Experiment::parse_with(&read, &study.experiment, &options).map_err(|mistake| mistake.to_string())?;
+    let experiment = Experiment::parse_with(&read, &study.experiment, &options).map_err(lasting)?;
     if let Some(lacks) = experiment.lacks_guest() {
-        return Err(lacks.to_string());
+        return Err(Refusal { why: lacks.to_string(), lasting: false });
     }
     if let Some(medium) = experiment.files.iter().find(|file| file.kind == FileKind::Medium) {
         let why = "runs write to it, and each would find what the one before has left; leave it out, and the data are in memory";
-        return Err(medium.missing(why).to_string());
+        return Err(lasting(medium.missing(why)));
     }
     let in_python = experiment.files.iter().any(|file| file.kind == FileKind::Python);
     let mut keys = Vec::new();
     // The experiment counts as what it came to, the files that it includes as they are.
     for path in named.into_inner().unwrap_or_else(PoisonError::into_inner) {
         if path != study.experiment {
-            keys.push(files.key_of_text(&path)?);
+            keys.push(files.key_of_text(&path).map_err(lasting)?);
         }
     }
     for file in &experiment.files {
-        keys.push(files.key(&file.path).map_err(|why| file.missing(&why).to_string())?);
+        keys.push(files.key(&file.path).map_err(|why| lasting(file.missing(&why)))?);
     }
     let seed = experiment.fabric.seed.to_le_bytes();
     let mut parts: Vec<(&str, &[u8])> = vec![
@@ -98,7 +110,7 @@ pub(crate) fn prepare(
         ("seed", &seed),
         ("verdict", if study.verdict { b"by runs" } else { b"" }),
     ];
-    parts.extend(keys.iter().map(|key| ("file", key.bytes())));
+    parts.extend(keys.iter().map(|key| ("file", &key.bytes()[..])));
     let key = Key::of_parts(&parts);
     let opened = experiment.files.iter().map(|file| file.path.clone()).collect();
     Ok(Prepared { experiment, key, in_python, opened })

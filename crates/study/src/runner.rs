@@ -3,9 +3,10 @@
 //! A thread takes the next run, looks whether its result is known, and makes it otherwise. Nothing depends on which thread makes which
 //! run, or when: rows are in the order of the points, and whether a point has been run often enough follows from its own repeats.
 
+use crate::figures::Metrics;
 use crate::files::Files;
 use crate::key::Key;
-use crate::metrics::Metrics;
+use crate::memo::{Known, Memo, RunNumber};
 use crate::record::Record;
 use crate::run::{self, Build, Prepared, Went};
 use crate::store::Store;
@@ -13,6 +14,7 @@ use crate::study::{Point, Points, Study};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Whoever watches is told at least so often.
@@ -102,6 +104,22 @@ pub struct Sweep {
     pub refused: BTreeMap<String, String>,
 }
 
+/// What is known of a run before it is made.
+enum Looked {
+    /// It was made before, with this seed.
+    Found(u64, Record),
+    /// It cannot be; the seed, where the experiment can be read.
+    Refused(Option<u64>, String),
+    /// Nothing.
+    New(Box<Prepared>),
+}
+
+/// The keys that were known when a study began, and those that were found since.
+struct Keys {
+    memo: Memo,
+    found: Mutex<Vec<(RunNumber, Known)>>,
+}
+
 /// What threads tell.
 enum Told {
     Row {
@@ -147,17 +165,21 @@ impl Sweep {
             progress: Progress { of: points.len() * most, ..Progress::default() },
             ..Outcome::default()
         };
+        let keys = Keys {
+            memo: Memo::read(self.store.folder(), &self.study, &self.build, &self.files),
+            found: Mutex::default(),
+        };
         let (cancel, next) = (AtomicBool::new(false), AtomicUsize::new(0));
         let mut failure = None;
         std::thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
             for _ in 0..threads.clamp(1, units.len().max(1)) {
-                let (tell, units, cancel, next) = (tell.clone(), &units, &cancel, &next);
+                let (tell, units, keys, cancel, next) = (tell.clone(), &units, &keys, &cancel, &next);
                 scope.spawn(move || {
                     while !cancel.load(Ordering::Relaxed)
                         && let Some((point, repeats)) = units.get(next.fetch_add(1, Ordering::Relaxed))
                     {
-                        self.point(point, repeats.clone(), cancel, &tell);
+                        self.point(point, repeats.clone(), keys, cancel, &tell);
                     }
                 });
             }
@@ -179,6 +201,7 @@ impl Sweep {
         if let Some(failure) = failure {
             return Err(failure);
         }
+        keys.memo.keep(keys.found.into_inner().unwrap_or_else(PoisonError::into_inner), &self.files);
         outcome.interrupted &= outcome.progress.done + outcome.elsewhere.len() < outcome.progress.of;
         outcome.rows.sort_by_key(|row| (row.point, row.repeat));
         // What cannot be is told once, however many seeds it has.
@@ -196,6 +219,7 @@ impl Sweep {
         &self,
         point: &Point,
         repeats: std::ops::Range<usize>,
+        keys: &Keys,
         cancel: &AtomicBool,
         tell: &Sender<Told>,
     ) {
@@ -203,59 +227,81 @@ impl Sweep {
         let say = |told| drop(tell.send(told));
         let mut came: Vec<Metrics> = Vec::new();
         for repeat in repeats.clone() {
-            let row = |seed, came| Row { point: point.number, repeat, seed, came };
-            let prepared = match run::prepare(&self.study, point, repeat, &self.files, &self.build) {
-                Ok(prepared) => prepared,
-                Err(why) => {
-                    say(Told::Row { row: row(None, Came::Refused(why)), known: false });
-                    // It cannot be with another seed, either.
-                    say(Told::Spared(repeats.end - repeat - 1));
-                    return;
-                }
+            let row = |seed, came, known| {
+                say(Told::Row { row: Row { point: point.number, repeat, seed, came }, known });
             };
-            let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
-            if let Some(why) = self.refused.get(&key.to_string()) {
-                say(Told::Row { row: row(Some(seed), Came::Refused(why.clone())), known: false });
-                say(Told::Spared(repeats.end - repeat - 1));
-                return;
-            }
-            let record = match self.store.get(&key) {
-                Some(record) => {
-                    say(Told::Row { row: row(Some(seed), Came::Ran(record.clone())), known: true });
+            let spare_the_rest = || say(Told::Spared(repeats.end - repeat - 1));
+            let record = match self.look_up(point, repeat, keys) {
+                Looked::Refused(seed, why) => {
+                    row(seed, Came::Refused(why), false);
+                    // It cannot be with another seed, either.
+                    return spare_the_rest();
+                }
+                Looked::Found(seed, record) => {
+                    row(Some(seed), Came::Ran(record.clone()), true);
                     record
                 }
-                None if prepared.in_python => {
-                    say(Told::Elsewhere(self.elsewhere(point, &prepared)));
-                    return;
+                Looked::New(prepared) if prepared.in_python => {
+                    return say(Told::Elsewhere(self.elsewhere(point, &prepared)));
                 }
-                None => match prepared.run(&self.files, cancel, self.study.verdict) {
-                    Went::Done(record) => {
-                        if let Err(why) = self.store.put(&key, &record) {
-                            return say(Told::Failed(why));
+                Looked::New(prepared) => {
+                    let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
+                    match prepared.run(&self.files, cancel, self.study.verdict) {
+                        Went::Done(record) => {
+                            if let Err(why) = self.store.put(&key, &record) {
+                                return say(Told::Failed(why));
+                            }
+                            row(Some(seed), Came::Ran(record.clone()), false);
+                            record
                         }
-                        say(Told::Row { row: row(Some(seed), Came::Ran(record.clone())), known: false });
-                        record
+                        Went::Refused(why) => {
+                            row(Some(seed), Came::Refused(why), false);
+                            return spare_the_rest();
+                        }
+                        Went::Cancelled => return,
+                        Went::Changed(path) => return say(Told::Failed(changed(&path))),
                     }
-                    Went::Refused(why) => {
-                        say(Told::Row { row: row(Some(seed), Came::Refused(why)), known: false });
-                        say(Told::Spared(repeats.end - repeat - 1));
-                        return;
-                    }
-                    Went::Cancelled => return,
-                    Went::Changed(path) => {
-                        return say(Told::Failed(format!(
-                            "{path} changed while the study ran; run it again"
-                        )));
-                    }
-                },
+                }
             };
-            came.push(record.metrics);
-            if self.study.repeats.until.is_some()
-                && self.study.repeats.is_enough(&came.iter().collect::<Vec<_>>())
-            {
-                say(Told::Spared(repeats.end - repeat - 1));
-                return;
+            if self.study.repeats.until.is_some() {
+                came.push(record.metrics);
+                if self.study.repeats.is_enough(&came.iter().collect::<Vec<_>>()) {
+                    return spare_the_rest();
+                }
             }
+        }
+    }
+
+    /// Looks whether the result of a run is known, and reads its experiment if not.
+    fn look_up(&self, point: &Point, repeat: usize, keys: &Keys) -> Looked {
+        let number = (point.number as u64, u32::try_from(repeat).unwrap_or(u32::MAX));
+        match keys.memo.get(number) {
+            Some(Known::Refused(why)) => return Looked::Refused(None, why.clone()),
+            Some(Known::Key(key, seed)) => {
+                if let Some(record) = self.store.get(key) {
+                    return Looked::Found(*seed, record);
+                }
+            }
+            None => {}
+        }
+        let found = |known| keys.found.lock().unwrap_or_else(PoisonError::into_inner).push((number, known));
+        let prepared = match run::prepare(&self.study, point, repeat, &self.files, &self.build) {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
+                if refusal.lasting {
+                    found(Known::Refused(refusal.why.clone()));
+                }
+                return Looked::Refused(None, refusal.why);
+            }
+        };
+        let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
+        found(Known::Key(key, seed));
+        if let Some(why) = self.refused.get(&key.to_string()) {
+            return Looked::Refused(Some(seed), why.clone());
+        }
+        match self.store.get(&key) {
+            Some(record) => Looked::Found(seed, record),
+            None => Looked::New(Box::new(prepared)),
         }
     }
 
@@ -274,7 +320,7 @@ impl Sweep {
     ///
     /// # Errors
     /// It cannot be kept, it is no record, or one of its files is another than before.
-    pub fn keep(&self, run: &Elsewhere, record: &str) -> Result<(), String> {
+    pub fn keep(&self, run: &Elsewhere, record: &[u8]) -> Result<(), String> {
         if let Some(path) = run.files.iter().find(|path| !self.files.is_unchanged(path)) {
             return Err(changed(path));
         }

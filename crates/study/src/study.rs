@@ -27,6 +27,7 @@
 
 use crate::axis::{self, Axis};
 use crate::expression::{Expression, Kind, Mistake, Value};
+use crate::figures::Metrics;
 use crate::finding::{self, Finding};
 use crate::metrics;
 use crate::place::{self, Place};
@@ -346,13 +347,13 @@ impl Named {
     }
 
     /// What it is at a point whose metrics are these; `None` where one of them is missing.
-    pub fn of(&self, metrics: &metrics::Metrics) -> Option<f64> {
+    pub fn of(&self, metrics: &Metrics) -> Option<f64> {
         if let Some(name) = self.expression.as_name() {
-            return metrics.get(name).copied();
+            return metrics.get(name);
         }
         let value_of = |name: &str| {
             let unit = metrics::find(name).ok()?.unit;
-            metrics.get(name).map(|value| Value::Number(*value, unit))
+            metrics.get(name).map(|value| Value::Number(value, unit))
         };
         self.expression.evaluate(&value_of)?.number()
     }

@@ -165,10 +165,10 @@ def pareto_command(
     if plot is not None and done.swept.counts()[0]:
         plots.draw_front(plot, done, better, summaries, front)
     if not quiet and json_file != "-":
-        chosen = [one for one, best in zip(summaries, front, strict=True) if best or every]
-        marks = ["•" if best else "" for best in front if best or every] if every else None
+        mark = "•" if every else ""
+        chosen = {at: mark if best else "" for at, best in enumerate(front) if best or every}
         console = console_for(sys.stdout)
-        show.show(console, done, figures, chosen, marks, every=True)
+        show.show(console, done, figures, summaries, chosen)
         ways = ", ".join(f"{'more' if more else 'less'} {name}" for name, _, more in better)
         console.print(f"{sum(front)} of {show.points(len(summaries))} are beaten by none; better is {ways}")
     return ended(done)

@@ -66,7 +66,7 @@ def cell(value: object) -> object:
 
 
 def as_json(
-    done: Done, figures: Sequence[tuple[str, str]], summaries: Sequence[_core.Summary], front: Sequence[bool] | None = None
+    done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries, front: Sequence[bool] | None = None
 ) -> str:  # fmt: skip
     """What each point came to, as JSON."""
     axes = done.sweep.axes

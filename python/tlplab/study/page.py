@@ -14,13 +14,13 @@ POINTS = 200
 
 
 def write(
-    path: str, study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: Sequence[_core.Summary]
+    path: str, study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries
 ) -> None:  # fmt: skip
     """Writes the page of a study that was run."""
     write_text(path, text(study, done, figures, summaries))
 
 
-def text(study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: Sequence[_core.Summary]) -> str:
+def text(study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries) -> str:
     """The page."""
     lines = [f"# {done.sweep.title}", ""]
     lines += [asked(Path(study).read_text(encoding="utf-8")), ""]

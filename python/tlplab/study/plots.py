@@ -217,7 +217,7 @@ def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
 
 
 def draw_front(
-    path: str, done: Done, objectives: Sequence[tuple[str, str, bool]], summaries: Sequence[_core.Summary],
+    path: str, done: Done, objectives: Sequence[tuple[str, str, bool]], summaries: _core.Summaries,
     front: Sequence[bool],
 ) -> None:  # fmt: skip
     """Writes a picture of the points by two figures, those marked that nothing beats; a third figure is their colour."""

@@ -107,19 +107,19 @@ def run_in_processes(
     """Makes runs in processes, and keeps what each came to as soon as it is there: then its key is in `kept`. Why runs cannot be, by their keys."""
     by_key = {run[0]: run for run in runs}
 
-    def keep(key: str, came: tuple[str, str]) -> None:
-        kind, text = came
+    def keep(key: str, came: tuple[str, bytes]) -> None:
+        kind, record = came
         if kind == "ran":
-            sweep.keep(by_key[key], text)
+            sweep.keep(by_key[key], record)
             kept.append(key)
 
     found = side_by_side(
         run_point, [Task(run) for run in runs], "runs", quiet=asked.quiet, at_once=asked.threads, each=keep
     )
-    return {key: text for key, (kind, text) in found.items() if kind == "refused"}
+    return {key: why.decode() for key, (kind, why) in found.items() if kind == "refused"}
 
 
-def run_point(task: Task) -> tuple[str, str]:
+def run_point(task: Task) -> tuple[str, bytes]:
     """Makes a run: `ran` and what it came to, or `refused` and why."""
     _, experiment, overrides, load, seed, _ = task.run
     forget()  # what the runs before have left in the modules of devices
@@ -129,7 +129,7 @@ def run_point(task: Task) -> tuple[str, str]:
             pass
         return "ran", simulation.record()
     except ExperimentError as error:
-        return "refused", str(error)
+        return "refused", str(error).encode()
     except RunError as error:
         return "ran", _core.failed_record(str(error))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -55,35 +54,35 @@ def setting(value: object, unit: str | None) -> str:
 
 
 def show(
-    console: Console, done: Done, figures: Sequence[tuple[str, str]], summaries: Sequence[_core.Summary],
-    marks: Sequence[str] | None = None, *, every: bool = False,
+    console: Console, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries,
+    chosen: Mapping[int, str] | None = None,
 ) -> None:  # fmt: skip
-    """A line for each point; `marks` are shown before each."""
-    axes = done.sweep.axes
-    limits = any(one["limit"] is not None for one in summaries)
+    """A line for each of the first points; or for those that are chosen, with a mark before each."""
+    axes, limits = done.sweep.axes, summaries.limited
+    marked = chosen is not None and any(chosen.values())
     sheet = Sheet(done.sweep.title, [
-        *([Column("", name=True)] if marks else []),
+        *([Column("", name=True)] if marked else []),
         *(Column(name, name=True) for name, _, _ in axes),
         *(Column(name, style="bold" if at == 0 else "") for at, (name, _) in enumerate(figures)),
         *([Column("limit", name=True)] if limits else []),
     ])  # fmt: skip
-    shown = list(zip(summaries, marks or [""] * len(summaries), strict=True))
-    for one, mark in shown if every else shown[:POINTS_SHOWN]:
+    for at, mark in (dict.fromkeys(range(min(len(summaries), POINTS_SHOWN)), "") if chosen is None else chosen).items():
+        one = summaries[at]
         told = [mean(figure, unit) for figure, (_, unit) in zip(one["means"], figures, strict=True)]
         if one["trouble"] is not None and not one["runs"] and told:
             told[0] = one["trouble"][0]
         sheet.add(
-            *([mark] if marks else []),
+            *([mark] if marked else []),
             *(setting(value, unit) for value, (_, unit, _) in zip(one["values"], axes, strict=True)),
             *told,
             *([one["limit"] or NOTHING] if limits else []),
         )
     if sheet.columns and sheet.rows:
         sheet.print(console)
-    if not every and len(summaries) > POINTS_SHOWN:
+    if chosen is None and len(summaries) > POINTS_SHOWN:
         more = len(summaries) - POINTS_SHOWN
         console.print(Text(f"… and {more} more points: -o FILE.parquet or FILE.csv has them all", style="dim"))
-    show_trouble(console, summaries)
+    show_trouble(console, summaries.troubles)
     console.print(Text(counted(done, len(summaries)), style="dim"))
 
 
@@ -102,13 +101,12 @@ def say(console: Console, text: str) -> None:
     console.print(Text(wrapped(console, text), style="bold cyan"))
 
 
-def show_trouble(console: Console, summaries: Sequence[_core.Summary]) -> None:
+def show_trouble(console: Console, troubles: Sequence[tuple[str, str, int]]) -> None:
     """What was refused and what failed, each message once."""
-    messages = Counter(one["trouble"] for one in summaries if one["trouble"] is not None)
-    for (kind, message), count in messages.most_common(MESSAGES_SHOWN):
+    for kind, message, count in troubles[:MESSAGES_SHOWN]:
         console.print(Text(f"{points(count)} {kind}: {message}", style="red"))
-    if len(messages) > MESSAGES_SHOWN:
-        console.print(Text(f"… and {len(messages) - MESSAGES_SHOWN} other messages", style="dim"))
+    if len(troubles) > MESSAGES_SHOWN:
+        console.print(Text(f"… and {len(troubles) - MESSAGES_SHOWN} other messages", style="dim"))
 
 
 def points(count: int) -> str:

@@ -120,7 +120,7 @@ fn a_file_that_changes_meanwhile_is_noticed() {
     let sweep = bench.sweep("");
     let elsewhere = run(&sweep, 1).elsewhere[0].clone();
     let record = tlplab_study::Record::default().write();
-    assert!(sweep.keep(&elsewhere, "junk").unwrap_err().contains("no record"));
+    assert!(sweep.keep(&elsewhere, b"junk").unwrap_err().contains("no record"));
     bench.write("mydev.py", "class Copier: pass # changed\n");
     assert!(sweep.keep(&elsewhere, &record).unwrap_err().contains("mydev.py changed while the study ran"));
     assert_eq!(count(&bench.path("store")), 0);
@@ -131,18 +131,74 @@ fn a_file_that_changes_meanwhile_is_noticed() {
     assert_eq!(run(&sweep, 1).progress.known, 1);
 }
 
+/// The store's file with this ending: there is one.
+fn the_file(bench: &Bench, ending: &str) -> std::path::PathBuf {
+    let entries = fs::read_dir(bench.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = entries.filter(|path| path.extension().is_some_and(|of| of == ending));
+    let file = found.next().unwrap();
+    assert_eq!(found.next(), None);
+    file
+}
+
 #[test]
 fn what_is_not_whole_in_the_store_is_run_again() {
     let bench = Bench::new();
     assert_eq!(fresh(&bench, ""), 1);
-    let folder = fs::read_dir(bench.path("store")).unwrap().next().unwrap().unwrap().path();
-    let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
-    let whole = fs::read_to_string(&file).unwrap();
-    for broken in ["", &whole[..whole.len() / 2], "junk"] {
-        fs::write(&file, broken).unwrap();
+    let whole = fs::read(the_file(&bench, "pack")).unwrap();
+    for broken in [&b""[..], &whole[..whole.len() - 1], b"junk"] {
+        fs::remove_dir_all(bench.path("store")).unwrap();
+        fs::create_dir(bench.path("store")).unwrap();
+        fs::write(bench.path("store/broken.pack"), broken).unwrap();
         assert_eq!(fresh(&bench, ""), 1);
-        assert_eq!(fs::read_to_string(&file).unwrap(), whole, "the same run gives the same bytes");
+        assert_eq!(fresh(&bench, ""), 0);
     }
+}
+
+/// What is known of a study's points without reading their experiments is what reading them tells.
+#[test]
+fn keys_that_are_kept_are_of_these_files_and_this_study() {
+    let bench = Bench::new();
+    let study = "[[axis]]\nkey = \"device.ssd.link\"\nvalues = [\"gen3 x4\", \"gen9 x8\", \"gen3 x8\"]\n[repeats]\nseeds = 2";
+    let rows = bench.run(study).rows;
+    let kept = the_file(&bench, "keys");
+    let whole = fs::read(&kept).unwrap();
+    let again = |bench: &Bench| {
+        let outcome = bench.run(study);
+        assert_eq!((&outcome.rows, outcome.progress.known), (&rows, 4));
+    };
+    again(&bench);
+    // Whatever happens to the keys, rows are the same.
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x10;
+        fs::write(&kept, if at % 2 == 0 { &changed[..] } else { &whole[..at] }).unwrap();
+        again(&bench);
+    }
+    // A key of which the result is gone is one whose run is made.
+    let pack = the_file(&bench, "pack");
+    fs::remove_file(pack).unwrap();
+    let outcome = bench.run(study);
+    assert_eq!((&outcome.rows, outcome.progress.made), (&rows, 4));
+    // The same points with another value, and the same value in another experiment.
+    let other = bench.run(&study.replace("gen9 x8", "gen3 x2"));
+    assert_eq!(other.progress.made, 2);
+    bench.write("one.toml", &crate::EXPERIMENT.replace("20us", "21us"));
+    assert_eq!(bench.run(study).progress.made, 4);
+}
+
+/// A file that was not there is one that may be there now.
+#[test]
+fn a_point_that_was_refused_for_want_of_a_file_runs_when_the_file_is_there() {
+    let bench = Bench::new();
+    let study = "set = ['load.ssd={ replay = \"trace.csv\" }']";
+    for _ in 0..2 {
+        let outcome = bench.run(study);
+        assert!(matches!(&outcome.rows[0].came, Came::Refused(why) if why.contains("there is no such file")));
+    }
+    bench.write("trace.csv", TRACE);
+    assert_eq!(fresh(&bench, study), 1);
+    fs::remove_file(bench.path("trace.csv")).unwrap();
+    assert!(matches!(&bench.run(study).rows[0].came, Came::Refused(_)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{Bench, EXPERIMENT};
 use tlplab_experiment::Experiment;
 use tlplab_study::expect;
-use tlplab_study::metrics::Metrics;
+use tlplab_study::figures::Metrics;
 
 fn read(expect: &str) -> Result<Vec<expect::Expectation>, String> {
     let text = format!("{EXPERIMENT}\n[expect]\n{expect}");

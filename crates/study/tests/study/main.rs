@@ -87,8 +87,7 @@ fn figure(row: &Row, name: &str) -> f64 {
     }
 }
 
-/// How many files a folder holds, at any depth.
-fn count(folder: &Path) -> usize {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    entries.map(|entry| entry.unwrap().path()).map(|path| if path.is_dir() { count(&path) } else { 1 }).sum()
+/// How many results a store holds.
+fn count(store: &Path) -> usize {
+    Store::new(store).count()
 }
