@@ -302,3 +302,13 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert "Traceback" not in done.stderr
+
+
+def test_no_window_shows_more_payload_than_the_link_carries() -> None:
+    """The SSD's Gen4 x4 link moves 64 Gb/s, of which 128b/130b leaves 63.0."""
+    run = tl.run(QUICKSTART, overrides=["stop=2us", "warmup=0us"])
+    series = run["series"]
+    assert series["bin_fs"] < 10_000_000, "a bin is shorter than a TLP"
+    for number, flow in enumerate(series["flows"]):
+        assert max(flow["bytes"]) * 8 / (series["bin_fs"] * 1e-15) < 63.1e9
+        assert sum(flow["bytes"]) == run["flows"][number]["bytes"]

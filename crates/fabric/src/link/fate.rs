@@ -1,7 +1,7 @@
 //! Where the time went of transactions that did not end well, as far as that is known: to where its last TLP came, and waiting for
 //! nothing from then on.
 
-use crate::kernel::ids::PortId;
+use crate::kernel::ids::{FlowId, PortId};
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::link::port::Port;
@@ -150,15 +150,21 @@ impl Context {
         ledger
     }
 
+    /// Payload has arrived by a port: it is counted in the time that it takes the wire, in which no link carries more than it can.
+    pub(crate) fn payload_arrived(&mut self, ingress: PortId, flow: FlowId, bytes: u64) {
+        let on_wire = self.links.time_on_wire(ingress, bytes as u32);
+        self.observe.payload_arrived(self.kernel.now(), flow, bytes, on_wire);
+    }
+
     /// The data of a posted request are where they should be.
-    pub(crate) fn complete_posted(&mut self, handle: TlpHandle) {
+    pub(crate) fn complete_posted(&mut self, ingress: PortId, handle: TlpHandle) {
         let tlp = self.tlps.get_mut(handle);
         if !std::mem::take(&mut tlp.awaited) {
             return;
         }
         let Some(transaction) = tlp.transaction else { return };
         let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
-        self.observe.payload_arrived(self.kernel.now(), flow, bytes);
+        self.payload_arrived(ingress, flow, bytes);
         self.settle_posted(transaction, Some(handle));
     }
 

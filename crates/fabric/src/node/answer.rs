@@ -57,7 +57,7 @@ pub(crate) trait Answer {
     fn deferrable_write_done(&mut self, cx: &mut Context, egress: PortId, request: TlpHandle) {
         let tlp = cx.tlps.get(request);
         let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
-        cx.observe.payload_arrived(cx.kernel.now(), flow, bytes);
+        cx.payload_arrived(egress, flow, bytes);
         self.answer(cx, egress, request, Ok(Payload::EMPTY));
     }
 

@@ -352,13 +352,14 @@ pub(crate) trait Initiate: Answer {
         let data = if tlp.carry || !cx.length_only { payload.bytes() } else { None };
         let outcome = self.initiator().requester.handle_completion(now, &repr, data);
         self.detect_outcome(cx, Some((ingress, handle)), &outcome);
-        self.outcome(cx, Some(handle), outcome);
+        self.outcome(cx, Some((ingress, handle)), outcome);
         cx.tlps.get_mut(handle).tracked = false; // what it brought is accounted for
         cx.consume(ingress, handle);
         cx.agenda.pump(self.node());
     }
 
-    fn outcome(&mut self, cx: &mut Context, handle: Option<TlpHandle>, outcome: Outcome<Ticket>) {
+    fn outcome(&mut self, cx: &mut Context, answer: Option<(PortId, TlpHandle)>, outcome: Outcome<Ticket>) {
+        let handle = answer.map(|(_, handle)| handle);
         self.note_outcome(cx, &outcome);
         let Some(&Progress { op, bytes, .. }) = outcome.progress() else {
             cx.observe.counts.unexpected += 1;
@@ -367,7 +368,9 @@ pub(crate) trait Initiate: Answer {
         match op {
             Ticket::Transaction(transaction) => {
                 let flow = cx.transactions.get(transaction).flow;
-                cx.observe.payload_arrived(cx.kernel.now(), flow, u64::from(bytes));
+                if let Some((ingress, _)) = answer {
+                    cx.payload_arrived(ingress, flow, u64::from(bytes));
+                }
                 if let Outcome::OperationDone(_, result) = outcome {
                     let record = cx.transactions.get(transaction);
                     let (owner, op, read) = (record.owner, record.op, record.read);

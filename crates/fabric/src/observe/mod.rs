@@ -17,7 +17,7 @@ use sample::Samples;
 use statistics::FlowStatistics;
 use timeline::Timeline;
 use tlplab_datalink::ProtocolError;
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 
 /// Of so many protocol errors every detail is kept; all are counted.
 const PROTOCOL_ERRORS_KEPT: usize = 1000;
@@ -82,11 +82,12 @@ impl Observe {
         }
     }
 
-    /// Payload of a flow has arrived.
+    /// Payload of a flow has arrived, which took the wire for so long.
     #[inline]
-    pub(crate) fn payload_arrived(&mut self, now: Time, flow: FlowId, bytes: u64) {
+    pub(crate) fn payload_arrived(&mut self, now: Time, flow: FlowId, bytes: u64, on_wire: Duration) {
         if now >= self.warmup && bytes > 0 {
-            self.flows[flow.index()].arrived(now, bytes, &mut self.timeline);
+            let from = Time::from_fs(now.as_fs().saturating_sub(on_wire.as_fs())).max(self.warmup);
+            self.flows[flow.index()].arrived(from, now, bytes, &mut self.timeline);
         }
     }
 

@@ -164,12 +164,12 @@ impl FlowStatistics {
         }
     }
 
-    /// Payload has arrived.
-    pub(crate) fn arrived(&mut self, now: Time, bytes: u64, timeline: &mut Timeline) {
+    /// Payload has arrived, which began to come at `from`.
+    pub(crate) fn arrived(&mut self, from: Time, now: Time, bytes: u64, timeline: &mut Timeline) {
         self.bytes += bytes;
         self.first_arrival = self.first_arrival.min(now);
         self.last_arrival = now;
-        timeline.count(self.series, now, bytes);
+        timeline.spread(self.series, from, now, bytes);
     }
 
     /// A transaction has ended well; `ledger` is that of its last byte.

@@ -109,10 +109,22 @@ impl Timeline {
         &mut series.bins
     }
 
-    /// Adds `amount` to the bin of `time`.
-    pub(crate) fn count(&mut self, series: SeriesId, time: Time, amount: u64) {
-        let bin = self.bin(time);
-        self.filled(series)[bin] += amount;
+    /// Adds `amount`, which comes evenly from `from` to `to`, to the bins it lies in. All of it, whatever is rounded.
+    pub(crate) fn spread(&mut self, series: SeriesId, from: Time, to: Time, amount: u64) {
+        let last = self.bin(to);
+        let first = (from.as_fs() >> self.shift) as usize;
+        let shift = self.shift;
+        let bins = self.filled(series);
+        let mut rest = amount;
+        let whole = (to - from).as_fs();
+        for bin in first..last {
+            let before = ((bin as u64 + 1) << shift) - from.as_fs();
+            let came = (u128::from(amount) * u128::from(before) / u128::from(whole)) as u64;
+            let later = amount - came;
+            bins[bin] += rest - later;
+            rest = later;
+        }
+        bins[last] += rest;
     }
 
     /// Adds the time from `from` to `to`, times `weight`, to the bins it lies in.
@@ -230,6 +242,24 @@ mod tests {
         assert_eq!(integral.iter().sum::<u64>(), 3333 * 3 * 7_000_001);
     }
 
+    /// What comes at a rate is at that rate in every bin, whatever its width, and all of it is there.
+    #[test]
+    fn what_is_spread_is_nowhere_faster_than_it_came() {
+        let mut timeline = Timeline::new();
+        let series = timeline.add_series();
+        // 256 bytes in 32 ns, again and again, with pauses of 3 ns.
+        let (period, on_wire, bytes) = (35_000_000u64, 32_000_000u64, 256u64);
+        for n in 0..400 {
+            let from = Time::from_fs(n * period);
+            timeline.spread(series, from, from + Duration::from_fs(on_wire), bytes);
+            let width = timeline.bin_width().as_fs();
+            let most = (width.min(on_wire) + width / period * on_wire) * bytes / on_wire + 1;
+            let bins = timeline.bins(series);
+            assert!(bins.iter().all(|bin| *bin <= most), "{n}: {:?} of {most}", bins.iter().max());
+            assert_eq!(bins.iter().sum::<u64>(), (n + 1) * bytes);
+        }
+    }
+
     /// Two series get the same; one is looked at each time, the other at the end, when its bins have doubled in width many times.
     #[test]
     fn series_that_is_read_late_has_what_one_has_that_is_read_often() {
@@ -238,10 +268,10 @@ mod tests {
         let (mut one, mut other) = (timeline.add_gauge(), timeline.add_gauge());
         for i in 0..60u64 {
             let now = Time::from_fs((1 << 20) + i * i * i * 7_777_777);
-            timeline.count(often, now, 3);
+            timeline.spread(often, now, now, 3);
             // Touched only here, it is a doubling or more behind.
             if i % 20 == 0 {
-                timeline.count(late, now, 3);
+                timeline.spread(late, now, now, 3);
             }
             timeline.set(&mut one, now, i % 5);
             timeline.set(&mut other, now, i % 5);

@@ -323,7 +323,7 @@ impl EndPoint {
                 cx.consume(port, handle);
             }
             _ if shape.class == FcClass::Posted => {
-                cx.complete_posted(handle);
+                cx.complete_posted(port, handle);
                 cx.consume(port, handle);
             }
             _ => cx.release_buffer(port, &shape),
@@ -381,7 +381,7 @@ impl EndPoint {
         };
         if ending == Ending::Done {
             let bytes = completion.length().map_or(0, |_| completion.data_bytes());
-            cx.observe.payload_arrived(cx.kernel.now(), flow, bytes.into());
+            cx.payload_arrived(port, flow, bytes.into());
         }
         if let Some(transaction) = given.ends {
             cx.end_transaction(transaction, tracked, ending);

@@ -195,7 +195,7 @@ impl EndPoint {
         let data = write
             .then(|| if io { out_of_lanes(&tlp.payload, access) } else { data_of(&tlp.payload, access) });
         if shape.class == FcClass::Posted {
-            cx.complete_posted(handle);
+            cx.complete_posted(ingress, handle);
             cx.consume(ingress, handle);
         } else {
             // The receive buffer is free when the device has taken the request; the TLP stays until it is answered.

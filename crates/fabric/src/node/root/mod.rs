@@ -419,7 +419,7 @@ impl Root {
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Completer);
         }
-        cx.complete_posted(handle);
+        cx.complete_posted(ingress, handle);
         cx.consume(ingress, handle);
         self.release_posted_write(cx);
     }
@@ -438,7 +438,7 @@ impl Root {
         if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
             let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
             self.write_memory(cx, handle);
-            cx.observe.payload_arrived(cx.kernel.now(), flow, bytes);
+            cx.payload_arrived(ingress, flow, bytes);
             return self.return_from_memory(cx, ingress, handle, Payload::EMPTY);
         }
         let carries = tlp.carry || !cx.length_only;
@@ -542,7 +542,7 @@ impl Root {
                 let answer = cx.tlps.insert(completion, Payload::EMPTY, flow);
                 cx.pass_history(request, answer, Cause::Completer, self.node);
                 let outcome = self.initiator.requester.handle_completion(cx.now(), &completion, None);
-                self.outcome(cx, Some(answer), outcome);
+                self.outcome(cx, Some((port, answer)), outcome);
                 cx.drop_tlp(answer);
             }
         }
