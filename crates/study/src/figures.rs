@@ -35,6 +35,13 @@ impl Metrics {
         &self.names
     }
 
+    /// Has the names of another one instead of its own, if they are the same.
+    pub(crate) fn share_names(&mut self, with: &Self) {
+        if self.names == with.names {
+            self.names = with.names.clone();
+        }
+    }
+
     /// The values, in the order of the names.
     pub fn values(&self) -> &[f64] {
         &self.values

@@ -336,10 +336,15 @@ fn changed(path: &str) -> String {
 
 fn take(outcome: &mut Outcome, failure: &mut Option<String>, told: Told) {
     match told {
-        Told::Row { row, known } => {
+        Told::Row { mut row, known } => {
             outcome.progress.done += 1;
             outcome.progress.known += usize::from(known);
             outcome.progress.made += usize::from(!known && matches!(row.came, Came::Ran(_)));
+            if let (Came::Ran(record), Some(Row { came: Came::Ran(before), .. })) =
+                (&mut row.came, outcome.rows.last())
+            {
+                record.metrics.share_names(&before.metrics);
+            }
             outcome.rows.push(row);
         }
         Told::Elsewhere(one) => outcome.elsewhere.push(one),
