@@ -3,11 +3,11 @@
 //! A thread takes the next run, looks whether its result is known, and makes it otherwise. Nothing depends on which thread makes which
 //! run, or when: rows are in the order of the points, and whether a point has been run often enough follows from its own repeats.
 
+use crate::elsewhere::Elsewhere;
 use crate::files::Files;
-use crate::key::Key;
 use crate::metrics::Metrics;
 use crate::record::Record;
-use crate::run::{self, Build, Prepared, Went};
+use crate::run::{Build, Went};
 use crate::store::Store;
 use crate::study::{Point, Points, Study};
 use std::collections::BTreeMap;
@@ -38,23 +38,6 @@ pub enum Came {
     Ran(Record),
     /// It cannot be, and why.
     Refused(String),
-}
-
-/// A run that is made elsewhere, as part of it is in Python.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// Its key.
-    pub key: String,
-    /// The experiment.
-    pub experiment: String,
-    /// What is set.
-    pub set: Vec<String>,
-    /// A file with its loads.
-    pub load: Option<String>,
-    /// Its seed.
-    pub seed: u64,
-    /// The files that whoever makes it opens.
-    pub files: Vec<String>,
 }
 
 /// How far a study is, in points.
@@ -98,6 +81,8 @@ pub struct Sweep {
     pub shard: (usize, usize),
     /// Its files.
     pub files: Files,
+    /// Whether all runs are made elsewhere, and not only what has a part in Python.
+    pub all_elsewhere: bool,
     /// Runs that were to be made elsewhere and cannot be, by their keys, and why.
     pub refused: BTreeMap<String, String>,
 }
@@ -204,7 +189,8 @@ impl Sweep {
         let mut came: Vec<Metrics> = Vec::new();
         for repeat in repeats.clone() {
             let row = |seed, came| Row { point: point.number, repeat, seed, came };
-            let prepared = match run::prepare(&self.study, point, repeat, &self.files, &self.build) {
+            let ask = self.study.ask(point, repeat);
+            let prepared = match self.study.subject.prepare(&ask, &self.files, &self.build) {
                 Ok(prepared) => prepared,
                 Err(why) => {
                     say(Told::Row { row: row(None, Came::Refused(why)), known: false });
@@ -213,19 +199,19 @@ impl Sweep {
                     return;
                 }
             };
-            let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
+            let (key, seed) = (prepared.key, prepared.seed);
             if let Some(why) = self.refused.get(&key.to_string()) {
-                say(Told::Row { row: row(Some(seed), Came::Refused(why.clone())), known: false });
+                say(Told::Row { row: row(seed, Came::Refused(why.clone())), known: false });
                 say(Told::Spared(repeats.end - repeat - 1));
                 return;
             }
             let record = match self.store.get(&key) {
                 Some(record) => {
-                    say(Told::Row { row: row(Some(seed), Came::Ran(record.clone())), known: true });
+                    say(Told::Row { row: row(seed, Came::Ran(record.clone())), known: true });
                     record
                 }
-                None if prepared.in_python => {
-                    say(Told::Elsewhere(self.elsewhere(point, &prepared)));
+                None if self.all_elsewhere || prepared.in_python.is_some() => {
+                    say(Told::Elsewhere(self.elsewhere(point, ask, prepared)));
                     return;
                 }
                 None => match prepared.run(&self.files, cancel, self.study.verdict) {
@@ -233,11 +219,11 @@ impl Sweep {
                         if let Err(why) = self.store.put(&key, &record) {
                             return say(Told::Failed(why));
                         }
-                        say(Told::Row { row: row(Some(seed), Came::Ran(record.clone())), known: false });
+                        say(Told::Row { row: row(seed, Came::Ran(record.clone())), known: false });
                         record
                     }
                     Went::Refused(why) => {
-                        say(Told::Row { row: row(Some(seed), Came::Refused(why)), known: false });
+                        say(Told::Row { row: row(seed, Came::Refused(why)), known: false });
                         say(Told::Spared(repeats.end - repeat - 1));
                         return;
                     }
@@ -259,32 +245,17 @@ impl Sweep {
         }
     }
 
-    fn elsewhere(&self, point: &Point, prepared: &Prepared) -> Elsewhere {
-        Elsewhere {
-            key: prepared.key.to_string(),
-            experiment: self.study.experiment.clone(),
-            set: self.study.overrides(point),
-            load: self.study.load.clone(),
-            seed: prepared.experiment.fabric.seed,
-            files: prepared.opened.clone(),
-        }
-    }
-
-    /// Keeps what a run came to that was made elsewhere.
-    ///
-    /// # Errors
-    /// It cannot be kept, it is no record, or one of its files is another than before.
-    pub fn keep(&self, run: &Elsewhere, record: &str) -> Result<(), String> {
-        if let Some(path) = run.files.iter().find(|path| !self.files.is_unchanged(path)) {
-            return Err(changed(path));
-        }
-        let (key, record) = (Key::read(&run.key), Record::read(record));
-        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is no record", run.key))?;
-        self.store.put(&key, &record)
+    /// The next run of a point that is not known, if its repeats are not enough yet.
+    pub(crate) fn next_of(&self, number: usize) -> Option<Elsewhere> {
+        let at = self.points.kept.binary_search_by_key(&number, |point| point.number).ok()?;
+        let (tell, told) = mpsc::channel();
+        let all = 0..self.study.repeats.most();
+        self.point(&self.points.kept[at], all, &AtomicBool::new(false), &tell);
+        told.try_iter().find_map(|told| if let Told::Elsewhere(one) = told { Some(one) } else { None })
     }
 }
 
-fn changed(path: &str) -> String {
+pub(crate) fn changed(path: &str) -> String {
     format!("{path} changed while the study ran; run it again")
 }
 
