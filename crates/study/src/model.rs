@@ -278,7 +278,8 @@ impl Ready {
         let wanted = match (of.number("rate"), of.number("ethernet")) {
             (Some(_), Some(_)) => return Err("rate and ethernet both say what is wanted; set one".into()),
             (Some(rate), None) => Some(rate as f64 / bits),
-            (None, Some(rate)) => Some(frames(rate as f64, transfer.bytes + FCS, connection.mistakes)),
+            // What is wanted is a fact, also of a model that makes mistakes.
+            (None, Some(rate)) => Some(frames(rate as f64, transfer.bytes + FCS, Mistakes::NONE)),
             (None, None) => None,
         };
         if let Some(name) = ["latency", "replay"].into_iter().find(|name| of.number(name) == Some(0)) {

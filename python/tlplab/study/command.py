@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED
+from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
 from tlplab.study import dask_engine, dataset, page, plots, running, show
 from tlplab.summary import console_for
 
-USUAL_FIGURES = "throughput, latency.p50, latency.p99"
+USUAL_FIGURES = ("throughput", "latency.p50", "latency.p99")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -109,7 +109,7 @@ def sweep_command(
     done = run(asked)
     if done.interrupted:
         return tell_interrupted(done)
-    wanted = metrics or ", ".join(done.sweep.metrics) or USUAL_FIGURES
+    wanted = metrics or ", ".join(done.sweep.metrics) or usual_figures(done)
     figures, summaries = done.swept.figures(wanted), done.swept.summaries(wanted)
     some = done.swept.counts()[0] > 0
     if output is not None:
@@ -124,6 +124,18 @@ def sweep_command(
         page.write(markdown, study, done, figures, summaries)
     changed = bool(overrides or where or load or shard != (0, 1))
     return ended(done) or (0 if changed else told(done, quiet=quiet or json_file == "-"))
+
+
+def usual_figures(done: running.Done) -> str:
+    """What is shown of a study that does not say: of the usual figures those that its points have."""
+
+    def has(name: str) -> bool:
+        try:
+            return bool(done.swept.figures(name))
+        except ExperimentError:
+            return False
+
+    return ", ".join(filter(has, USUAL_FIGURES)) or USUAL_FIGURES[0]
 
 
 def told(done: running.Done, *, quiet: bool) -> int:

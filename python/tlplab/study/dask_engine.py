@@ -19,7 +19,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,7 +88,7 @@ def connected(address: str | None, threads: int | None) -> Iterator[Client]:
         if address is None:
             cluster = LocalCluster(
                 n_workers=threads or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="127.0.0.1",
-                dashboard_address=None, worker_dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL,
+                dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL,
                 preload=[__name__], local_directory=stack.enter_context(tempfile.TemporaryDirectory(prefix="tlplab-dask-")),
             )  # fmt: skip
             yield stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
@@ -193,7 +192,9 @@ class Hands:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "tlplab":
                 raise
-            raise mistake("dask", "a worker has no tlplab of this version", "install the client's wheel there") from None
+            raise mistake(
+                "dask", "a worker has no tlplab of this version", "install the client's wheel there"
+            ) from None
         each = made.seconds / len(made.came)
         self._seconds_each = each if self._seconds_each is None else (self._seconds_each + each) / 2
         for run, came in zip(batch.runs, made.came, strict=False):  # a batch ends with a run that differs
