@@ -1,6 +1,6 @@
 //! Benchmarks as the subject of a study: what `tlplab bench` takes are its keys, and those of the host.
 
-use crate::files::Files;
+use crate::files::{Files, KnownMachine};
 use crate::key::Key as Hash;
 use crate::metrics::Metrics;
 use crate::options::{Form, Keys, Refusal, Resolved, Written, key};
@@ -10,8 +10,8 @@ use crate::run::{Build, InPython, Prepared, Went, Work};
 use crate::subject::Ask;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use tlplab_bench::{Case, ClosedForm, Machine, MeasureError, Measured, Setup, Simulator, Target};
 use tlplab_experiment::Error;
 use tlplab_units::{Mps, Mrrs};
@@ -100,15 +100,8 @@ impl Bench {
         let case = case(&options)?;
         let setup = self.setup(&options, &of_host)?;
         let on = target(options.word("on")).map_err(|(message, _)| message)?;
-        let named = Mutex::new(Vec::new());
-        let read = |path: &str| {
-            named.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
-            files.text(path)
-        };
-        let machine = Machine::new(&setup, &read).map_err(|error| error.to_string())?;
-        let named = named.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let file_key = |path: String| Ok((path.clone(), files.key_of_text(&path)?));
-        let mut keys = named.into_iter().map(file_key).collect::<Result<Vec<_>, String>>()?;
+        let known = files.machine(&setup)?;
+        let mut keys = known.files.clone();
         let (mut opened, mut in_python) = (Vec::new(), None);
         if let On::Device { file, class } = on {
             if let Some(key) = ["device", "mps", "mrrs"].into_iter().find(|key| options.has(key)) {
@@ -122,19 +115,18 @@ impl Bench {
                 host: setup.host.clone(),
                 host_keys: setup.host_keys.clone(),
                 link: setup.link.clone(),
-                lanes: lanes(&machine),
+                lanes: lanes(&known.machine),
             }));
             opened.push(path);
         }
         let of_host = format!("{:?}", setup.host_keys);
         let resolved = options.to_string();
         let by = if in_python.is_some() { &build.python } else { &build.simulator };
-        let mut parts: Vec<(&str, &[u8])> =
+        let parts: Vec<(&str, &[u8])> =
             vec![("build", by.as_bytes()), ("bench", resolved.as_bytes()), ("host", of_host.as_bytes())];
-        parts.extend(keys.iter().map(|(_, key)| ("file", &key.bytes()[..])));
-        let key = Hash::of_parts(&parts);
+        let key = Hash::of_run(parts, &keys);
         let seed = Some(case.seed);
-        let work = Work::Bench(Box::new(Ready { machine, case, by_model: options.word("on") == "model" }));
+        let work = Work::Bench(Box::new(Ready { known, case, by_model: options.word("on") == "model" }));
         Ok(Prepared { key, seed, in_python, files: keys, opened, work })
     }
 
@@ -228,18 +220,19 @@ fn lanes(machine: &Machine) -> u8 {
 
 /// A benchmark that is about to be run.
 pub(crate) struct Ready {
-    machine: Machine,
+    known: Arc<KnownMachine>,
     case: Case,
     by_model: bool,
 }
 
 impl Ready {
     pub(crate) fn run(self, cancel: &AtomicBool) -> Went {
-        let lanes = lanes(&self.machine);
+        let machine = &self.known.machine;
+        let lanes = lanes(machine);
         let target: Box<dyn Target> = if self.by_model {
-            Box::new(ClosedForm::new(self.machine))
+            Box::new(ClosedForm::new(machine.clone()))
         } else {
-            Box::new(Simulator::new(self.machine))
+            Box::new(Simulator::new(machine.clone()))
         };
         let run = target.run(&self.case, &mut |_| !cancel.load(Ordering::Relaxed));
         match run {

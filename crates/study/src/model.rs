@@ -146,19 +146,18 @@ impl Model {
             (text, named) = self.nic_text(options.word("nic"), files)?;
         }
         let (kind, resolved) = (format!("{:?}", self.kind), options.to_string());
-        let mut parts: Vec<(&str, &[u8])> = vec![
+        let parts: Vec<(&str, &[u8])> = vec![
             ("build", build.simulator.as_bytes()),
             ("model", kind.as_bytes()),
             ("keys", resolved.as_bytes()),
         ];
-        parts.extend(named.iter().map(|(_, key): &(String, Hash)| ("file", &key.bytes()[..])));
-        let key = Hash::of_parts(&parts);
+        let key = Hash::of_run(parts, &named);
         let work = Work::Model(Ready { kind: self.kind, options, nic: text });
         Ok(Prepared { key, seed: None, in_python: None, files: named, opened: Vec::new(), work })
     }
 
     /// The file of a NIC: one that comes with tlplab, or one beside the study, which counts by what is in it.
-    fn nic_text(&self, name: &str, files: &Files) -> Result<(Arc<str>, Vec<(String, Hash)>), String> {
+    fn nic_text(&self, name: &str, files: &Files) -> Result<NicFile, String> {
         if let Some((_, text)) = NICS.iter().find(|(known, _)| *known == name) {
             return Ok(((*text).into(), Vec::new()));
         }
@@ -170,6 +169,9 @@ impl Model {
         Ok((text.into(), vec![(path, key)]))
     }
 }
+
+/// The text of a NIC's file, and its key unless it comes with tlplab.
+type NicFile = (Arc<str>, Vec<(String, Hash)>);
 
 /// A closed form that is about to be evaluated.
 pub(crate) struct Ready {

@@ -122,17 +122,16 @@ pub(crate) fn experiment(
     }
     let seed = experiment.fabric.seed;
     let counted = seed.to_le_bytes();
-    let mut parts: Vec<(&str, &[u8])> = vec![
+    let parts: Vec<(&str, &[u8])> = vec![
         ("build", if in_python { build.python.as_bytes() } else { build.simulator.as_bytes() }),
         ("experiment", experiment.resolved.as_bytes()),
         ("seed", &counted),
         ("verdict", if ask.verdict { b"by runs" } else { b"" }),
     ];
-    parts.extend(keys.iter().map(|(_, key)| ("file", &key.bytes()[..])));
     let in_python =
         in_python.then(|| InPython::Experiment { path: path.to_owned(), set: ask.set.clone(), load, seed });
     Ok(Prepared {
-        key: Key::of_parts(&parts),
+        key: Key::of_run(parts, &keys),
         seed: Some(seed),
         in_python,
         files: keys,

@@ -93,7 +93,7 @@ enum Told {
         row: Row,
         known: bool,
     },
-    Elsewhere(Elsewhere),
+    Elsewhere(Box<Elsewhere>),
     /// So many repeats need not be made.
     Spared(usize),
     Failed(String),
@@ -211,7 +211,7 @@ impl Sweep {
                     record
                 }
                 None if self.all_elsewhere || prepared.in_python.is_some() => {
-                    say(Told::Elsewhere(self.elsewhere(point, ask, prepared)));
+                    say(Told::Elsewhere(Box::new(self.elsewhere(point, ask, prepared))));
                     return;
                 }
                 None => match prepared.run(&self.files, cancel, self.study.verdict) {
@@ -251,7 +251,7 @@ impl Sweep {
         let (tell, told) = mpsc::channel();
         let all = 0..self.study.repeats.most();
         self.point(&self.points.kept[at], all, &AtomicBool::new(false), &tell);
-        told.try_iter().find_map(|told| if let Told::Elsewhere(one) = told { Some(one) } else { None })
+        told.try_iter().find_map(|told| if let Told::Elsewhere(one) = told { Some(*one) } else { None })
     }
 }
 
@@ -267,7 +267,7 @@ fn take(outcome: &mut Outcome, failure: &mut Option<String>, told: Told) {
             outcome.progress.made += usize::from(!known && matches!(row.came, Came::Ran(_)));
             outcome.rows.push(row);
         }
-        Told::Elsewhere(one) => outcome.elsewhere.push(one),
+        Told::Elsewhere(one) => outcome.elsewhere.push(*one),
         Told::Spared(count) => outcome.progress.of -= count,
         Told::Failed(why) => *failure = Some(why),
     }

@@ -226,6 +226,14 @@ impl Study {
         Ok(Self { filters, finding, ..study })
     }
 
+    /// The experiment that it runs, and the file with its loads; `None` if it is of something else.
+    pub fn experiment(&self) -> Option<(&str, Option<&str>)> {
+        match &self.subject {
+            Subject::Experiment { path, load } => Some((path, load.as_deref())),
+            Subject::Model(_) | Subject::Bench(_) => None,
+        }
+    }
+
     /// What limits each point is found by runs, too.
     ///
     /// # Errors

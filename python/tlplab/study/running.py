@@ -49,7 +49,7 @@ class Done:
     sweep: _core.Sweep
     swept: _core.Swept
     interrupted: bool
-    elsewhere: int = 0
+    in_processes: int = 0
     """Runs that were made in processes, or by workers."""
     not_counted: int = 0
     """Those of them that `swept` does not know of."""
@@ -225,7 +225,8 @@ def sweep(
 
     `overrides` are `"key=value"` strings for all points, `where` expressions that points have to fulfil. Results that are known are not
     made again; `store` is the folder with them. With `verdict`, what limits each point is found by runs. `engine` is `local`, or `dask`: then
-    workers of the cluster at `address`, or of one that is started on this machine, make the runs. Raises `ExperimentError` for a
+    workers of the cluster at `address` make the runs, or some that are started on this machine (from a script, behind `if __name__ ==
+    "__main__"`, as they are processes). Raises `ExperimentError` for a
     mistake in the study, and `KeyboardInterrupt` when it is interrupted; what was done then is kept.
     """
     done = run(

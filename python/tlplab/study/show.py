@@ -121,7 +121,7 @@ def counted(done: Done, count: int) -> str:
     _, _, known, made = done.swept.progress
     refused = done.swept.counts()[2]
     # What was made elsewhere was found when the threads looked again.
-    made, known = made + done.elsewhere, known - done.elsewhere
+    made, known = made + done.in_processes, known - done.in_processes
     text = f"{points(count)}: {made or 'no'} run{'' if made == 1 else 's'} made, {known} known"
     if refused:
         text += f", {refused} refused"
