@@ -90,7 +90,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab schema --metrics -o docs/metrics.md
-	for study in quickstart nic-400g packets; do $(BIN)/tlplab sweep studies/designs/$$study.toml --quiet --markdown studies/designs/$$study.md; done
+	for study in quickstart nic-400g packets saw-tooth read-latency; do $(BIN)/tlplab sweep studies/designs/$$study.toml --quiet --markdown studies/designs/$$study.md; done
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown studies/gem5/README.md
@@ -307,7 +307,7 @@ bench-scan: build ## measure how long tlplab scan takes for 1000 devices (second
 	$(BIN)/python bench/scan.py
 
 .PHONY: bench-sweep
-bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two processors (a minute, a quiet machine); writes bench/sweep.json
+bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two processors, and by workers of dask (three minutes, a quiet machine); writes bench/sweep.json
 	$(BIN)/python bench/sweep.py
 
 .PHONY: bench-rtl

@@ -33,6 +33,7 @@ FOR_TOOLS = PERMISSIVE | {"MPL-2.0", "CC-BY-4.0"}
 OLDER_NAMES = {
     "apache-2.0": "Apache-2.0",
     "3-Clause BSD License": "BSD-3-Clause",
+    "BSD": "BSD-3-Clause",
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",

@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import sweep_dask
+
 HERE = Path(__file__).resolve().parent
 STUDY = HERE / "sweep.toml"
 SPEEDUP, MEGABYTES = 1.9, 20
@@ -71,6 +73,7 @@ def main() -> None:
         result("processor time of two threads, times that of one", "1", statistics.median(more), "", None, more),
         result("1000 known points, with Parquet written", "s", statistics.median(known), "", None, known),
         result("a file of 1000 points", "MB", megabytes, f"< {MEGABYTES}", megabytes < MEGABYTES, [megabytes]),
+        *sweep_dask.results(max(1, arguments.repeats // 2)),
     ]
     arguments.output.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -135,6 +135,8 @@ def check_session(place: str, block: str, folder: Path) -> None:
         needs_tools()
     elif boots(block):
         needs_guest()
+    if "--engine dask" in block:
+        pytest.importorskip("distributed")
     # CI runs those, and what they run.
     steps = [step for step in read_steps(block) if not step.command.startswith(("make", "cargo"))]
     results = run_session(steps, folder)

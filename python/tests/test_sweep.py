@@ -211,7 +211,7 @@ def test_repeats_that_differ_have_a_band(study: Path) -> None:
     assert high - low > max(h for h in half if h) / 1000 > 0
 
 
-@pytest.mark.parametrize("name", ["quickstart", "nic-400g", "packets"])
+@pytest.mark.parametrize("name", ["quickstart", "nic-400g", "packets", "saw-tooth", "read-latency"])
 def test_the_pages_of_the_studies_are_fresh(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = tmp_path / "page.md"

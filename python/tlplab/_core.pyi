@@ -28,8 +28,8 @@ class Progress:
     def done(self) -> bool:
         """Whether the run has ended."""
 
-# Key, experiment, what is set, file with loads, seed, files that are opened.
-Elsewhere: TypeAlias = tuple[str, str, list[str], str | None, int, list[str]]
+# A run that is made elsewhere: its key, whether Python has a part in it, and all that there is to know.
+Elsewhere: TypeAlias = tuple[str, bool, str]
 # The mean of a figure, and half of its 95 % confidence interval; None of one run.
 Mean: TypeAlias = tuple[float, float | None]
 
@@ -63,12 +63,13 @@ class Sweep:
         where: Sequence[str] = (),
         shard: tuple[int, int] = (0, 1),
         verdict: bool = False,
+        all_elsewhere: bool = False,
         refused: Mapping[str, str] = ...,
     ) -> None:
         """Reads a study. `store` is the folder with results, `builds` are hashes of the simulator, and of it with what carries devices in Python.
 
-        `shard` is a part, from 0, and how many there are. `refused` are runs that were to be made elsewhere and cannot be, by their keys.
-        Raises ExperimentError.
+        `shard` is a part, from 0, and how many there are. With `all_elsewhere` no run is made here. `refused` are runs that were to be made
+        elsewhere and cannot be, by their keys. Raises ExperimentError.
         """
 
     @property
@@ -88,8 +89,21 @@ class Sweep:
         Ctrl-C ends it; what was done is kept. Raises OSError if a result cannot be kept, or a file changed meanwhile.
         """
 
-    def keep(self, run: Elsewhere, record: bytes) -> None:
-        """Keeps what a run came to that was made elsewhere. Raises OSError."""
+    def keep(self, run: str, record: bytes) -> Elsewhere | None:
+        """Keeps what a run came to that was made elsewhere; the run of its point that comes next, if its repeats depend on each other. Raises OSError."""
+
+@final
+class RunMaker:
+    """Makes runs that somebody elsewhere asks for, with the files as they are when it is made."""
+
+    def __init__(self, builds: tuple[str, str]) -> None: ...
+    def make(self, run: str) -> tuple[str, bytes | str]:
+        """Makes a run: `ran` and what it came to, `refused` and why, or `differs` and why: here it would be another run."""
+    def differs(self, run: str) -> str | None:
+        """Why a run would be another here, if so."""
+    @staticmethod
+    def in_python(run: str) -> str:
+        """What Python does of a run, as JSON. Raises ValueError."""
 
 @final
 class Summaries(Sequence[Summary]):
@@ -122,7 +136,7 @@ class Swept:
         """Runs that are over, all of them, those that were known, and those that were made."""
     @property
     def elsewhere(self) -> list[Elsewhere]:
-        """Runs that are to be made in processes, as part of them is in Python; then the study is run again."""
+        """Runs that are to be made elsewhere; then the study is run again."""
     def table(self) -> Table:
         """A row for each run."""
     def figures(self, figures: str) -> list[tuple[str, str]]:
@@ -146,7 +160,10 @@ def metrics() -> list[tuple[str, str]]:
     """The figures of points: name, and unit with meaning."""
 
 def metric_reference() -> str:
-    """The same as a table in Markdown."""
+    """The same as tables in Markdown."""
+
+def study_keys() -> dict[str, list[str]]:
+    """The keys of each model that studies know, by its name; those of benchmarks by `bench`."""
 
 @final
 class AdapterService:
@@ -604,6 +621,10 @@ class BenchRecorder:
         """A transfer of a bandwidth is over; those before the measured ones are told, too."""
     def fraction(self) -> float:
         """How much of the case has been measured."""
+    def elapsed_ns(self) -> float:
+        """From the beginning of the first measured operation to the end of the last."""
+    def record(self, lanes: int) -> bytes:
+        """What was measured, as studies keep it, on a link of so many lanes."""
     def document(self, complete: bool) -> str:
         """What was measured, as JSON."""
 

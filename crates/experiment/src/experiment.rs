@@ -266,6 +266,9 @@ fn read_file(
     let text = read(path).map_err(|why| refuse(sources, format!("cannot read \"{path}\": {why}")))?;
     let file = sources.add(path, &text);
     let node = tree::parse(sources, file, &text).map_err(|e| vec![e])?;
+    if let Some(mistake) = a_study(path, &node) {
+        return Err(vec![mistake]);
+    }
     let mistakes = check::check(sources, &node, &Kind::Table(section));
     if !mistakes.is_empty() {
         return Err(mistakes);
@@ -294,6 +297,20 @@ fn read_file(
             tree::merge(&mut base, node);
             base
         }
+    })
+}
+
+/// The mistake, if somebody gave a study where an experiment is meant.
+fn a_study(path: &str, node: &Node) -> Option<Error> {
+    const STUDIES: [&str; 4] = ["experiment", "model", "bench", "axis"];
+    let table = if let Value::Table(table) = &node.value { table } else { return None };
+    STUDIES.iter().any(|key| table.contains_key(*key)).then(|| Error {
+        file: path.into(),
+        line: 0,
+        column: 0,
+        key: String::new(),
+        message: "this is a study of many points, and no experiment".into(),
+        hint: Some(format!("run it by `tlplab sweep {path}`")),
     })
 }
 

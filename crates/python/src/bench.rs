@@ -129,6 +129,16 @@ impl BenchRecorder {
         self.look().fraction()
     }
 
+    /// From the beginning of the first measured operation to the end of the last.
+    fn elapsed_ns(&self) -> f64 {
+        self.look().measured(true).elapsed.as_fs() as f64 * 1e-6
+    }
+
+    /// What was measured, as studies keep it, on a link of so many lanes.
+    fn record(&self, lanes: u8) -> Vec<u8> {
+        tlplab_study::bench::record(&self.look().measured(true), lanes).write()
+    }
+
     /// What was measured, as JSON.
     fn document(&self, complete: bool) -> String {
         json::document(&self.look().measured(complete)).to_string()

@@ -103,7 +103,10 @@ mod _core {
     #[pymodule_export]
     use super::simulation::{Progress, Simulation, write_report};
     #[pymodule_export]
-    use super::sweep::{Summaries, Sweep, Swept, count_results, failed_record, metric_reference, metrics};
+    use super::sweep::{
+        RunMaker, Summaries, Sweep, Swept, count_results, failed_record, metric_reference, metrics,
+        study_keys,
+    };
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

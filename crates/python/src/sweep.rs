@@ -4,19 +4,21 @@ use crate::table::Table;
 use crate::watching::Watch;
 use crate::{error, files};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyIndexError, PyOSError};
+use pyo3::exceptions::{PyIndexError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PySlice};
+use pyo3::types::{PyBytes, PyDict, PySlice, PyString};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tlplab_experiment::Error;
 use tlplab_study::expression::Value;
-use tlplab_study::metrics::CATALOGUE;
+use tlplab_study::metrics::{CATALOGUE, Scope};
 use tlplab_study::pareto::{self, Objective};
 use tlplab_study::rows::Summary;
 use tlplab_study::runner::{Came, Row};
-use tlplab_study::{Build, Elsewhere, Files, Mistake, Named, Outcome, Progress, Record, Store, Study};
+use tlplab_study::{
+    Build, Elsewhere, Files, InPython, Made, Maker, Mistake, Named, Outcome, Progress, Record, Store, Study,
+};
 
 /// A study, and what its points are run with.
 #[pyclass(frozen, module = "tlplab._core")]
@@ -36,7 +38,7 @@ impl Sweep {
     /// `builds` are hashes of what runs points: the simulator, and with it what carries devices in Python.
     #[new]
     #[pyo3(signature = (study, store, builds, *, overrides = Vec::new(), load = None, r#where = Vec::new(),
-        shard = (0, 1), verdict = false, refused = BTreeMap::new()))]
+        shard = (0, 1), verdict = false, all_elsewhere = false, refused = BTreeMap::new()))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -48,14 +50,16 @@ impl Sweep {
         r#where: Vec<String>,
         shard: (usize, usize),
         verdict: bool,
+        all_elsewhere: bool,
         refused: BTreeMap<String, String>,
     ) -> PyResult<Self> {
         let read = py.detach(|| Study::read(study, &files::read_text));
         let mut study = read.map_err(|mistake| error::experiment(py, &[mistake]))?;
-        study.set.extend(overrides);
-        study.load = load.or(study.load);
-        study.verdict |= verdict;
-        let kept = r#where.iter().try_for_each(|text| study.keep_where(text));
+        let mut set = study.set_more(overrides, load);
+        if verdict {
+            set = set.and_then(|()| study.ask_verdict());
+        }
+        let kept = set.and_then(|()| r#where.iter().try_for_each(|text| study.keep_where(text)));
         kept.map_err(|mistake| error::experiment(py, &[mistake]))?;
         let (simulator, python) = builds;
         let sweep = tlplab_study::Sweep {
@@ -65,6 +69,7 @@ impl Sweep {
             build: Build { simulator, python },
             shard,
             files: Files::default(),
+            all_elsewhere,
             refused,
         };
         Ok(Self { sweep: Arc::new(sweep) })
@@ -111,15 +116,63 @@ impl Sweep {
         Ok(Swept { sweep: self.sweep.clone(), outcome: outcome.map_err(PyOSError::new_err)? })
     }
 
-    /// Keeps what a run came to that was made elsewhere.
-    fn keep(&self, py: Python<'_>, run: ElsewhereTuple, record: &[u8]) -> PyResult<()> {
-        let (key, experiment, set, load, seed, files) = run;
-        let run = Elsewhere { key, experiment, set, load, seed, files };
-        py.detach(|| self.sweep.keep(&run, record)).map_err(PyOSError::new_err)
+    /// Keeps what a run came to that was made elsewhere; the run of its point that comes next, if its repeats depend on each other.
+    fn keep(&self, py: Python<'_>, run: &str, record: &[u8]) -> PyResult<Option<ElsewhereTuple>> {
+        let run = read_run(run)?;
+        let next = py.detach(|| self.sweep.keep(&run, record)).map_err(PyOSError::new_err)?;
+        Ok(next.as_ref().map(told))
     }
 }
 
-type ElsewhereTuple = (String, String, Vec<String>, Option<String>, u64, Vec<String>);
+/// A run that is made elsewhere: its key, whether Python has a part in it, and all that there is to know.
+type ElsewhereTuple = (String, bool, String);
+
+fn told(run: &Elsewhere) -> ElsewhereTuple {
+    (run.key.clone(), run.in_python.is_some(), run.write())
+}
+
+fn read_run(text: &str) -> PyResult<Elsewhere> {
+    Elsewhere::read(text).ok_or_else(|| PyValueError::new_err("this is no run"))
+}
+
+/// Makes runs that somebody elsewhere asks for.
+#[pyclass(frozen, module = "tlplab._core")]
+pub(crate) struct RunMaker {
+    maker: Maker,
+}
+
+#[pymethods]
+impl RunMaker {
+    #[new]
+    fn new(builds: (String, String)) -> Self {
+        let (simulator, python) = builds;
+        Self { maker: Maker::new(Build { simulator, python }) }
+    }
+
+    /// Makes a run: `ran` and what it came to, `refused` and why, or `differs` and why: here it would be another run.
+    fn make<'py>(&self, py: Python<'py>, run: &str) -> PyResult<(&'static str, Bound<'py, PyAny>)> {
+        let run = read_run(run)?;
+        Ok(match py.detach(|| self.maker.make(&run)) {
+            Made::Ran(record) => ("ran", PyBytes::new(py, &record.write()).into_any()),
+            Made::Refused(why) => ("refused", PyString::new(py, &why).into_any()),
+            Made::Differs(why) => ("differs", PyString::new(py, &why).into_any()),
+        })
+    }
+
+    /// Why a run would be another here, if so.
+    fn differs(&self, py: Python<'_>, run: &str) -> PyResult<Option<String>> {
+        let run = read_run(run)?;
+        Ok(py.detach(|| self.maker.differs(&run)))
+    }
+
+    /// What Python does of a run, as JSON.
+    #[staticmethod]
+    fn in_python(run: &str) -> PyResult<String> {
+        let part: Option<InPython> = read_run(run)?.in_python;
+        let part = part.ok_or_else(|| PyValueError::new_err("nothing of this run is in Python"))?;
+        serde_json::to_string(&part).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+}
 
 #[pymethods]
 impl Swept {
@@ -135,14 +188,10 @@ impl Swept {
         (done, of, known, made)
     }
 
-    /// Runs that are to be made in processes.
+    /// Runs that are to be made elsewhere.
     #[getter]
     fn elsewhere(&self) -> Vec<ElsewhereTuple> {
-        let tuple = |run: &Elsewhere| {
-            let run = run.clone();
-            (run.key, run.experiment, run.set, run.load, run.seed, run.files)
-        };
-        self.outcome.elsewhere.iter().map(tuple).collect()
+        self.outcome.elsewhere.iter().map(told).collect()
     }
 
     fn table(&self, py: Python<'_>) -> PyResult<Table> {
@@ -323,10 +372,22 @@ pub(crate) fn failed_record(message: String) -> Vec<u8> {
 #[pyfunction]
 pub(crate) fn metrics() -> Vec<(String, String)> {
     let told = CATALOGUE.iter().filter(|one| !one.doc.is_empty());
-    told.map(|one| (one.full_name(), format!("{}; {}", one.unit, one.doc))).collect()
+    let of = |scope| match scope {
+        Scope::Model => "of a closed form: ",
+        Scope::Bench => "of a benchmark: ",
+        _ => "",
+    };
+    told.map(|one| (one.full_name(), format!("{}; {}{}", one.unit, of(one.scope), one.doc))).collect()
 }
 
-/// The same as a table in Markdown.
+/// The keys of each model that studies know, by its name; those of benchmarks by `bench`.
+#[pyfunction]
+pub(crate) fn study_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let models = tlplab_study::model::keys().into_iter();
+    models.chain([("bench", tlplab_study::bench::keys())]).collect()
+}
+
+/// The metrics as tables in Markdown.
 #[pyfunction]
 pub(crate) fn metric_reference() -> String {
     tlplab_study::metrics::reference()

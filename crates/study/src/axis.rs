@@ -52,6 +52,19 @@ fn one() -> u64 {
     1
 }
 
+impl Written {
+    /// Where it says what it sets.
+    pub(crate) fn place_of_keys(&self) -> Option<std::ops::Range<usize>> {
+        let spans = [
+            self.key.as_ref().map(Spanned::span),
+            self.keys.as_ref().map(Spanned::span),
+            self.csv.as_ref().map(Spanned::span),
+            self.latin.as_ref().map(Spanned::span),
+        ];
+        spans.into_iter().flatten().next()
+    }
+}
+
 /// More steps than this is a mistake.
 const MOST_STEPS: usize = 1_000_000;
 

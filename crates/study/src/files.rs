@@ -6,6 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tlplab_bench::{Machine, Setup};
 use tlplab_device::Record;
 
 /// The files of a study.
@@ -14,6 +15,14 @@ pub struct Files {
     texts: Kept<Arc<(String, Key)>>,
     digests: Kept<(Key, Stamp)>,
     traces: Kept<Arc<Vec<Record>>>,
+    machines: Kept<Arc<KnownMachine>>,
+}
+
+/// A machine that benchmarks measure, and the files that it is made of.
+#[derive(Debug)]
+pub(crate) struct KnownMachine {
+    pub(crate) machine: Machine,
+    pub(crate) files: Vec<(String, Key)>,
 }
 
 type Kept<T> = Mutex<BTreeMap<String, Result<T, String>>>;
@@ -71,6 +80,22 @@ impl Files {
     pub(crate) fn is_unchanged(&self, path: &str) -> bool {
         let known = look(&self.digests).get(path).cloned();
         known.is_none_or(|known| known.ok().map(|(_, stamp)| stamp) == stamp(path).ok())
+    }
+
+    /// The machine of a setup, which many points have in common.
+    pub(crate) fn machine(&self, setup: &Setup) -> Result<Arc<KnownMachine>, String> {
+        once(&self.machines, &format!("{setup:?}"), || {
+            let named = Mutex::new(Vec::new());
+            let read = |path: &str| {
+                named.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+                self.text(path)
+            };
+            let machine = Machine::new(setup, &read).map_err(|error| error.to_string())?;
+            let named = named.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let known = |path: String| Ok((path.clone(), self.key_of_text(&path)?));
+            let files = named.into_iter().map(known).collect::<Result<_, String>>()?;
+            Ok(Arc::new(KnownMachine { machine, files }))
+        })
     }
 
     /// The requests of a captured trace.

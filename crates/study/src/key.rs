@@ -25,6 +25,12 @@ impl Key {
         Self(hash.finalize().into())
     }
 
+    /// The key of a run: what it is, and the files that it names.
+    pub(crate) fn of_run<'a>(mut parts: Vec<(&str, &'a [u8])>, files: &'a [(String, Self)]) -> Self {
+        parts.extend(files.iter().map(|(_, key)| ("file", &key.0[..])));
+        Self::of_parts(&parts)
+    }
+
     /// Reads what it displays.
     pub fn read(text: &str) -> Option<Self> {
         let byte = |n: usize| u8::from_str_radix(text.get(2 * n..2 * n + 2)?, 16).ok();

@@ -15,8 +15,8 @@ use tlplab_trace::output;
 /// What reading the experiment of a run comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Its key, and its seed.
-    Key(Key, u64),
+    /// Its key, and its seed, if one makes a difference.
+    Key(Key, Option<u64>),
     /// It cannot be, and why.
     Refused(String),
 }
@@ -72,7 +72,8 @@ impl Memo {
             match known {
                 Known::Key(key, seed) => {
                     bytes.extend(key.bytes());
-                    bytes.extend(seed.to_le_bytes());
+                    bytes.push(u8::from(seed.is_some()));
+                    bytes.extend(seed.unwrap_or(0).to_le_bytes());
                 }
                 Known::Refused(why) => put_text(&mut bytes, why),
             }
@@ -84,9 +85,9 @@ impl Memo {
 
 /// What the keys of a study follow from, but for the content of files.
 fn identity(study: &Study, build: &Build) -> Key {
-    let Study { experiment, load, set, repeats, verdict, axes, .. } = study;
+    let Study { subject, set, repeats, verdict, axes, .. } = study;
     let steps: Vec<_> = axes.iter().map(|axis| &axis.steps).collect();
-    let text = format!("{:?}", (experiment, load, set, repeats.seeds, verdict, steps, build));
+    let text = format!("{:?}", (subject, set, repeats.seeds, verdict, steps, build));
     Key::of(text.as_bytes())
 }
 
@@ -111,7 +112,11 @@ fn runs_of(bytes: &[u8], files: &Files) -> Option<Vec<(RunNumber, Known)>> {
         }
         let run = (u64::from_le_bytes(take(&mut rest)?), u32::from_le_bytes(take(&mut rest)?));
         let known = match *kind {
-            KEY => Known::Key(Key::from_bytes(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?)),
+            KEY => {
+                let (key, seeded) = (Key::from_bytes(take(&mut rest)?), take::<1>(&mut rest)? == [1]);
+                let seed = u64::from_le_bytes(take(&mut rest)?);
+                Known::Key(key, seeded.then_some(seed))
+            }
             REFUSED => Known::Refused(take_text(&mut rest)?.to_owned()),
             _ => return None,
         };

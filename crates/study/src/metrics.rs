@@ -24,6 +24,10 @@ pub enum Scope {
     Network,
     /// Each program that measures itself.
     Program,
+    /// A closed form.
+    Model,
+    /// A benchmark.
+    Bench,
 }
 
 /// Which of two points is better by a metric.
@@ -56,7 +60,7 @@ impl Metric {
     /// Its name, with a word in capitals for that of what has it.
     pub fn full_name(&self) -> String {
         match self.scope {
-            Run => self.name.to_owned(),
+            Run | Model | Bench => self.name.to_owned(),
             OfFlow => format!("FLOW.{}", self.name.replace('*', "CAUSE")),
             OfLink => format!("LINK.{}", self.name),
             Way => format!("LINK.up.{}", self.name),
@@ -71,7 +75,9 @@ const fn metric(scope: Scope, name: &'static str, unit: Unit, better: Better, do
 }
 
 use Better::{Less, More, Unknown};
-use Scope::{Direction as Way, Flow as OfFlow, Link as OfLink, Network as OfNetwork, Program, Run};
+use Scope::{
+    Bench, Direction as Way, Flow as OfFlow, Link as OfLink, Model, Network as OfNetwork, Program, Run,
+};
 
 /// Every metric.
 pub const CATALOGUE: &[Metric] = &[
@@ -185,6 +191,86 @@ pub const CATALOGUE: &[Metric] = &[
     metric(Program, "calls.mean", Unit::TIME, Less, "how long its calls take; likewise `min` and `max`"),
     metric(Program, "calls.min", Unit::TIME, Less, ""),
     metric(Program, "calls.max", Unit::TIME, Less, ""),
+    metric(
+        Model,
+        "throughput",
+        Unit::RATE,
+        More,
+        "payload; of `rdwr` that of each direction, of a NIC its packets without their check sequence",
+    ),
+    metric(Model, "rate", Unit::FREQUENCY, More, "transfers, or packets, by the second"),
+    metric(Model, "lanes", Unit::NONE, Less, "of the link"),
+    metric(
+        Model,
+        "capacity",
+        Unit::RATE,
+        More,
+        "what TLPs can have of the link each way, while both are full (`bw`)",
+    ),
+    metric(Model, "line_rate", Unit::RATE, More, "of the link each way, after line coding (`bw`)"),
+    metric(
+        Model,
+        "up.utilisation",
+        Unit::NONE,
+        Unknown,
+        "part of what TLPs can have towards the host that is used; likewise `down` (`bw`)",
+    ),
+    metric(Model, "down.utilisation", Unit::NONE, Unknown, ""),
+    metric(
+        Model,
+        "up.cost",
+        Unit::SIZE,
+        Less,
+        "bytes of the link towards the host for a transfer, or a packet; likewise `down` (`bw`, `nic`)",
+    ),
+    metric(Model, "down.cost", Unit::SIZE, Less, ""),
+    metric(Model, "ethernet.throughput", Unit::RATE, More, "of such packets at line rate (`nic`)"),
+    metric(Model, "ethernet.rate", Unit::FREQUENCY, More, "such packets by the second, at line rate (`nic`)"),
+    metric(Model, "link.throughput", Unit::RATE, More, "payload that the link carries (`lat`)"),
+    metric(
+        Model,
+        "tags.needed",
+        Unit::NONE,
+        Less,
+        "how many are under way, on average, at the rate that is wanted; likewise `nonposted_headers`, `posted_headers`, \
+         `posted_data` (of 16 B), `transfers`, and `replay` in bytes (`lat`)",
+    ),
+    metric(Model, "tags.held", Unit::TIME, Less, "for how long each is held; likewise the others (`lat`)"),
+    metric(
+        Model,
+        "tags.allowed",
+        Unit::RATE,
+        More,
+        "payload that so many allow, where it is said how many there are; likewise the others (`lat`)",
+    ),
+    metric(Model, "nonposted_headers.needed", Unit::NONE, Less, ""),
+    metric(Model, "nonposted_headers.held", Unit::TIME, Less, ""),
+    metric(Model, "nonposted_headers.allowed", Unit::RATE, More, ""),
+    metric(Model, "posted_headers.needed", Unit::NONE, Less, ""),
+    metric(Model, "posted_headers.held", Unit::TIME, Less, ""),
+    metric(Model, "posted_headers.allowed", Unit::RATE, More, ""),
+    metric(Model, "posted_data.needed", Unit::NONE, Less, ""),
+    metric(Model, "posted_data.held", Unit::TIME, Less, ""),
+    metric(Model, "posted_data.allowed", Unit::RATE, More, ""),
+    metric(Model, "transfers.needed", Unit::NONE, Less, ""),
+    metric(Model, "transfers.held", Unit::TIME, Less, ""),
+    metric(Model, "transfers.allowed", Unit::RATE, More, ""),
+    metric(Model, "replay.needed", Unit::SIZE, Less, ""),
+    metric(Model, "replay.held", Unit::TIME, Less, ""),
+    metric(Model, "replay.allowed", Unit::RATE, More, ""),
+    metric(Bench, "throughput", Unit::RATE, More, "payload in one direction, of a bandwidth"),
+    metric(Bench, "rate", Unit::FREQUENCY, More, "transfers in one direction by the second, of a bandwidth"),
+    metric(
+        Bench,
+        "latency.mean",
+        Unit::TIME,
+        Less,
+        "of a latency, as the device's clock tells it; likewise `min`, `p50`, `p90`, `p95`, `p99`, `p999` and `max`",
+    ),
+    metric(Bench, "latency.p95", Unit::TIME, Less, ""),
+    metric(Bench, "transactions", Unit::NONE, More, "operations that were measured, in one direction"),
+    metric(Bench, "span", Unit::TIME, Unknown, "simulated time in which they were"),
+    metric(Bench, "lanes", Unit::NONE, Less, "of the link"),
 ];
 
 /// The metric that a name means.
@@ -193,12 +279,13 @@ pub const CATALOGUE: &[Metric] = &[
 /// There is none: a message, and what may be meant.
 pub fn find(name: &str) -> Result<Metric, NoName> {
     let fits = |one: &&Metric| match one.scope {
-        Run => one.name == name,
+        Run | Model | Bench => one.name == name,
         Way => ["up.", "down."].iter().any(|way| belongs(name, &format!("{way}{}", one.name))),
         _ => belongs(name, one.name),
     };
     // The longest name that fits: `nic.errors.ur` is no metric `ur` of a flow `nic.errors`.
-    CATALOGUE.iter().filter(fits).max_by_key(|one| one.name.len()).copied().ok_or_else(|| {
+    // Of several of one name the first: they have one unit.
+    CATALOGUE.iter().rev().filter(fits).max_by_key(|one| one.name.len()).copied().ok_or_else(|| {
         let meant = alike(name);
         let hint = match nearest(name, meant.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near}?"),
@@ -212,7 +299,7 @@ pub fn find(name: &str) -> Result<Metric, NoName> {
 fn alike(name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('.').collect();
     let of = |one: &Metric| {
-        if one.scope == Run {
+        if matches!(one.scope, Run | Model | Bench) {
             return Some(one.name.to_owned());
         }
         let words = one.name.split('.').count() + usize::from(one.scope == Way);
@@ -241,10 +328,20 @@ pub(crate) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) 
     words.into_iter().map(|other| (distance(other), other)).filter(close).min().map(|(_, other)| other)
 }
 
-/// The metrics as a table in Markdown.
+/// The metrics as tables in Markdown.
 pub fn reference() -> String {
-    let mut text = String::from("| metric | unit | better | meaning |\n|---|---|---|---|\n");
-    for one in CATALOGUE.iter().filter(|one| !one.doc.is_empty()) {
+    let of_experiments = |one: &&Metric| !matches!(one.scope, Model | Bench);
+    let tables = [
+        table("Runs of an experiment", CATALOGUE.iter().filter(of_experiments)),
+        table("Closed forms", CATALOGUE.iter().filter(|one| one.scope == Model)),
+        table("Benchmarks", CATALOGUE.iter().filter(|one| one.scope == Bench)),
+    ];
+    tables.join("\n")
+}
+
+fn table<'a>(title: &str, metrics: impl Iterator<Item = &'a Metric>) -> String {
+    let mut text = format!("## {title}\n\n| metric | unit | better | meaning |\n|---|---|---|---|\n");
+    for one in metrics.filter(|one| !one.doc.is_empty()) {
         let name = one.full_name();
         let better = match one.better {
             More => "more",
@@ -442,6 +539,17 @@ mod tests {
         assert_eq!(find("nic.share.tag_wait").unwrap().name, "share.*");
     }
 
+    /// `throughput` is of a run, of a closed form and of a benchmark: an expression means the same whichever it is of.
+    #[test]
+    fn a_name_has_one_unit_and_one_better_side() {
+        for one in CATALOGUE {
+            let owner = if matches!(one.scope, Run | Model | Bench) { "" } else { "up.x." };
+            let way = if one.scope == Way { "up." } else { "" };
+            let found = find(&format!("{owner}{way}{}", one.name.replace('*', "cause"))).unwrap();
+            assert_eq!((found.unit, found.better), (one.unit, one.better), "{}", one.name);
+        }
+    }
+
     /// By hand: 30 transactions of 100 ns and 10 of 500 ns take 200 ns on average.
     #[test]
     fn figures_of_the_run_are_of_all_flows() {
@@ -482,7 +590,7 @@ mod tests {
             format!("{message}; {}", hint.unwrap())
         };
         assert_eq!(told("nic.thruput"), "there is no metric nic.thruput; did you mean nic.throughput?");
-        assert_eq!(told("latency.p95"), "there is no metric latency.p95; did you mean latency.p90?");
+        assert_eq!(told("latency.p96"), "there is no metric latency.p96; did you mean latency.p90?");
         assert_eq!(
             told("nic.latency.p95"),
             "there is no metric nic.latency.p95; did you mean nic.latency.p90?"

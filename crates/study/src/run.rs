@@ -1,10 +1,13 @@
 //! One run of a point: what it follows from, and what it comes to.
 
+use crate::bench::{self, OnDevice};
 use crate::files::Files;
 use crate::key::Key;
 use crate::metrics;
+use crate::model;
 use crate::record::Record;
-use crate::study::{Point, Study};
+use crate::subject::Ask;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,12 +32,42 @@ pub struct Build {
 
 /// A run that is about to be made, or that was made before.
 pub(crate) struct Prepared {
-    pub(crate) experiment: Experiment,
     pub(crate) key: Key,
+    /// `None` where a seed makes no difference.
+    pub(crate) seed: Option<u64>,
     /// Part of it is in Python: it is run elsewhere.
-    pub(crate) in_python: bool,
-    /// Files that are opened by whoever runs it.
+    pub(crate) in_python: Option<InPython>,
+    /// The files that it names, by what is in them.
+    pub(crate) files: Vec<(String, Key)>,
+    /// Those of them that are opened by whoever runs it.
     pub(crate) opened: Vec<String>,
+    pub(crate) work: Work,
+}
+
+/// What is to be done.
+pub(crate) enum Work {
+    Experiment(Box<Experiment>),
+    Model(model::Ready),
+    Bench(Box<bench::Ready>),
+}
+
+/// A run that is made by Python, as it is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InPython {
+    /// A run of an experiment.
+    Experiment {
+        /// The experiment.
+        path: String,
+        /// What is set: `key=value` each.
+        set: Vec<String>,
+        /// A file with its loads.
+        load: Option<String>,
+        /// Its seed.
+        seed: u64,
+    },
+    /// A benchmark.
+    Bench(OnDevice),
 }
 
 /// How a run went.
@@ -49,82 +82,90 @@ pub(crate) enum Went {
     Changed(String),
 }
 
-/// A point whose experiment cannot be run.
-pub(crate) struct Refusal {
+/// A run that cannot be made ready.
+pub(crate) struct Refused {
     /// Why not.
     pub(crate) why: String,
     /// As long as the files are as they are; otherwise it may be because of the machine.
     pub(crate) lasting: bool,
 }
 
-/// It is because of what is in a file.
-fn lasting(why: impl ToString) -> Refusal {
-    Refusal { why: why.to_string(), lasting: true }
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self { why, lasting: true }
+    }
 }
 
-/// Reads the experiment of a point.
+/// Makes a run of an experiment ready.
 ///
 /// # Errors
 /// Why it cannot be.
-pub(crate) fn prepare(
-    study: &Study,
-    point: &Point,
-    repeat: usize,
+pub(crate) fn experiment(
+    path: &str,
+    load: Option<&str>,
+    ask: &Ask,
     files: &Files,
     build: &Build,
-) -> Result<Prepared, Refusal> {
+) -> Result<Prepared, Refused> {
     let named = Mutex::new(Vec::new());
     let read = |path: &str| {
         named.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
         files.text(path)
     };
-    let options = Options {
-        set: study.overrides(point),
-        load: study.load.clone(),
-        seed: study.repeats.seed(repeat),
-        ..Options::default()
-    };
-    let experiment = Experiment::parse_with(&read, &study.experiment, &options).map_err(lasting)?;
+    let load = load.map(str::to_owned);
+    let options = Options { set: ask.set.clone(), load: load.clone(), seed: ask.seed, ..Options::default() };
+    let experiment = Experiment::parse_with(&read, path, &options).map_err(|mistake| mistake.to_string())?;
     if let Some(lacks) = experiment.lacks_guest() {
-        return Err(Refusal { why: lacks.to_string(), lasting: false });
+        return Err(Refused { why: lacks.to_string(), lasting: false });
     }
     if let Some(medium) = experiment.files.iter().find(|file| file.kind == FileKind::Medium) {
         let why = "runs write to it, and each would find what the one before has left; leave it out, and the data are in memory";
-        return Err(lasting(medium.missing(why)));
+        return Err(medium.missing(why).to_string().into());
     }
     let in_python = experiment.files.iter().any(|file| file.kind == FileKind::Python);
     let mut keys = Vec::new();
     // The experiment counts as what it came to, the files that it includes as they are.
-    for path in named.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        if path != study.experiment {
-            keys.push(files.key_of_text(&path).map_err(lasting)?);
+    for named in named.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if named != path {
+            keys.push((named.clone(), files.key_of_text(&named)?));
         }
     }
     for file in &experiment.files {
-        keys.push(files.key(&file.path).map_err(|why| lasting(file.missing(&why)))?);
+        let key = files.key(&file.path).map_err(|why| file.missing(&why).to_string())?;
+        keys.push((file.path.clone(), key));
     }
-    let seed = experiment.fabric.seed.to_le_bytes();
-    let mut parts: Vec<(&str, &[u8])> = vec![
+    let seed = experiment.fabric.seed;
+    let counted = seed.to_le_bytes();
+    let parts: Vec<(&str, &[u8])> = vec![
         ("build", if in_python { build.python.as_bytes() } else { build.simulator.as_bytes() }),
         ("experiment", experiment.resolved.as_bytes()),
-        ("seed", &seed),
-        ("verdict", if study.verdict { b"by runs" } else { b"" }),
+        ("seed", &counted),
+        ("verdict", if ask.verdict { b"by runs" } else { b"" }),
     ];
-    parts.extend(keys.iter().map(|key| ("file", &key.bytes()[..])));
-    let key = Key::of_parts(&parts);
-    let opened = experiment.files.iter().map(|file| file.path.clone()).collect();
-    Ok(Prepared { experiment, key, in_python, opened })
+    let in_python =
+        in_python.then(|| InPython::Experiment { path: path.to_owned(), set: ask.set.clone(), load, seed });
+    Ok(Prepared {
+        key: Key::of_run(parts, &keys),
+        seed: Some(seed),
+        in_python,
+        files: keys,
+        opened: experiment.files.iter().map(|file| file.path.clone()).collect(),
+        work: Work::Experiment(Box::new(experiment)),
+    })
 }
 
 impl Prepared {
     /// Makes the run.
     pub(crate) fn run(self, files: &Files, cancel: &AtomicBool, verdict: bool) -> Went {
-        let Self { experiment, opened, .. } = self;
-        let went = match inputs(&experiment, files) {
-            Ok((inputs, traces)) => run(experiment, inputs, traces, cancel, verdict),
-            Err(why) => Went::Refused(why),
+        let went = match self.work {
+            Work::Experiment(experiment) => match inputs(&experiment, files) {
+                Ok((inputs, traces)) => run(*experiment, inputs, traces, cancel, verdict),
+                Err(why) => Went::Refused(why),
+            },
+            Work::Model(ready) => ready.run(),
+            Work::Bench(ready) => ready.run(cancel),
         };
-        match opened.into_iter().find(|path| !files.is_unchanged(path)) {
+        match self.opened.into_iter().find(|path| !files.is_unchanged(path)) {
             Some(path) => Went::Changed(path),
             None => went,
         }

@@ -3,14 +3,15 @@
 //! A thread takes the next run, looks whether its result is known, and makes it otherwise. Nothing depends on which thread makes which
 //! run, or when: rows are in the order of the points, and whether a point has been run often enough follows from its own repeats.
 
+use crate::elsewhere::Elsewhere;
 use crate::figures::Metrics;
 use crate::files::Files;
-use crate::key::Key;
 use crate::memo::{Known, Memo, RunNumber};
 use crate::record::Record;
-use crate::run::{self, Build, Prepared, Went};
+use crate::run::{Build, Prepared, Went};
 use crate::store::Store;
 use crate::study::{Point, Points, Study};
+use crate::subject::Ask;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -40,23 +41,6 @@ pub enum Came {
     Ran(Record),
     /// It cannot be, and why.
     Refused(String),
-}
-
-/// A run that is made elsewhere, as part of it is in Python.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// Its key.
-    pub key: String,
-    /// The experiment.
-    pub experiment: String,
-    /// What is set.
-    pub set: Vec<String>,
-    /// A file with its loads.
-    pub load: Option<String>,
-    /// Its seed.
-    pub seed: u64,
-    /// The files that whoever makes it opens.
-    pub files: Vec<String>,
 }
 
 /// How far a study is, in points.
@@ -100,6 +84,8 @@ pub struct Sweep {
     pub shard: (usize, usize),
     /// Its files.
     pub files: Files,
+    /// Whether all runs are made elsewhere, and not only what has a part in Python.
+    pub all_elsewhere: bool,
     /// Runs that were to be made elsewhere and cannot be, by their keys, and why.
     pub refused: BTreeMap<String, String>,
 }
@@ -107,11 +93,11 @@ pub struct Sweep {
 /// What is known of a run before it is made.
 enum Looked {
     /// It was made before, with this seed.
-    Found(u64, Record),
+    Found(Option<u64>, Record),
     /// It cannot be; the seed, where the experiment can be read.
     Refused(Option<u64>, String),
     /// Nothing.
-    New(Box<Prepared>),
+    New(Ask, Box<Prepared>),
 }
 
 /// The keys that were known when a study began, and those that were found since.
@@ -126,7 +112,7 @@ enum Told {
         row: Row,
         known: bool,
     },
-    Elsewhere(Elsewhere),
+    Elsewhere(Box<Elsewhere>),
     /// So many repeats need not be made.
     Spared(usize),
     Failed(String),
@@ -165,10 +151,7 @@ impl Sweep {
             progress: Progress { of: points.len() * most, ..Progress::default() },
             ..Outcome::default()
         };
-        let keys = Keys {
-            memo: Memo::read(self.store.folder(), &self.study, &self.build, &self.files),
-            found: Mutex::default(),
-        };
+        let keys = self.keys();
         let (cancel, next) = (AtomicBool::new(false), AtomicUsize::new(0));
         let mut failure = None;
         std::thread::scope(|scope| {
@@ -238,24 +221,24 @@ impl Sweep {
                     return spare_the_rest();
                 }
                 Looked::Found(seed, record) => {
-                    row(Some(seed), Came::Ran(record.clone()), true);
+                    row(seed, Came::Ran(record.clone()), true);
                     record
                 }
-                Looked::New(prepared) if prepared.in_python => {
-                    return say(Told::Elsewhere(self.elsewhere(point, &prepared)));
+                Looked::New(ask, prepared) if self.all_elsewhere || prepared.in_python.is_some() => {
+                    return say(Told::Elsewhere(Box::new(self.elsewhere(point, ask, *prepared))));
                 }
-                Looked::New(prepared) => {
-                    let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
+                Looked::New(_, prepared) => {
+                    let (key, seed) = (prepared.key, prepared.seed);
                     match prepared.run(&self.files, cancel, self.study.verdict) {
                         Went::Done(record) => {
                             if let Err(why) = self.store.put(&key, &record) {
                                 return say(Told::Failed(why));
                             }
-                            row(Some(seed), Came::Ran(record.clone()), false);
+                            row(seed, Came::Ran(record.clone()), false);
                             record
                         }
                         Went::Refused(why) => {
-                            row(Some(seed), Came::Refused(why), false);
+                            row(seed, Came::Refused(why), false);
                             return spare_the_rest();
                         }
                         Went::Cancelled => return,
@@ -285,7 +268,8 @@ impl Sweep {
             None => {}
         }
         let found = |known| keys.found.lock().unwrap_or_else(PoisonError::into_inner).push((number, known));
-        let prepared = match run::prepare(&self.study, point, repeat, &self.files, &self.build) {
+        let ask = self.study.ask(point, repeat);
+        let prepared = match self.study.subject.prepare(&ask, &self.files, &self.build) {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 if refusal.lasting {
@@ -294,43 +278,33 @@ impl Sweep {
                 return Looked::Refused(None, refusal.why);
             }
         };
-        let (key, seed) = (prepared.key, prepared.experiment.fabric.seed);
+        let (key, seed) = (prepared.key, prepared.seed);
         found(Known::Key(key, seed));
         if let Some(why) = self.refused.get(&key.to_string()) {
-            return Looked::Refused(Some(seed), why.clone());
+            return Looked::Refused(seed, why.clone());
         }
         match self.store.get(&key) {
             Some(record) => Looked::Found(seed, record),
-            None => Looked::New(Box::new(prepared)),
+            None => Looked::New(ask, Box::new(prepared)),
         }
     }
 
-    fn elsewhere(&self, point: &Point, prepared: &Prepared) -> Elsewhere {
-        Elsewhere {
-            key: prepared.key.to_string(),
-            experiment: self.study.experiment.clone(),
-            set: self.study.overrides(point),
-            load: self.study.load.clone(),
-            seed: prepared.experiment.fabric.seed,
-            files: prepared.opened.clone(),
-        }
+    /// The next run of a point that is not known, if its repeats are not enough yet.
+    pub(crate) fn next_of(&self, number: usize) -> Option<Elsewhere> {
+        let at = self.points.kept.binary_search_by_key(&number, |point| point.number).ok()?;
+        let (tell, told) = mpsc::channel();
+        let all = 0..self.study.repeats.most();
+        self.point(&self.points.kept[at], all, &self.keys(), &AtomicBool::new(false), &tell);
+        told.try_iter().find_map(|told| if let Told::Elsewhere(one) = told { Some(*one) } else { None })
     }
 
-    /// Keeps what a run came to that was made elsewhere.
-    ///
-    /// # Errors
-    /// It cannot be kept, it is no record, or one of its files is another than before.
-    pub fn keep(&self, run: &Elsewhere, record: &[u8]) -> Result<(), String> {
-        if let Some(path) = run.files.iter().find(|path| !self.files.is_unchanged(path)) {
-            return Err(changed(path));
-        }
-        let (key, record) = (Key::read(&run.key), Record::read(record));
-        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is no record", run.key))?;
-        self.store.put(&key, &record)
+    fn keys(&self) -> Keys {
+        let memo = Memo::read(self.store.folder(), &self.study, &self.build, &self.files);
+        Keys { memo, found: Mutex::default() }
     }
 }
 
-fn changed(path: &str) -> String {
+pub(crate) fn changed(path: &str) -> String {
     format!("{path} changed while the study ran; run it again")
 }
 
@@ -347,7 +321,7 @@ fn take(outcome: &mut Outcome, failure: &mut Option<String>, told: Told) {
             }
             outcome.rows.push(row);
         }
-        Told::Elsewhere(one) => outcome.elsewhere.push(one),
+        Told::Elsewhere(one) => outcome.elsewhere.push(*one),
         Told::Spared(count) => outcome.progress.of -= count,
         Told::Failed(why) => *failure = Some(why),
     }

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -66,6 +67,16 @@ struct Writer {
     path: PathBuf,
     file: File,
     names: BTreeMap<Names, u32>,
+    length: u64,
+}
+
+/// What a result has added to the pack of this process.
+struct Added {
+    /// Its names, if no result before had them.
+    names: Option<Names>,
+    place: Place,
+    /// How long the pack was before, and is now.
+    grew: Range<u64>,
 }
 
 struct Header {
@@ -152,12 +163,10 @@ impl Store {
             Some(writer) => writer,
             None => Writer::create(&self.folder)?,
         };
-        writer.append(key, record)?;
-        let path = writer.path.clone();
+        let added = writer.append(key, record)?;
         // A pack in which an entry may be half is left as it is, and the next result begins another.
+        self.index.write().unwrap_or_else(PoisonError::into_inner).add(&writer.path, *key, added);
         *own = Some(writer);
-        drop(own);
-        self.index.write().unwrap_or_else(PoisonError::into_inner).take_in(path);
         Ok(())
     }
 }
@@ -172,12 +181,13 @@ impl Writer {
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let mut file = file.map_err(|error| cannot_write(&path, &error))?;
         file.write_all(MAGIC).map_err(|error| cannot_write(&path, &error))?;
-        Ok(Self { path, file, names: BTreeMap::new() })
+        Ok(Self { path, file, names: BTreeMap::new(), length: MAGIC.len() as u64 })
     }
 
-    fn append(&mut self, key: &Key, record: &Record) -> Result<(), String> {
+    fn append(&mut self, key: &Key, record: &Record) -> Result<Added, String> {
         let mut bytes = Vec::new();
         let names = record.metrics.names();
+        let is_new = !self.names.contains_key(names);
         let number = match self.names.get(names) {
             Some(number) => *number,
             None => {
@@ -190,8 +200,13 @@ impl Writer {
         };
         let mut payload = number.to_le_bytes().to_vec();
         record.write_rest(&mut payload);
+        let at = bytes.len() as u64;
         put_entry(&mut bytes, RECORD, key, &payload)?;
-        self.file.write_all(&bytes).map_err(|error| cannot_write(&self.path, &error))
+        self.file.write_all(&bytes).map_err(|error| cannot_write(&self.path, &error))?;
+        let place = Place { pack: 0, length: payload.len() as u32, at: self.length + at };
+        let grew = self.length..self.length + bytes.len() as u64;
+        self.length = grew.end;
+        Ok(Added { names: is_new.then(|| names.clone()), place, grew })
     }
 }
 
@@ -200,13 +215,29 @@ fn cannot_write(path: &Path, error: &io::Error) -> String {
 }
 
 impl Index {
-    /// Takes in what is new in a pack. One that cannot be read has nothing.
-    fn take_in(&mut self, path: PathBuf) {
-        let number = *self.numbers.entry(path).or_insert_with_key(|path| {
+    fn number_of(&mut self, path: PathBuf) -> usize {
+        *self.numbers.entry(path).or_insert_with_key(|path| {
             let file = File::open(path).ok().filter(|_| self.packs.len() < OPEN);
             self.packs.push(Pack { path: path.clone(), file, names: Vec::new(), known: 0 });
             self.packs.len() - 1
-        });
+        })
+    }
+
+    /// This process has written a result. Part of it may be known already: another thread has looked meanwhile.
+    fn add(&mut self, path: &Path, key: Key, added: Added) {
+        let number = self.number_of(path.to_owned());
+        let pack = &mut self.packs[number];
+        if pack.known.max(MAGIC.len() as u64) != added.grew.start {
+            return self.take_in(path.to_owned());
+        }
+        pack.names.extend(added.names);
+        pack.known = added.grew.end;
+        self.places.insert(key, Place { pack: u32::try_from(number).unwrap_or(u32::MAX), ..added.place });
+    }
+
+    /// Takes in what is new in a pack. One that cannot be read has nothing.
+    fn take_in(&mut self, path: PathBuf) {
+        let number = self.number_of(path);
         let pack = &mut self.packs[number];
         let length = pack.file.as_ref().map_or_else(|| fs::metadata(&pack.path), File::metadata);
         if length.is_ok_and(|found| found.len() > pack.known) {
@@ -364,6 +395,32 @@ mod tests {
             assert_eq!(Store::new(folder.path()).get(&key(5)), Some(record(5)));
         }
         assert_eq!(before, 6);
+    }
+
+    /// Threads that write and look at once find every result with its own names.
+    #[test]
+    fn threads_that_write_and_look_find_what_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let named = |n: usize| Record {
+            metrics: Metrics::from([(format!("name{}", n % 50), n as f64)]),
+            ..Record::default()
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let store = &store;
+                scope.spawn(move || {
+                    for n in (thread..300).step_by(3) {
+                        assert_eq!(store.get(&key(n)), None);
+                        store.put(&key(n), &named(n)).unwrap();
+                        assert_eq!(store.get(&key(n)), Some(named(n)));
+                    }
+                });
+            }
+        });
+        for store in [&store, &Store::new(folder.path())] {
+            (0..300).for_each(|n| assert_eq!(store.get(&key(n)), Some(named(n))));
+        }
     }
 
     /// While another process writes, what is not there yet comes later.

@@ -30,8 +30,10 @@ use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::figures::Metrics;
 use crate::finding::{self, Finding};
 use crate::metrics;
+use crate::options;
 use crate::place::{self, Place};
 use crate::repeats::{Narrow, Repeats};
+use crate::subject::{self, Ask, Subject};
 use crate::unit::Unit;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,10 +47,8 @@ pub struct Study {
     pub title: String,
     /// Its file, as the caller named it.
     pub file: String,
-    /// The experiment's path.
-    pub experiment: String,
-    /// A file whose loads take the place of the experiment's.
-    pub load: Option<String>,
+    /// What it is of.
+    pub subject: Subject,
     /// What is set at all points, before what axes set: `key=value` each.
     pub set: Vec<String>,
     /// The axes, the first changing slowest.
@@ -112,14 +112,15 @@ pub(crate) const OWN_COLUMNS: [&str; 7] = ["point", "repeat", "seed", "kind", "m
 #[serde(deny_unknown_fields)]
 struct Written {
     title: Option<String>,
-    experiment: Spanned<String>,
-    load: Option<String>,
+    experiment: Option<Spanned<String>>,
+    load: Option<Spanned<String>>,
+    model: Option<Spanned<options::Written>>,
+    bench: Option<Spanned<options::Written>>,
     #[serde(default)]
-    set: Vec<String>,
+    set: Vec<Spanned<String>>,
     #[serde(default)]
     metrics: Vec<Spanned<String>>,
-    #[serde(default)]
-    verdict: bool,
+    verdict: Option<Spanned<bool>>,
     #[serde(default)]
     axis: Vec<Spanned<axis::Written>>,
     #[serde(default)]
@@ -157,15 +158,30 @@ impl Study {
         let text =
             read(path).map_err(|why| place::whole(path, "", format!("cannot read it: {why}"), None))?;
         let place = Place { file: path, text: &text };
-        let written: Written = toml::from_str(&text).map_err(|error| place.syntax(&error))?;
+        let written: Written = toml::from_str(&text)
+            .map_err(|error| an_experiment(path, &text).unwrap_or_else(|| place.syntax(&error)))?;
         let folder = path.rfind('/').map_or("", |n| &path[..=n]);
         let join =
             |file: &str| if file.starts_with('/') { file.to_owned() } else { format!("{folder}{file}") };
         let axis = |one: &Spanned<axis::Written>| {
             axis::Reader { place, at: one.span().start, read, join: &join }.axis(one.get_ref())
         };
+        let Written { experiment, load, model, bench, .. } = &written;
+        let named = subject::Named {
+            experiment: experiment.as_ref(),
+            load: load.as_ref(),
+            model: model.as_ref(),
+            bench: bench.as_ref(),
+        };
+        if named.is_none()
+            && let Some(mistake) = an_experiment(path, &text)
+        {
+            return Err(mistake);
+        }
+        let subject = Subject::read(place, &named, &join)?;
         let axes = written.axis.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
-        check_columns(place, &written.axis, &axes)?;
+        check_keys(place, &subject, &written, &axes)?;
+        check_columns(place, &subject, &written.axis, &axes)?;
         let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.steps.len()));
         if count.is_none_or(|count| count > MOST_POINTS) {
             let at = written.axis.last().map_or(0, |axis| axis.span().start);
@@ -186,19 +202,82 @@ impl Study {
                 path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml").to_owned()
             }),
             file: path.to_owned(),
-            experiment: join(written.experiment.get_ref()),
-            load: written.load.as_deref().map(join),
-            set: written.set,
+            verdict: subject.tells_limit(),
+            subject,
+            set: written.set.iter().map(|set| set.get_ref().clone()).collect(),
             filters: Vec::new(),
             repeats: repeats(place, written.repeats.as_ref())?,
             metrics,
-            verdict: written.verdict,
             axes,
             finding: None,
         };
+        let mut study = study;
+        if let Some(verdict) = written.verdict.filter(|verdict| *verdict.get_ref()) {
+            let refuse =
+                |mistake: Error| place.mistake(verdict.span(), "verdict", mistake.message, mistake.hint);
+            study.ask_verdict().map_err(refuse)?;
+        }
+        if let Some(written) = written.repeats.as_ref().filter(|_| !study.subject.has_seed()) {
+            let hint = Some("leave [repeats] out".to_owned());
+            let message = "a closed form comes to the same with every seed";
+            return Err(place.mistake(written.seeds.span(), "repeats.seeds", message, hint));
+        }
         let finding = written.finding.as_ref().map(|one| finding::read(place, one, &study)).transpose()?;
         let filters = written.filter.iter().map(|one| study.filter(place, one)).collect::<Result<_, _>>()?;
         Ok(Self { filters, finding, ..study })
+    }
+
+    /// The experiment that it runs, and the file with its loads; `None` if it is of something else.
+    pub fn experiment(&self) -> Option<(&str, Option<&str>)> {
+        match &self.subject {
+            Subject::Experiment { path, load } => Some((path, load.as_deref())),
+            Subject::Model(_) | Subject::Bench(_) => None,
+        }
+    }
+
+    /// What limits each point is found by runs, too.
+    ///
+    /// # Errors
+    /// That cannot be of this subject.
+    pub fn ask_verdict(&mut self) -> Result<(), Error> {
+        if !self.subject.has_verdict() {
+            let hint = Some("a verdict is found by further runs of an experiment".into());
+            return Err(place::whole("--verdict", "", "this study has no experiment", hint));
+        }
+        self.verdict = true;
+        Ok(())
+    }
+
+    /// Sets more at all points: `key=value` each, as somebody gave it with the command; and takes loads from a file.
+    ///
+    /// # Errors
+    /// There is no such key, or the study has no loads.
+    pub fn set_more(&mut self, set: Vec<String>, load: Option<String>) -> Result<(), Error> {
+        for one in &set {
+            let (key, _) = split_set(one);
+            let refuse = |(message, hint)| place::whole("--set", key, message, hint);
+            self.subject.check_key(key).map_err(refuse)?;
+        }
+        self.set.extend(set);
+        match (&mut self.subject, load) {
+            (Subject::Experiment { load: of, .. }, Some(load)) => *of = Some(load),
+            (_, Some(_)) => {
+                let hint = Some("leave it out".into());
+                return Err(place::whole(
+                    "--load",
+                    "",
+                    "this study has no experiment, and so no loads",
+                    hint,
+                ));
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// What is asked of the subject at a point, the so-manieth time.
+    pub(crate) fn ask(&self, point: &Point, repeat: usize) -> Ask {
+        Ask { set: self.overrides(point), seed: self.repeats.seed(repeat), verdict: self.verdict }
     }
 
     fn filter(&self, place: Place<'_>, written: &WrittenFilter) -> Result<Filter, Error> {
@@ -377,6 +456,41 @@ pub(crate) fn split(text: &str) -> Vec<(usize, &str)> {
     parts
 }
 
+/// The key in `key=value`, and the value.
+fn split_set(set: &str) -> (&str, &str) {
+    let (key, value) = set.split_once('=').unwrap_or((set, ""));
+    (key.trim(), value.trim())
+}
+
+/// Every key that is set is one of the subject's.
+fn check_keys(place: Place<'_>, subject: &Subject, written: &Written, axes: &[Axis]) -> Result<(), Error> {
+    for set in &written.set {
+        let refuse = |(message, hint)| place.mistake(set.span(), "set", message, hint);
+        subject.check_key(split_set(set.get_ref()).0).map_err(refuse)?;
+    }
+    for (written, axis) in written.axis.iter().zip(axes) {
+        for (key, _) in axis.steps.first().into_iter().flatten() {
+            let refuse = |(message, hint)| {
+                let span = written.get_ref().place_of_keys().unwrap_or_else(|| written.span());
+                place.mistake(span, "axis.key", message, hint)
+            };
+            subject.check_key(key).map_err(refuse)?;
+        }
+    }
+    Ok(())
+}
+
+/// The mistake, if somebody gave an experiment where a study is meant.
+fn an_experiment(path: &str, text: &str) -> Option<Error> {
+    const THEIRS: [&str; 8] = ["device", "switch", "load", "stop", "host", "bus", "machine", "include"];
+    const OURS: [&str; 4] = ["experiment", "model", "bench", "axis"];
+    let table = toml::from_str::<toml::Table>(text).ok()?;
+    let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
+    let hint = format!("run it by `tlplab run {path}`, or name it in a study: experiment = \"…\"");
+    (has(&THEIRS) && !has(&OURS))
+        .then(|| place::whole(path, "", "this is an experiment, and no study", Some(hint)))
+}
+
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
@@ -402,7 +516,13 @@ fn in_text(place: Place<'_>, text: &Spanned<String>, key: &str, mistake: &Mistak
 }
 
 /// Every column has a name of its own, and every key is set by one axis.
-fn check_columns(place: Place<'_>, written: &[Spanned<axis::Written>], axes: &[Axis]) -> Result<(), Error> {
+fn check_columns(
+    place: Place<'_>,
+    subject: &Subject,
+    written: &[Spanned<axis::Written>],
+    axes: &[Axis],
+) -> Result<(), Error> {
+    let of_experiment = matches!(subject, Subject::Experiment { .. });
     let (mut names, mut keys) = (Vec::new(), Vec::new());
     for (written, axis) in written.iter().zip(axes) {
         let refuse = |message: String, hint: &str| {
@@ -410,7 +530,7 @@ fn check_columns(place: Place<'_>, written: &[Spanned<axis::Written>], axes: &[A
         };
         for column in &axis.columns {
             // No key of an experiment is a metric, though some look like one: load.nic.rate.
-            let is_key = axis.steps.iter().flatten().any(|(key, _)| *key == column.name);
+            let is_key = of_experiment && axis.steps.iter().flatten().any(|(key, _)| *key == column.name);
             if OWN_COLUMNS.contains(&column.name.as_str()) || !is_key && metrics::find(&column.name).is_ok() {
                 return refuse(
                     format!("\"{}\" is a column of every data set", column.name),

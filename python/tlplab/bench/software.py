@@ -73,6 +73,11 @@ class SoftwareTarget:
 
     def run(self, case: Case) -> Result:
         """Measures a case. Raises ValueError, ExperimentError, RunError."""
+        recorder = self.measure(case)
+        return Result.of(json.loads(recorder.document(recorder.fraction() >= 1.0)))
+
+    def measure(self, case: Case) -> _core.BenchRecorder:
+        """The same, with all that was recorded."""
         if case.interface != "dma" or case.device_offset:
             raise ValueError("a device in Python has neither a command interface nor an offset in its memory")
         device = self._device()
@@ -93,11 +98,10 @@ class SoftwareTarget:
                 what = f"{type(device).__name__} stopped when {q.percent(fraction)} % of the operations were over"
                 raise RunError(f"{what}: it waits for what never comes; see its bench_read and bench_write")
         self._done = done + 1.0
-        result = Result.of(json.loads(recorder.document(recorder.fraction() >= 1.0)))
-        if result.complete and not case.is_latency and result.elapsed_ns == 0:
+        if recorder.fraction() >= 1.0 and not case.is_latency and recorder.elapsed_ns() == 0:
             what = f"the transfers of {type(device).__name__} take no simulated time, so they have no bandwidth"
             raise ValueError(f"{what}; await what moves the data, such as cx.dma_read")
-        return result
+        return recorder
 
     def remarks(self, _cases: list[Case]) -> list[str]:
         """Nothing."""

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED
+from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
-from tlplab.study import dataset, page, plots, running, show
+from tlplab.study import dask_engine, dataset, page, plots, running, show
 from tlplab.summary import console_for
 
-USUAL_FIGURES = "throughput, latency.p50, latency.p99"
+USUAL_FIGURES = ("throughput", "latency.p50", "latency.p99")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -32,6 +32,14 @@ def part_of(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[i
 def study_options(command: Command) -> Command:
     """The arguments of every command that runs a study."""
     for decorate in (
+        click.option(
+            "--address", metavar="ADDRESS",
+            help="The scheduler of a cluster, such as tcp://10.0.0.1:8786; without it workers are started on this machine.",
+        ),
+        click.option(
+            "--engine", type=click.Choice(["local", "dask"]), default="local", show_default=True,
+            help="Where runs are made: on this machine's processors, or by workers of dask.distributed.",
+        ),
         click.option("--quiet", is_flag=True, help="No table, no progress bar."),
         click.option(
             "--store", metavar="FOLDER", help="Keep results in FOLDER (default: tlplab/points in the user's cache)."
@@ -57,9 +65,6 @@ def study_options(command: Command) -> Command:
 
 @click.command("sweep")
 @study_options
-@click.option(
-    "--engine", type=click.Choice(["local"]), default="local", help="Where runs are made: on this machine's processors."
-)
 @click.option("--shard", metavar="I/N", default="1/1", callback=part_of, help="Only part I of N, for an array of jobs.")
 @click.option("--metrics", metavar="LIST", help="Figures to show, as in 'throughput, ssd.throughput / throughput'.")
 @click.option("--verdict", is_flag=True, help="Find what limits each point, by further runs.")
@@ -76,7 +81,7 @@ def study_options(command: Command) -> Command:
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
-    store: str | None, quiet: bool, engine: str, shard: tuple[int, int], metrics: str | None, verdict: bool,
+    store: str | None, quiet: bool, engine: str, address: str | None, shard: tuple[int, int], metrics: str | None, verdict: bool,
     output: str | None, json_file: str | None, plot: str | None, markdown: str | None, x: str | None, y: str | None,
     colour: str | None,
 ) -> int:  # fmt: skip
@@ -90,20 +95,21 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml
       tlplab sweep studies/designs/quickstart.toml -o out/quickstart.parquet
       tlplab sweep studies/designs/quickstart.toml --shard 2/8
+      tlplab sweep studies/designs/quickstart.toml --engine dask --address tcp://10.0.0.1:8786
       tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
     """
-    del engine  # there is one
     check_files({"-o": output, "--json": json_file, "--plot": plot, "--markdown": markdown}, study, load)
+    check_engine(engine, address, threads)
     if plot is None and (x or y or colour):
         raise click.UsageError("--x, --y and --colour say what is drawn; name a file with --plot")
     asked = running.Asked(
         study, overrides=overrides, load=load, where=where, store=store, threads=threads, shard=shard, verdict=verdict,
-        quiet=quiet,
+        engine=engine, address=address, quiet=quiet,
     )  # fmt: skip
     done = run(asked)
     if done.interrupted:
         return tell_interrupted(done)
-    wanted = metrics or ", ".join(done.sweep.metrics) or USUAL_FIGURES
+    wanted = metrics or ", ".join(done.sweep.metrics) or usual_figures(done)
     figures, summaries = done.swept.figures(wanted), done.swept.summaries(wanted)
     some = done.swept.counts()[0] > 0
     if output is not None:
@@ -118,6 +124,18 @@ def sweep_command(
         page.write(markdown, study, done, figures, summaries)
     changed = bool(overrides or where or load or shard != (0, 1))
     return ended(done) or (0 if changed else told(done, quiet=quiet or json_file == "-"))
+
+
+def usual_figures(done: running.Done) -> str:
+    """What is shown of a study that does not say: of the usual figures those that its points have."""
+
+    def has(name: str) -> bool:
+        try:
+            return bool(done.swept.figures(name))
+        except ExperimentError:
+            return False
+
+    return ", ".join(filter(has, USUAL_FIGURES)) or USUAL_FIGURES[0]
 
 
 def told(done: running.Done, *, quiet: bool) -> int:
@@ -141,7 +159,7 @@ def told(done: running.Done, *, quiet: bool) -> int:
 @click.option("--plot", metavar="FILE", help="Draw the points by the first two figures: .png, .svg or .pdf.")
 def pareto_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
-    store: str | None, quiet: bool, objectives: str, every: bool, json_file: str | None, plot: str | None,
+    store: str | None, quiet: bool, engine: str, address: str | None, objectives: str, every: bool, json_file: str | None, plot: str | None,
 ) -> int:  # fmt: skip
     """Show the points of a study that nothing beats: no other is better by one figure and as good by all.
 
@@ -154,7 +172,11 @@ def pareto_command(
       tlplab pareto studies/designs/quickstart.toml max:throughput/lanes,latency.p99 --plot out/front.svg
     """
     check_files({"--json": json_file, "--plot": plot}, study, load)
-    asked = running.Asked(study, overrides=overrides, load=load, where=where, store=store, threads=threads, quiet=quiet)
+    check_engine(engine, address, threads)
+    asked = running.Asked(
+        study, overrides=overrides, load=load, where=where, store=store, threads=threads, engine=engine, address=address,
+        quiet=quiet,
+    )  # fmt: skip
     done = run(asked)
     if done.interrupted:
         return tell_interrupted(done)
@@ -180,6 +202,19 @@ def check_files(files: dict[str, str | None], study: str, load: str | None) -> N
     dataset.check("-o", files.get("-o"))
     if (plot := files.get("--plot")) is not None:
         check_ending("--plot", plot)
+
+
+def check_engine(engine: str, address: str | None, threads: int | None) -> None:
+    """Refuses an engine that cannot run, before the study is read. Raises `click.UsageError`."""
+    if engine == "local":
+        if address is not None:
+            raise click.UsageError("--address says where a cluster is; take it by --engine dask")
+        return
+    if address is not None and threads is not None:
+        raise click.UsageError(
+            "--threads is of this machine, and the runs are made by the cluster at --address; leave it out"
+        )
+    dask_engine.check()
 
 
 def run(asked: running.Asked) -> running.Done:

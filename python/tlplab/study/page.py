@@ -33,18 +33,24 @@ def text(study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: 
     axes = done.sweep.axes
     lines.append(row([*(name for name, _, _ in axes), *(name for name, _ in figures)]))
     lines.append(row(["---"] * len(axes) + ["---:"] * len(figures)))
-    for one in summaries[:POINTS]:
+    step = thinned(len(summaries))
+    for one in summaries[step - 1 :: step]:
         told = [show.mean(figure, unit) for figure, (_, unit) in zip(one["means"], figures, strict=True)]
         if one["trouble"] is not None and not one["runs"]:
             told = [one["trouble"][0], *[""] * (len(figures) - 1)]
         lines.append(
             row([*(show.setting(value, unit) for value, (_, unit, _) in zip(one["values"], axes, strict=True)), *told])
         )
-    if len(summaries) > POINTS:
-        lines += ["", f"… and {len(summaries) - POINTS} more."]
+    if step > 1:
+        lines += ["", f"These are one in {step}."]
     out = [f"{name} ({count})" for name, count in done.sweep.left_out if count]
     lines += ["", f"{show.points(len(summaries))}{'; left out: ' + ', '.join(out) if out else ''}.", ""]
     return "\n".join(lines)
+
+
+def thinned(points: int) -> int:
+    """One in how many points is shown: an odd number, so that sizes are not all of one kind."""
+    return 1 if points <= POINTS else -(-points // POINTS) | 1
 
 
 def row(cells: Sequence[str]) -> str:

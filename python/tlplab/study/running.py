@@ -1,14 +1,17 @@
-"""Runs a study: in threads of the simulator, and in processes what has devices or drivers in Python."""
+"""Runs a study: in threads of the simulator, in processes what has devices or drivers in Python, or all of it by workers of a cluster."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tlplab import _core
 from tlplab.errors import ExperimentError, RunError
@@ -17,6 +20,8 @@ from tlplab.processes import side_by_side
 
 # Runs over, runs in all, runs whose results were known.
 Watch = Callable[[tuple[int, int, int]], None]
+# `ran` and what a run came to, or `refused` or `differs` and why.
+Came = tuple[str, bytes | str]
 SLICE_EVENTS = 100_000
 
 
@@ -32,6 +37,10 @@ class Asked:
     threads: int | None = None
     shard: tuple[int, int] = (0, 1)
     verdict: bool = False
+    engine: str = "local"
+    """`local`, or `dask`: workers of a cluster make the runs."""
+    address: str | None = None
+    """Where the cluster's scheduler is; without one a cluster is started on this machine."""
     quiet: bool = False
 
 
@@ -43,7 +52,7 @@ class Done:
     swept: _core.Swept
     interrupted: bool
     in_processes: int = 0
-    """Runs that were made in processes."""
+    """Runs that were made in processes, or by workers."""
     not_counted: int = 0
     """Those of them that `swept` does not know of."""
 
@@ -70,7 +79,8 @@ def builds() -> tuple[str, str]:
     """Hashes of what runs points: of the simulator, and of it with the package, which carries devices in Python."""
     simulator = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
     package = hashlib.sha256(simulator.encode())
-    for path in sorted(Path(__file__).parents[1].glob("*.py")):
+    folder = Path(__file__).parents[1]
+    for path in sorted([*folder.glob("*.py"), *(folder / "bench").glob("*.py")]):
         package.update(path.read_bytes())
     package.update(sys.version.encode())
     return simulator, package.hexdigest()
@@ -83,55 +93,123 @@ def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
     while True:
         sweep = _core.Sweep(
             asked.study, str(asked.store or store_folder()), builds(), overrides=list(asked.overrides), load=asked.load,
-            where=list(asked.where), shard=asked.shard, verdict=asked.verdict, refused=refused,
+            where=list(asked.where), shard=asked.shard, verdict=asked.verdict, all_elsewhere=asked.engine == "dask",
+            refused=refused,
         )  # fmt: skip
         swept = sweep.run(asked.threads or os.cpu_count() or 1, watch)
         if swept.interrupted or not swept.elsewhere:
             return Done(sweep, swept, swept.interrupted, made)
-        if not refused and not made and not asked.quiet:
-            one = len(swept.elsewhere) == 1
-            what = "1 run has" if one else f"{len(swept.elsewhere)} runs have"
-            how = "it is made in a process, not in a thread" if one else "they are made in processes, not in threads"
-            print(f"note: {what} a device or driver in Python: {how}", file=sys.stderr)
         kept: list[str] = []
         try:
-            refused |= run_in_processes(sweep, swept.elsewhere, asked, kept)
+            if asked.engine == "dask":
+                run_by_workers(sweep, swept, asked, refused, kept, watch)
+            else:
+                if not refused and not made and not asked.quiet:
+                    tell_of_processes(len(swept.elsewhere))
+                run_in_processes(sweep, swept.elsewhere, asked, refused, kept)
         except KeyboardInterrupt:
             return Done(sweep, swept, True, made + len(kept), len(kept))
         made += len(kept)
 
 
+def tell_of_processes(count: int) -> None:
+    """Says that runs are not made in threads, and why."""
+    what = "1 run has" if count == 1 else f"{count} runs have"
+    how = "it is made in a process, not in a thread" if count == 1 else "they are made in processes, not in threads"
+    print(f"note: {what} a device or driver in Python: {how}", file=sys.stderr)
+
+
 def run_in_processes(
-    sweep: _core.Sweep, runs: Sequence[_core.Elsewhere], asked: Asked, kept: list[str]
-) -> dict[str, str]:  # fmt: skip
-    """Makes runs in processes, and keeps what each came to as soon as it is there: then its key is in `kept`. Why runs cannot be, by their keys."""
+    sweep: _core.Sweep, runs: Sequence[_core.Elsewhere], asked: Asked, refused: dict[str, str], kept: list[str]
+) -> None:
+    """Makes runs in processes, and keeps what each came to as soon as it is there: then its key is in `kept`. Why others cannot be is in `refused`."""
     by_key = {run[0]: run for run in runs}
 
-    def keep(key: str, came: tuple[str, bytes]) -> None:
-        kind, record = came
-        if kind == "ran":
-            sweep.keep(by_key[key], record)
-            kept.append(key)
+    def keep(key: str, came: Came) -> None:
+        take(sweep, by_key[key], came, refused, kept)
 
-    found = side_by_side(
-        run_point, [Task(run) for run in runs], "runs", quiet=asked.quiet, at_once=asked.threads, each=keep
+    side_by_side(make_alone, [Task(run) for run in runs], "runs", quiet=asked.quiet, at_once=asked.threads, each=keep)
+
+
+def run_by_workers(
+    sweep: _core.Sweep, swept: _core.Swept, asked: Asked, refused: dict[str, str], kept: list[str], watch: Watch
+) -> None:
+    """The same by workers of dask."""
+    from tlplab.study import dask_engine
+
+    done, of, known, _ = swept.progress
+    before = len(refused)
+
+    def keep(run: _core.Elsewhere, came: Came) -> list[_core.Elsewhere]:
+        following = take(sweep, run, came, refused, kept)
+        return [] if following is None else [following]
+
+    def look() -> None:
+        watch((done + len(kept) + len(refused) - before, of, known))
+
+    dask_engine.make(swept.elsewhere, keep, look, address=asked.address, threads=asked.threads, quiet=asked.quiet)
+
+
+def take(
+    sweep: _core.Sweep, run: _core.Elsewhere, came: Came, refused: dict[str, str], kept: list[str]
+) -> _core.Elsewhere | None:
+    """Keeps what a run came to, and returns the run that follows from it, if any. Raises OSError."""
+    kind, told = came
+    if isinstance(told, bytes):
+        following = sweep.keep(run[2], told)
+        kept.append(run[0])
+        return following
+    if kind == "differs":
+        raise OSError(f"{told}; it changed while the study ran: run it again")
+    refused[run[0]] = told
+    return None
+
+
+def make_alone(task: Task) -> Came:
+    """Makes a run in a process."""
+    return make(_core.RunMaker(builds()), task.run)
+
+
+# Devices in Python share the modules that they are in.
+ONE_AT_A_TIME = threading.Lock()
+
+
+def make(maker: _core.RunMaker, run: _core.Elsewhere) -> Came:
+    """Makes a run: `ran` and what it came to, `refused` and why, or `differs` and why: here it would be another run."""
+    _, in_python, text = run
+    if not in_python:
+        return maker.make(text)
+    with ONE_AT_A_TIME:
+        if (why := maker.differs(text)) is not None:
+            return "differs", why
+        forget()  # what the runs before have left in the modules of devices
+        part = json.loads(maker.in_python(text))
+        try:
+            return "ran", measured(part["bench"]) if "bench" in part else simulated(part["experiment"])
+        except (ExperimentError, ValueError) as error:
+            return "refused", str(error)
+        except RunError as error:
+            return "ran", _core.failed_record(str(error))
+
+
+def simulated(run: dict[str, Any]) -> bytes:
+    """What a run of an experiment comes to."""
+    simulation = _core.Simulation(
+        run["path"], overrides=run["set"], load=run["load"], seed=run["seed"], all_details=True
     )
-    return {key: why.decode() for key, (kind, why) in found.items() if kind == "refused"}
+    while not simulation.advance(SLICE_EVENTS).done:
+        pass
+    return simulation.record()
 
 
-def run_point(task: Task) -> tuple[str, bytes]:
-    """Makes a run: `ran` and what it came to, or `refused` and why."""
-    _, experiment, overrides, load, seed, _ = task.run
-    forget()  # what the runs before have left in the modules of devices
-    try:
-        simulation = _core.Simulation(experiment, overrides=overrides, load=load, seed=seed, all_details=True)
-        while not simulation.advance(SLICE_EVENTS).done:
-            pass
-        return "ran", simulation.record()
-    except ExperimentError as error:
-        return "refused", str(error).encode()
-    except RunError as error:
-        return "ran", _core.failed_record(str(error))
+def measured(run: dict[str, Any]) -> bytes:
+    """What a benchmark of a device in Python comes to."""
+    from tlplab.bench import software
+    from tlplab.bench.case import Case
+
+    device = software.load(run["target"])
+    target = software.SoftwareTarget(device, host=run["host"], link=run["link"], host_keys=dict(run["host_keys"]))
+    return target.measure(Case(**run["case"])).record(run["lanes"])
 
 
 def sweep(
@@ -142,17 +220,21 @@ def sweep(
     store: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     verdict: bool = False,
+    engine: str = "local",
+    address: str | None = None,
 ) -> _core.Table:
     """Runs a study and returns its data set, a row for each run: Arrow by the PyCapsule interface, which pandas, polars, DuckDB and pyarrow read.
 
     `overrides` are `"key=value"` strings for all points, `where` expressions that points have to fulfil. Results that are known are not
-    made again; `store` is the folder with them. With `verdict`, what limits each point is found by runs. Raises `ExperimentError` for a
+    made again; `store` is the folder with them. With `verdict`, what limits each point is found by runs. `engine` is `local`, or `dask`: then
+    workers of the cluster at `address` make the runs, or some that are started on this machine (from a script, behind `if __name__ ==
+    "__main__"`, as they are processes). Raises `ExperimentError` for a
     mistake in the study, and `KeyboardInterrupt` when it is interrupted; what was done then is kept.
     """
     done = run(
         Asked(
             os.fspath(study), overrides=overrides, where=where, store=None if store is None else os.fspath(store),
-            threads=threads, verdict=verdict, quiet=True,
+            threads=threads, verdict=verdict, engine=engine, address=address, quiet=True,
         )
     )  # fmt: skip
     if done.interrupted:

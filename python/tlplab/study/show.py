@@ -118,7 +118,7 @@ def counted(done: Done, count: int) -> str:
     """How many points there are, how many runs were made and known, and what was left out."""
     _, _, known, made = done.swept.progress
     refused = done.swept.counts()[2]
-    # What was made in processes was found when the threads looked again.
+    # What was made elsewhere was found when the threads looked again.
     made, known = made + done.in_processes, known - done.in_processes
     text = f"{points(count)}: {made or 'no'} run{'' if made == 1 else 's'} made, {known} known"
     if refused:

@@ -3,7 +3,7 @@
 use crate::Bench;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tlplab_study::Study;
+use tlplab_study::{Study, Subject};
 
 fn read(text: &str) -> Result<Study, String> {
     let text = format!("experiment = \"one.toml\"\n{text}");
@@ -221,7 +221,7 @@ proptest! {
 fn a_study_is_read_from_beside_it() {
     let bench = Bench::new();
     let study = bench.study("load = \"loads.toml\"");
-    assert_eq!(study.experiment, bench.path("one.toml").to_str().unwrap());
-    assert_eq!(study.load.unwrap(), bench.path("loads.toml").to_str().unwrap());
+    let path = |name: &str| bench.path(name).to_str().unwrap().to_owned();
+    assert_eq!(study.subject, Subject::Experiment { path: path("one.toml"), load: Some(path("loads.toml")) });
     assert_eq!(study.title, "study");
 }

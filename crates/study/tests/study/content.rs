@@ -66,8 +66,9 @@ fn a_changed_file_is_a_changed_point() {
         let mut found = [with_host, with_trace, with_load, alone].map(|text| fresh(bench, text)).to_vec();
         let including = bench.sweep(alone);
         let experiment = bench.path("including.toml").to_str().unwrap().to_owned();
-        let sweep =
-            tlplab_study::Sweep { study: tlplab_study::Study { experiment, ..including.study }, ..including };
+        let subject = tlplab_study::Subject::Experiment { path: experiment, load: None };
+        let study = tlplab_study::Study { subject, ..including.study };
+        let sweep = tlplab_study::Sweep { study, ..including };
         let outcome = run(&sweep, 1);
         found.push(outcome.progress.done - outcome.progress.known);
         found
@@ -127,7 +128,7 @@ fn a_file_that_changes_meanwhile_is_noticed() {
     bench.write("mydev.py", "class Copier: pass\n");
     let sweep = bench.sweep("");
     let elsewhere = run(&sweep, 1).elsewhere[0].clone();
-    assert_eq!(sweep.keep(&elsewhere, &record), Ok(()));
+    assert_eq!(sweep.keep(&elsewhere, &record), Ok(None));
     assert_eq!(run(&sweep, 1).progress.known, 1);
 }
 

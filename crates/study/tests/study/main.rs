@@ -4,16 +4,21 @@
 //! * [`grammar`]: Expressions: what they give, and where a mistake is.
 //! * [`content`]: A changed file is a changed point, and another point is not.
 //! * [`expecting`]: What an experiment says that its figures have to be.
+//! * [`elsewhere`]: What is made elsewhere is what would be made here, or it is refused.
 //! * [`running`]: Threads, parts, repeats and interruptions make no difference to the rows.
+//! * [`subjects`]: Closed forms and benchmarks: their keys, figures and results.
 
 mod axes;
 mod content;
+mod elsewhere;
 mod expecting;
 mod grammar;
 mod running;
+mod subjects;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tlplab_experiment::Error;
 use tlplab_study::runner::{Came, Row};
 use tlplab_study::{Build, Files, Outcome, Store, Study, Sweep};
 
@@ -48,14 +53,21 @@ impl Bench {
     }
 
     fn study(&self, text: &str) -> Study {
-        self.write("study.toml", &format!("experiment = \"one.toml\"\n{text}"));
+        self.read(&format!("experiment = \"one.toml\"\n{text}")).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A study of whatever its text names.
+    fn read(&self, text: &str) -> Result<Study, Error> {
+        self.write("study.toml", text);
         let path = self.path("study.toml");
         Study::read(path.to_str().unwrap(), &|path| std::fs::read_to_string(path).map_err(|e| e.to_string()))
-            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn sweep(&self, text: &str) -> Sweep {
-        let study = self.study(text);
+        self.sweep_of(self.study(text))
+    }
+
+    fn sweep_of(&self, study: Study) -> Sweep {
         Sweep {
             points: study.points(),
             study,
@@ -63,6 +75,7 @@ impl Bench {
             build: Build { simulator: "this".into(), python: "that".into() },
             shard: (0, 1),
             files: Files::default(),
+            all_elsewhere: false,
             refused: BTreeMap::new(),
         }
     }
