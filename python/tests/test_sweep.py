@@ -18,6 +18,7 @@ import pytest
 from libraries import copier_in_c
 
 import tlplab as tl
+from studies.designs import index
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.study import plots, running
@@ -211,7 +212,7 @@ def test_repeats_that_differ_have_a_band(study: Path) -> None:
     assert high - low > max(h for h in half if h) / 1000 > 0
 
 
-@pytest.mark.parametrize("name", ["quickstart", "nic-400g", "packets", "saw-tooth", "read-latency"])
+@pytest.mark.parametrize("name", [path.stem for path in index.studies()])
 def test_the_pages_of_the_studies_are_fresh(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = tmp_path / "page.md"
@@ -226,6 +227,10 @@ def test_the_pages_of_the_studies_are_fresh(name: str, tmp_path: Path, monkeypat
     ]
     assert status(command) == 0
     assert page.read_text() == Path(f"studies/designs/{name}.md").read_text(), "run `make generate`"
+
+
+def test_the_list_of_studies_is_fresh() -> None:
+    assert index.PAGE.read_text(encoding="utf-8") == index.text(), "run `make generate`"
 
 
 def test_a_finding_that_does_not_hold_is_told(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,1 @@
+"""Studies of designs, each with its page; `index` lists them."""
