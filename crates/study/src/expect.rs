@@ -1,6 +1,6 @@
 //! What an experiment says that the figures of its run have to be: `[expect] nic.throughput = ">= 90 Gb/s"`.
 
-use crate::expression::{Expression, Kind, Value};
+use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::metrics::{self, Metrics, nearest};
 use crate::unit::Unit;
 use tlplab_experiment::{Error, Experiment};
@@ -37,10 +37,7 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
         } else {
             format!("({}) {}", one.figure, one.comparison)
         };
-        let kind_of = |name: &str| metrics::find(name).map(|metric| Kind::Number(metric.unit));
-        let expression =
-            Expression::parse(&text).and_then(|expression| Ok((expression.kind(&kind_of)?, expression)));
-        match expression {
+        match parse(&text) {
             Ok((Kind::Truth, expression)) => read.push(Expectation { expression }),
             Ok((kind, _)) => {
                 let hint = Some("begin with < <= > >= == or !=, as in \">= 90 Gb/s\"".into());
@@ -55,7 +52,29 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
+/// What an expression over figures gives, and the expression.
+fn parse(text: &str) -> Result<(Kind, Expression), Mistake> {
+    let expression = Expression::parse(text)?;
+    let kind = expression.kind(&|name| metrics::find(name).map(|metric| Kind::Number(metric.unit)))?;
+    Ok((kind, expression))
+}
+
 impl Expectation {
+    /// Reads one that stands by itself, as in `nic.latency.p99 < 2 us`.
+    ///
+    /// # Errors
+    /// What is wrong, and where in the text.
+    pub fn read(text: &str) -> Result<Self, Mistake> {
+        match parse(text)? {
+            (Kind::Truth, expression) => Ok(Self { expression }),
+            (kind, _) => Err(Mistake {
+                column: 1,
+                message: format!("this is {kind}, and no comparison"),
+                hint: Some("compare a figure with something, as in throughput >= 90 Gb/s".into()),
+            }),
+        }
+    }
+
     /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
     pub fn judge(&self, of: &Metrics) -> Judged {
         let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);

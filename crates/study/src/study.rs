@@ -298,7 +298,7 @@ impl Study {
         steps
     }
 
-    fn keeps(&self, filter: &Filter, point: &Point) -> bool {
+    pub(crate) fn keeps(&self, filter: &Filter, point: &Point) -> bool {
         let names: BTreeMap<&str, Value> =
             self.columns().map(|column| column.name.as_str()).zip(self.values(point)).collect();
         filter.keep.evaluate(&|name| names.get(name).cloned()) == Some(Value::Truth(true))

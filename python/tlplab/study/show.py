@@ -102,6 +102,11 @@ def say(console: Console, text: str) -> None:
     console.print(Text(wrapped(console, text), style="bold cyan"))
 
 
+def note(console: Console, text: str, style: str = "") -> None:
+    """A sentence below a table, in lines that fit."""
+    console.print(Text(wrapped(console, text), style=style))
+
+
 def show_trouble(console: Console, summaries: Sequence[_core.Summary]) -> None:
     """What was refused and what failed, each message once."""
     messages = Counter(one["trouble"] for one in summaries if one["trouble"] is not None)
