@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FAR = 1000.0
 # What misses a constraint by nothing, as 4 misses `> 4`, misses it all the same.
 NEAR = 1e-12
+# A journal is locked for milliseconds; a lock that is older is that of a process that was killed.
+LOCK_SECONDS = 5
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -294,14 +296,16 @@ def open_storage(storage: str | None) -> Any:
     if storage is None:
         return None
     from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
     if "://" in storage:
         if storage.startswith("sqlite:///"):
             check_file("--storage", Path(storage.removeprefix("sqlite:///")))
         return RDBStorage(storage)
     check_file("--storage", Path(storage))
-    return JournalStorage(JournalFileBackend(storage))
+    return JournalStorage(
+        JournalFileBackend(storage, lock_obj=JournalFileSymlinkLock(storage, grace_period=LOCK_SECONDS))
+    )
 
 
 @contextlib.contextmanager
