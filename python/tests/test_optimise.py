@@ -83,7 +83,7 @@ values = [1, 2, 4]
 [[axis]]
 key = "device.dev.link"
 name = "link"
-values = ["gen5 x16", "gen6 x16"]
+values = ["gen5 x16", "gen5 x8"]
 [[axis]]
 key = "load.dev.outstanding"
 name = "outstanding"

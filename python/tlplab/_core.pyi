@@ -93,8 +93,8 @@ class Sweep:
         """Of each axis whether it is a range, and its columns. A Latin hypercube's keys are axes of their own."""
     def recipe(self, place: int) -> tuple[str, list[str], str | None, int | None] | None:
         """The experiment, what is set at a point of this place among the points, a file with its loads, and its first seed if the study says one."""
-    def knows_all(self) -> bool:
-        """Whether nothing would have to be run. False, too, after Ctrl-C."""
+    def knows_all(self, progress: Callable[[int], object]) -> bool:
+        """Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, after Ctrl-C."""
     def __len__(self) -> int:
         """How many points there are."""
     def run(self, threads: int, progress: Callable[[tuple[int, int, int]], object]) -> Swept:

@@ -122,10 +122,15 @@ impl Sweep {
         Some((study.experiment.clone(), study.overrides(point), study.load.clone(), study.repeats.seed(0)))
     }
 
-    /// Whether nothing would have to be run; false, too, if it was interrupted.
-    fn knows_all(&self, py: Python<'_>) -> bool {
-        let mut watch = Watch::new(py.None());
-        py.detach(|| self.sweep.knows_all(&mut || watch.goes_on(())))
+    /// Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, if it was interrupted.
+    fn knows_all(&self, py: Python<'_>, progress: Py<PyAny>) -> PyResult<bool> {
+        let (mut watch, mut looked) = (Watch::new(progress), 0);
+        let mut go_on = || {
+            looked += 1;
+            watch.goes_on(looked)
+        };
+        let known = py.detach(|| self.sweep.knows_all(&mut go_on));
+        watch.into_error(py).map_or(Ok(known), Err)
     }
 
     /// How many points there are.

@@ -20,7 +20,7 @@ from tlplab.study import show, space
 from tlplab.study.command import study_options
 from tlplab.study.optimising import Aim, Search, Searched, read_aim
 from tlplab.study.running import Asked
-from tlplab.study.space import Point, Space
+from tlplab.study.space import Point, Space, Tell
 from tlplab.summary import console_for
 
 SCHEMA = "tlplab/optimum/1"
@@ -115,7 +115,8 @@ def optimise_command(
             )
             click.echo(f"interrupted: {searched.trials} of {search.trials} trials {kept}", err=True)
             return INTERRUPTED
-        found = evaluate(spanned, aim, searched)
+        look = lambda far, of: bar.show(far / of, f"{far} of {of} points looked up")  # noqa: E731
+        found = evaluate(spanned, aim, searched, look)
     if json_file is not None:
         write_text(json_file, as_json(spanned, aim, searched, found))
     if not quiet and json_file != "-":
@@ -123,20 +124,21 @@ def optimise_command(
     return ended(searched, found)
 
 
-def evaluate(spanned: Space, aim: Aim, searched: Searched) -> Found:
+def evaluate(spanned: Space, aim: Aim, searched: Searched, look: Tell) -> Found:
     """The best of the points that were tried."""
     feasible = {point.steps: point for point in searched.points if aim.is_feasible(point)}
     objectives = ", ".join(f"{'max' if one.more else 'min'}:{one.text}" for one in aim.objectives)
     best = [feasible[steps] for steps in spanned.front(list(feasible), objectives)]
-    return Found(best, None if best else aim.nearest(searched.points), best_known(spanned, aim, searched))
+    return Found(best, None if best else aim.nearest(searched.points), best_known(spanned, aim, searched, look))
 
 
-def best_known(spanned: Space, aim: Aim, searched: Searched) -> tuple[Point, int] | None:
+def best_known(spanned: Space, aim: Aim, searched: Searched, look: Tell) -> tuple[Point, int] | None:
     """The best of the study's own points and how many ran, if all are known: nothing is run."""
     if searched.whole or len(aim.objectives) > 1:
         return None
     own = spanned.open(None)
-    if not own.knows_all():
+    count = len(own)
+    if not own.knows_all(lambda far: look(far, count)):
         return None
     swept = own.run(spanned.asked.threads or 1, lambda _: None)
     points = [space.as_point((), one) for one in swept.summaries(aim.figures)]

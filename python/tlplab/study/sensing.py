@@ -60,7 +60,7 @@ class Sensed:
 
     effects: tuple[Effect, ...]
     fixed: tuple[str, ...]
-    """Parameters of one step, or of which no step ran."""
+    """Parameters of one step, or of which no two ran."""
     points: tuple[Point, ...]
     """Those that were needed, each once."""
     base: _core.Mean | None = None
@@ -125,7 +125,7 @@ def one_at_a_time(space: Space, figure: str, at: dict[int, int], tell: Tell) -> 
         came = along(space, figure, number, rest, over)
         points += came
         ran = [point for point in came if point.kind == "done"]
-        if ran:
+        if len(ran) > 1:
             effects.append(effect_along(space.parameters[number], ran))
         else:
             fixed.append(space.parameters[number].name)

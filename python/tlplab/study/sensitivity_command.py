@@ -134,7 +134,7 @@ def tell(console: Console, spanned: Space, name: str, unit: str, method: str, co
     elif without:
         show.note(console, f"{' and '.join(without)} {'makes' if len(without) == 1 else 'make'} no difference.")
     if sensed.fixed:
-        show.note(console, f"{' and '.join(sensed.fixed)} cannot vary: there is but one value, or none of them runs.")
+        show.note(console, f"{' and '.join(sensed.fixed)} cannot vary: fewer than two values run.")
     if sensed.dropped:
         show.note(
             console, f"{sensed.dropped} of {sensed.groups} groups of samples have a point that filters leave out or that does not run:"
