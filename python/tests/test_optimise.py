@@ -226,19 +226,18 @@ def test_a_search_goes_on_where_it_was(
 ) -> None:
     search = ["optimise", "study.toml", *AIM, "--trials", "22"]
     whole = told(capsys, *search)
-    seen = 0
+    from tlplab.study.optimising import Search
 
-    def interrupt(*_: object) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == 14:
+    tell, seen = Search._tell, []
+
+    def interrupted(search: Search, trial: Any, point: Any) -> None:
+        seen.append(trial)
+        if len(seen) == 14:
             raise KeyboardInterrupt
+        tell(search, trial, point)
 
     with monkeypatch.context() as patched:
-        from tlplab.study.optimising import Search
-
-        tell = Search._tell
-        patched.setattr(Search, "_tell", lambda *given: (interrupt(), tell(*given))[1])
+        patched.setattr(Search, "_tell", interrupted)
         assert status([*search, "--storage", storage]) == 130
     assert (
         f"interrupted: 13 of 22 trials are kept in {storage}; the same command goes on from there"
@@ -396,17 +395,23 @@ def test_two_of_morris_levels_are_always_as_many_steps(size: int) -> None:
     assert steps == sorted(steps)
 
 
+def groups(points: list[tuple[int, ...]], f: Any, same: list[int]) -> list[list[float]]:
+    """Values at points that are the same by some of their parameters."""
+    found: dict[tuple[int, ...], list[float]] = {}
+    for point in points:
+        found.setdefault(tuple(point[at] for at in same), []).append(f(*point))
+    return list(found.values())
+
+
 def indices(f: Any, sizes: tuple[int, ...]) -> list[tuple[float, float]]:
     """S1 and ST of each parameter, by summing over all points: independent of SALib."""
     points = list(product(*(range(1, size + 1) for size in sizes)))
     whole = pvariance([f(*point) for point in points])
     found = []
     for at in range(len(sizes)):
-        within = lambda keep: [  # noqa: E731
-            [f(*point) for point in points if keep(point) == group] for group in {keep(point) for point in points}
-        ]
-        first = pvariance([mean(group) for group in within(lambda point: point[at])])  # noqa: B023
-        total = mean(pvariance(group) for group in within(lambda point: point[:at] + point[at + 1 :]))  # noqa: B023
+        first = pvariance([mean(group) for group in groups(points, f, [at])])
+        rest = [other for other in range(len(sizes)) if other != at]
+        total = mean(pvariance(group) for group in groups(points, f, rest))
         found.append((first / whole, total / whole))
     return found
 
