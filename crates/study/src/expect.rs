@@ -3,6 +3,7 @@
 use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::metrics::{self, Metrics, nearest};
 use crate::unit::Unit;
+use tlplab_experiment::result::cause_names;
 use tlplab_experiment::{Error, Experiment};
 
 /// An expectation that can be judged.
@@ -78,11 +79,11 @@ impl Expectation {
     /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
     pub fn judge(&self, of: &Metrics) -> Judged {
         let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
-        let value_of = |name: &str| of.get(name).map(|value| Value::Number(*value, unit(name)));
+        let value_of = |name: &str| value(of, name).map(|value| Value::Number(value, unit(name)));
         let mut figures: Vec<(String, Option<f64>, Unit)> = Vec::new();
         for (name, _) in self.expression.names() {
             if !figures.iter().any(|(known, _, _)| known == name) {
-                figures.push((name.to_owned(), of.get(name).copied(), unit(name)));
+                figures.push((name.to_owned(), value(of, name), unit(name)));
             }
         }
         let missing = figures.iter().find(|(_, value, _)| value.is_none()).map(|(name, _, _)| name.as_str());
@@ -91,6 +92,32 @@ impl Expectation {
             holds: self.expression.evaluate(&value_of) == Some(Value::Truth(true)),
             meant: missing.and_then(|name| nearest(name, of.keys().map(String::as_str))).map(str::to_owned),
             figures,
+        }
+    }
+}
+
+/// A figure of a run. A cause that took none of a flow's time has a share of it, which is 0.
+fn value(of: &Metrics, name: &str) -> Option<f64> {
+    of.get(name).copied().or_else(|| {
+        let (flow, cause) = name.split_once(".share.")?;
+        let known = cause_names().iter().any(|one| one.replace(' ', "_") == cause);
+        (known && of.contains_key(&format!("{flow}.latency.mean"))).then_some(0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_took_no_time_has_a_share_of_0() {
+        let of = Metrics::from([("a.latency.mean".into(), 5.0), ("a.share.flight".into(), 1.0)]);
+        let judge = |text: &str| Expectation::read(text).unwrap().judge(&of);
+        assert!(judge("a.share.tag_wait < 5 %").holds && judge("a.share.flight == 1").holds);
+        assert!(!judge("a.share.tag_wait > 0").holds);
+        for none in ["a.share.tag_wiat < 5 %", "b.share.tag_wait < 5 %"] {
+            let judged = judge(none);
+            assert_eq!((judged.holds, judged.figures[0].1), (false, None), "{none}");
         }
     }
 }
