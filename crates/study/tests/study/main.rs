@@ -1,12 +1,14 @@
 //! The tests of tlplab-study, in one program.
 //!
 //! * [`axes`]: What axes make, and what is said of those that make nothing.
+//! * [`choosing`]: Points that somebody chooses, and what is around one.
 //! * [`grammar`]: Expressions: what they give, and where a mistake is.
 //! * [`content`]: A changed file is a changed point, and another point is not.
 //! * [`expecting`]: What an experiment says that its figures have to be.
 //! * [`running`]: Threads, parts, repeats and interruptions make no difference to the rows.
 
 mod axes;
+mod choosing;
 mod content;
 mod expecting;
 mod grammar;
