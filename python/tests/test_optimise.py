@@ -177,6 +177,8 @@ def test_several_objectives_have_a_front(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_no_point_that_fulfils_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     search = ["optimise", "study.toml", "--minimise", "a.lanes", "--subject-to", "a.generation * b.generation > 16"]
+    assert status([*search, "--trials", "8", "--quiet"]) == 1
+    assert capsys.readouterr() == ("", "no point fulfils the constraints\n")
     assert status([*search, "--trials", "64"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "No point fulfils the constraints. This one is nearest: a.generation * b.generation is 16 where" in said

@@ -35,6 +35,8 @@ FICKLE = """\
 import builtins
 import tlplab as tl
 
+made = []
+
 class Fickle(tl.Device):
     ids = tl.Ids(0x71AB, 1)
 
@@ -42,8 +44,9 @@ class Fickle(tl.Device):
         a = tl.Reg32(0)
 
 async def driver(host, dev):
-    builtins.fickle = getattr(builtins, "fickle", 0) + 1
-    for _ in range(builtins.fickle):
+    kept = KEPT
+    kept.append(1)
+    for _ in kept:
         await dev.regs.read("a")
 """
 
@@ -230,10 +233,14 @@ def test_a_run_that_is_too_long_for_a_table_says_so(runner: Runner, monkeypatch:
 
 
 def test_a_run_that_goes_another_way_is_noticed(runner: Runner) -> None:
-    Path("fickle.py").write_text(FICKLE)
+    Path("fickle.py").write_text(FICKLE.replace("KEPT", 'vars(builtins).setdefault("fickle", [])'))
     run = runner(FICKLE_EXPERIMENT)
     with pytest.raises(RuntimeError, match="went another way when it was run again"):
         _ = run.tlps
+    # What a device keeps in its module is forgotten before each run.
+    Path("fickle.py").write_text(FICKLE.replace("KEPT", "made"))
+    for _ in range(2):
+        runner(FICKLE_EXPERIMENT).tlps.where(kind="MRd").expect_count(1)
 
 
 def test_a_device_that_is_an_object(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def optimise_command(
         write_text(json_file, as_json(spanned, aim, searched, found))
     if not quiet and json_file != "-":
         tell(console_for(sys.stdout), spanned, aim, searched, found)
-    return ended(searched, found)
+    return ended(searched, found, told=not quiet and json_file != "-")
 
 
 def evaluate(spanned: Space, aim: Aim, searched: Searched, look: Tell) -> Found:
@@ -148,10 +148,12 @@ def best_known(spanned: Space, aim: Aim, searched: Searched, look: Tell) -> tupl
     return None if best is None else (best, len(points))
 
 
-def ended(searched: Searched, found: Found) -> int:
-    """The exit status."""
+def ended(searched: Searched, found: Found, *, told: bool) -> int:
+    """The exit status. Why it is not 0 is said on stderr unless it was told."""
     if found.best:
         return 0
+    if found.nearest is not None and not told:
+        click.echo("no point fulfils the constraints", err=True)
     if any(point.kind == "failed" for point in searched.points) or found.nearest is not None:
         return FAILED
     click.echo("no point ran to its end", err=True)

@@ -12,6 +12,7 @@ from tlplab import _core
 from tlplab.catalog import find_experiment
 from tlplab.device import Device
 from tlplab.errors import RunError
+from tlplab.loader import forget
 from tlplab.outputs import write_bytes
 from tlplab.session import Finished, Run, judged, succeeded
 from tlplab.simulation import NAME, experiment_text
@@ -49,6 +50,7 @@ class Runner:
         capture = self._capture()
 
         def simulation(more: Sequence[str] = (), pcap: Path | None = None) -> _core.Simulation:
+            forget()  # what the runs before have left in the modules of devices
             return _core.Simulation(
                 path, text=text, overrides=[*overrides, *more], load=None if load is None else os.fspath(load), seed=seed,
                 pcap=None if pcap is None else str(pcap),
