@@ -28,6 +28,7 @@ METHODS = ("one-at-a-time", "morris", "sobol")
 # Trajectories of Morris, and base samples of Sobol.
 SAMPLES = {"morris": 10, "sobol": 64}
 MESSAGES = 3
+LONGEST_LABEL = 24
 
 
 @click.command("sensitivity")
@@ -164,13 +165,13 @@ def too_few(console: Console, method: str, count: int, sensed: Sensed) -> None:
 def table(console: Console, title: str, name: str, unit: str, method: str, sensed: Sensed) -> None:
     """A line for each parameter, the largest effect first."""
     headings = {
-        "one-at-a-time": [f"effect on\n{name}", "least", "with", "greatest", "with"],
+        "one-at-a-time": [f"effect on\n{name}", "least", "greatest"],
         "morris": [f"effect on {name}\nover the range (μ*)", "differs by\nplace (σ)"],
         "sobol": ["share of the\nvariance (ST)", "alone (S1)"],
     }
     sheet = Sheet(title, [
         Column("parameter", name=True),
-        *(Column(one, style="bold" if at == 0 else "", name=one == "with") for at, one in enumerate(headings[method])),
+        *(Column(one, style="bold" if at == 0 else "") for at, one in enumerate(headings[method])),
     ])  # fmt: skip
     for one in sensed.effects:
         sheet.add(one.name, *{"one-at-a-time": ends, "morris": mean_effect, "sobol": shares}[method](one, unit))
@@ -182,11 +183,15 @@ def ends(one: Effect, unit: str) -> list[str]:
     """The cells of an effect that was found one at a time."""
     assert one.low is not None
     assert one.high is not None
-    low, high = show.written(one.low.value, unit), show.written(one.high.value, unit)
     if one.size == 0:
-        return ["0", low, NOTHING, high, NOTHING]
+        return ["0", show.written(one.low.value, unit), NOTHING]
     size = show.written(one.size, unit) + (f" ±{show.written(one.half, unit)}" if one.half else "")
-    return [size, low, one.low.label, high, one.high.label]
+    return [size, *(f"{shorter(end.label)}: {show.written(end.value, unit)}" for end in (one.low, one.high))]
+
+
+def shorter(label: str) -> str:
+    """What sets a parameter, if it is long its beginning."""
+    return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 
 def mean_effect(one: Effect, unit: str) -> list[str]:

@@ -60,6 +60,7 @@ def draw_ends(axes: Axes, name: str, unit: str, sensed: Sensed, effects: tuple[E
     axes.axvline(base / shown.factor, color="black", linewidth=1)
     axes.set_xlabel(f"{shown.label} (the line is the base)")
     # Room for what stands beside the bars; a latency is never below 0.
+    axes.use_sticky_edges = False
     axes.margins(x=0.25)
     left, right = axes.get_xlim()
     least = min(base, *(one.low.value for one in effects if one.low))
