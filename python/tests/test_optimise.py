@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from itertools import product
 from pathlib import Path
 from statistics import mean, pvariance
@@ -235,6 +236,8 @@ def test_a_search_goes_on_where_it_was(
     def interrupted(search: Search, trial: Any, point: Any) -> None:
         seen.append(trial)
         if len(seen) == 14:
+            # In the midst of it.
+            trial.set_constraint("1: " + AIM[-1], search.aim.distances(point)[0])
             raise KeyboardInterrupt
         tell(search, trial, point)
 
@@ -247,13 +250,29 @@ def test_a_search_goes_on_where_it_was(
     )
     states = [state for state, _ in trials(storage)]
     assert states.count("RUNNING") == 3
-    resumed = told(capsys, *search, "--storage", storage)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resumed = told(capsys, *search, "--storage", storage)
     assert resumed["points"] == whole["points"]
     assert resumed["runs"]["made"] == 0, "the points were run before"
     assert all(state in ("COMPLETE", "PRUNED") for state, _ in trials(storage))
     more = told(capsys, *search[:-1], "26", "--storage", storage)
     assert more["trials"] == 26
     assert more["points"][: len(whole["points"])] == whole["points"]
+
+
+def test_a_storage_that_fails_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from optuna.exceptions import StorageInternalError
+
+    from tlplab.study.optimising import Search
+
+    def fails(*_: object) -> None:
+        raise StorageInternalError("an exception") from OSError("the database is locked\nand more")
+
+    monkeypatch.setattr(Search, "_tell", fails)
+    assert status(["optimise", "study.toml", "--minimise", "rate", "--trials", "3"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith("Error: --storage: the database is locked; the points that were run are kept")
 
 
 def test_what_a_storage_says_is_held_against_the_points(capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,7 +121,7 @@ class Searched:
     """What a search has come to."""
 
     points: list[Point]
-    """Each once, in the order in which they were tried."""
+    """Each once, in the order in which they were tried; none of a search that was interrupted."""
     trials: int
     again: int
     """Trials whose point had been tried before."""
@@ -196,24 +196,36 @@ class Search:
         return {one.name: step if one.ordered else one.labels[step] for one, step in pairs if one.size > 1}
 
     def run(self, watch: Watch) -> Searched:
-        """Searches until there are as many trials as were asked for, or until Ctrl-C."""
-        interrupted = False
+        """Searches until there are as many trials as were asked for, or until Ctrl-C. Raises `click.ClickException` if the storage fails."""
+        from optuna.exceptions import StorageInternalError
+
         try:
             self._check()
             while self._step(watch):
                 pass
+            return self._searched()
         except (KeyboardInterrupt, SearchInterruptedError):
-            interrupted = True
-        over = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
-        tried = [self.steps(trial.params) for trial in over]
+            return Searched([], len(self._over()), 0, True, False, self.space.counts)
+        except StorageInternalError as error:
+            why = str(error.__cause__ or error).splitlines()[0]
+            raise click.ClickException(
+                f"--storage: {why}; the points that were run are kept, and the same command goes on"
+            ) from error
+
+    def _over(self) -> list[optuna.trial.FrozenTrial]:
+        """The trials that are over."""
+        return [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
+
+    def _searched(self) -> Searched:
+        """What all trials have come to."""
+        tried = [self.steps(trial.params) for trial in self._over()]
         points = self.space.points(list(dict.fromkeys(tried)), self.aim.figures)
-        again = len(tried) - len(points)
-        whole = len(points) == self.space.size
-        return Searched(points, len(tried), again, interrupted, whole, self.space.counts)
+        again, whole = len(tried) - len(points), len(points) == self.space.size
+        return Searched(points, len(tried), again, False, whole, self.space.counts)
 
     def _check(self) -> None:
         """Looks at what the storage has of this search: it is what its points come to still. Raises `click.UsageError`."""
-        over = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
+        over = self._over()
         points = self.space.points([self.steps(trial.params) for trial in over], self.aim.figures)
         for trial, point in zip(over, points, strict=True):
             told = trial.values if trial.state.name == "COMPLETE" else None
@@ -226,7 +238,7 @@ class Search:
 
     def _step(self, watch: Watch) -> bool:
         """Makes the trials of a batch, first those that were begun before; whether there may be more."""
-        over = sum(trial.state.is_finished() for trial in self.study.get_trials(deepcopy=False))
+        over = len(self._over())
         watch(over, self.trials)
         if over >= self.trials:
             return False
@@ -288,6 +300,8 @@ def library() -> None:
         raise click.UsageError("the search is Optuna's: pip install 'tlplab[studies]'") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", module="optuna")
+    # Of a trial that was interrupted while it was told: it says the same.
+    warnings.filterwarnings("ignore", message=".*this constraint.*is already set")
     logging.getLogger("alembic").setLevel(logging.ERROR)
 
 
