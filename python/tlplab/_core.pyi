@@ -30,6 +30,11 @@ class Progress:
 
 # A run that is made elsewhere: its key, whether Python has a part in it, and all that there is to know.
 Elsewhere: TypeAlias = tuple[str, bool, str]
+# The steps of points, one of each axis (a Latin hypercube's keys are axes of their own); or what is along one axis or none, with axes that stay at
+# a step, while the others set nothing.
+Chosen: TypeAlias = list[list[int]] | tuple[int | None, list[tuple[int, int]]]
+# Name, unit and values of a column.
+ColumnOf: TypeAlias = tuple[str, str | None, list[Any]]
 # The mean of a figure, and half of its 95 % confidence interval; None of one run.
 Mean: TypeAlias = tuple[float, float | None]
 
@@ -65,6 +70,7 @@ class Sweep:
         verdict: bool = False,
         all_elsewhere: bool = False,
         refused: Mapping[str, str] = ...,
+        chosen: Chosen | None = None,
     ) -> None:
         """Reads a study. `store` is the folder with results, `builds` are hashes of the simulator, and of it with what carries devices in Python.
 
@@ -83,6 +89,15 @@ class Sweep:
     @property
     def metrics(self) -> list[str]:
         """The figures that the study shows."""
+    @property
+    def parameters(self) -> list[tuple[bool, list[ColumnOf]]]:
+        """Of each axis whether it is a range, and its columns. A Latin hypercube's keys are axes of their own."""
+    def recipe(self, place: int) -> tuple[str | None, list[str], str | None, int | None] | None:
+        """The experiment, what is set at a point of this place among the points, a file with its loads, and its first seed if the study says one."""
+    def knows_all(self, progress: Callable[[int], object]) -> bool:
+        """Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, after Ctrl-C."""
+    def __len__(self) -> int:
+        """How many points there are."""
     def run(self, threads: int, progress: Callable[[tuple[int, int, int]], object]) -> Swept:
         """Runs what is not known; `progress` is told now and then how many runs are over, of how many, and how many of them were known.
 
@@ -152,6 +167,15 @@ class Swept:
 
 def count_results(store: str) -> int:
     """How many results the store in a folder holds."""
+
+def figures(text: str) -> list[tuple[str, str]]:
+    """Name and unit of each figure in a list. Raises ExperimentError."""
+
+def comparison(text: str) -> tuple[str, str, str, str]:
+    """A comparison of two figures: the left one, the sign, the right one, and their unit. Raises ExperimentError."""
+
+def expect(record: bytes, text: str) -> tuple[bool, list[tuple[str, float | None, str]], str | None]:
+    """Of what is expected of a run (`Simulation.record`): whether it holds, its figures, and what may be meant by one that is not there. Raises ExperimentError."""
 
 def failed_record(message: str) -> bytes:
     """What a run came to that failed, as studies keep it."""

@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `whatif`, `sweep`, `pareto`, `expect`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
+"""The command line: `tlplab run`, `whatif`, `sweep`, `pareto`, `optimise`, `sensitivity`, `expect`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
 `schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
@@ -44,12 +44,14 @@ ELSEWHERE = {
     "introspect": "tlplab.introspect.command:introspect_group",
     "measure": "tlplab.bench.differential.command:measure_command",
     "model": "tlplab.analytic.command:model_group",
+    "optimise": "tlplab.study.optimise_command:optimise_command",
     "p2p": "tlplab.p2p.command:p2p_command",
     "pareto": "tlplab.study.command:pareto_command",
     "perf": "tlplab.nettlp.perf:perf_command",
     "proxy": "tlplab.nettlp.proxy:proxy_command",
     "reproduce": "tlplab.reproduce.command:reproduce_command",
     "scan": "tlplab.scan.command:scan_command",
+    "sensitivity": "tlplab.study.sensitivity_command:sensitivity_command",
     "sweep": "tlplab.study.command:sweep_command",
     "torture": "tlplab.torture.command:torture_command",
     "validate": "tlplab.bench.calibration.command:validate",

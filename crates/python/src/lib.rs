@@ -28,6 +28,7 @@ mod cabling;
 mod capture;
 mod card;
 mod catalog;
+mod chosen;
 mod device;
 mod differential;
 mod dma;
@@ -74,6 +75,8 @@ mod _core {
     use super::card::CardServer;
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
+    #[pymodule_export]
+    use super::chosen::{comparison, expect, figures};
     #[pymodule_export]
     use super::differential::measure_on;
     #[pymodule_export]

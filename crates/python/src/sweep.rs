@@ -1,5 +1,6 @@
 //! Studies, as Python runs them and asks for what they came to.
 
+use crate::chosen::{self, Chosen, Parameter};
 use crate::table::Table;
 use crate::watching::Watch;
 use crate::{error, files};
@@ -38,7 +39,7 @@ impl Sweep {
     /// `builds` are hashes of what runs points: the simulator, and with it what carries devices in Python.
     #[new]
     #[pyo3(signature = (study, store, builds, *, overrides = Vec::new(), load = None, r#where = Vec::new(),
-        shard = (0, 1), verdict = false, all_elsewhere = false, refused = BTreeMap::new()))]
+        shard = (0, 1), verdict = false, all_elsewhere = false, refused = BTreeMap::new(), chosen = None))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -52,6 +53,7 @@ impl Sweep {
         verdict: bool,
         all_elsewhere: bool,
         refused: BTreeMap<String, String>,
+        chosen: Option<Chosen>,
     ) -> PyResult<Self> {
         let read = py.detach(|| Study::read(study, &files::read_text));
         let mut study = read.map_err(|mistake| error::experiment(py, &[mistake]))?;
@@ -62,8 +64,15 @@ impl Sweep {
         let kept = set.and_then(|()| r#where.iter().try_for_each(|text| study.keep_where(text)));
         kept.map_err(|mistake| error::experiment(py, &[mistake]))?;
         let (simulator, python) = builds;
+        let (study, points) = match chosen {
+            Some(chosen) => chosen.of(study)?,
+            None => {
+                let points = py.detach(|| study.points());
+                (study, points)
+            }
+        };
         let sweep = tlplab_study::Sweep {
-            points: py.detach(|| study.points()),
+            points,
             study,
             store: Store::new(store),
             build: Build { simulator, python },
@@ -103,6 +112,38 @@ impl Sweep {
             if one.name == text { text.to_owned() } else { format!("{} = {text}", one.name) }
         };
         self.sweep.study.metrics.iter().map(written).collect()
+    }
+
+    /// Of each axis whether it is a range, and its columns: name, unit, values. A Latin hypercube's keys are axes.
+    #[getter]
+    fn parameters(&self, py: Python<'_>) -> Vec<Parameter> {
+        chosen::parameters(py, &self.sweep.study)
+    }
+
+    /// The experiment, if the study is of one, what is set at a point of this place among the points, a file with its loads, and its first seed.
+    #[allow(clippy::type_complexity)] // a tuple in Python
+    fn recipe(&self, place: usize) -> Option<(Option<String>, Vec<String>, Option<String>, Option<u64>)> {
+        let point = self.sweep.points.kept.get(place)?;
+        let study = &self.sweep.study;
+        let (path, load) = study.experiment().unzip();
+        let load = load.flatten().map(str::to_owned);
+        Some((path.map(str::to_owned), study.overrides(point), load, study.repeats.seed(0)))
+    }
+
+    /// Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, if it was interrupted.
+    fn knows_all(&self, py: Python<'_>, progress: Py<PyAny>) -> PyResult<bool> {
+        let (mut watch, mut looked) = (Watch::new(progress), 0);
+        let mut go_on = || {
+            looked += 1;
+            watch.goes_on(looked)
+        };
+        let known = py.detach(|| self.sweep.knows_all(&mut go_on));
+        watch.into_error(py).map_or(Ok(known), Err)
+    }
+
+    /// How many points there are.
+    fn __len__(&self) -> usize {
+        self.sweep.points.kept.len()
     }
 
     /// Runs what is not known; `progress` is told how many runs are over, of how many, and how many of them were known.
@@ -394,14 +435,14 @@ pub(crate) fn metric_reference() -> String {
 }
 
 /// A mistake in a list of figures that was given on the command line or by a program.
-fn wrong(py: Python<'_>, text: &str, mistake: &Mistake) -> PyErr {
+pub(crate) fn wrong(py: Python<'_>, text: &str, mistake: &Mistake) -> PyErr {
     let Mistake { column, message, hint } = mistake.clone();
     let message = format!("in \"{text}\", column {column}: {message}");
     let mistake = Error { file: "figures".into(), line: 0, column: 0, key: String::new(), message, hint };
     error::experiment(py, &[mistake])
 }
 
-fn into_python(py: Python<'_>, value: &Value) -> Py<PyAny> {
+pub(crate) fn into_python(py: Python<'_>, value: &Value) -> Py<PyAny> {
     let made = match value {
         Value::Number(number, _) if number.fract() == 0.0 && number.abs() < 9e15 => {
             (*number as i64).into_pyobject(py).map(|number| number.into_any().unbind()).map_err(PyErr::from)
@@ -415,7 +456,7 @@ fn into_python(py: Python<'_>, value: &Value) -> Py<PyAny> {
     made.unwrap_or_else(|_| py.None())
 }
 
-fn unit(values: &[Value]) -> Option<String> {
+pub(crate) fn unit(values: &[Value]) -> Option<String> {
     values
         .iter()
         .find_map(|value| if let Value::Number(_, unit) = value { Some(unit.to_string()) } else { None })

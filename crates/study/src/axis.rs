@@ -15,6 +15,19 @@ pub struct Axis {
     pub columns: Vec<Column>,
     /// What each step sets: keys, and their values as TOML.
     pub steps: Vec<Vec<(String, String)>>,
+    /// What the steps are taken from.
+    pub span: Span,
+}
+
+/// What the steps of an axis are taken from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Span {
+    /// Values that were written one by one, or a table of points.
+    Values,
+    /// A range: the steps ascend.
+    Range,
+    /// The axes of a Latin hypercube's keys; a range has as many steps as the hypercube has points.
+    Latin(Vec<Axis>),
 }
 
 /// A value for each step of an axis.
@@ -107,7 +120,8 @@ impl Reader<'_> {
             let name = written.name.as_ref().map_or_else(|| keys[0].clone(), |name| name.get_ref().clone());
             let set = |value: &toml::Value| keys.iter().map(|key| (key.clone(), toml_text(value))).collect();
             let steps = values.iter().map(set).collect();
-            return Ok(Axis { columns: vec![Column { name, values: as_data(&values) }], steps });
+            let span = if written.values.is_some() { Span::Values } else { Span::Range };
+            return Ok(Axis { columns: vec![Column { name, values: as_data(&values) }], steps, span });
         }
         let rows: Option<Vec<&Vec<toml::Value>>> = values.iter().map(toml::Value::as_array).collect();
         let rows = rows.filter(|rows| rows.iter().all(|row| row.len() == keys.len())).ok_or_else(|| {
@@ -130,7 +144,7 @@ impl Reader<'_> {
         };
         let columns = names.iter().enumerate().filter(|(_, name)| !name.is_empty()).map(column).collect();
         let set = |row: &&Vec<toml::Value>| keys.iter().cloned().zip(row.iter().map(toml_text)).collect();
-        Ok(Axis { columns, steps: rows.iter().map(set).collect() })
+        Ok(Axis { columns, steps: rows.iter().map(set).collect(), span: Span::Values })
     }
 
     fn keys(&self, written: &Written) -> Result<Vec<String>, Error> {
@@ -352,6 +366,7 @@ impl Reader<'_> {
         Ok(Axis {
             columns: keys.iter().enumerate().map(column).collect(),
             steps: rows.iter().map(set).collect(),
+            span: Span::Values,
         })
     }
 
@@ -369,7 +384,7 @@ impl Reader<'_> {
                 "write of = [{ key = \"…\", from = 1, to = 64 }, { key = \"…\", values = [\"…\", \"…\"] }]",
             )
         })?;
-        let mut axis = Axis { columns: Vec::new(), steps: vec![Vec::new(); count] };
+        let (mut columns, mut axes, mut steps) = (Vec::new(), Vec::new(), vec![Vec::new(); count]);
         for dimension in of {
             let reader = Self { at: dimension.span().start, ..*self };
             let keys = reader.keys(dimension.get_ref())?;
@@ -380,12 +395,36 @@ impl Reader<'_> {
                 .name
                 .as_ref()
                 .map_or_else(|| keys[0].clone(), |name| name.get_ref().clone());
-            for (step, value) in axis.steps.iter_mut().zip(&values) {
-                step.extend(keys.iter().map(|key| (key.clone(), toml_text(value))));
+            let set = |value: &toml::Value| -> Vec<(String, String)> {
+                keys.iter().map(|key| (key.clone(), toml_text(value))).collect()
+            };
+            for (step, value) in steps.iter_mut().zip(&values) {
+                step.extend(set(value));
             }
-            axis.columns.push(Column { name, values: as_data(&values) });
+            columns.push(Column { name: name.clone(), values: as_data(&values) });
+            let (all, span) = reader.whole(dimension.get_ref(), count)?;
+            let columns = vec![Column { name, values: as_data(&all) }];
+            axes.push(Axis { columns, steps: all.iter().map(set).collect(), span });
         }
-        Ok(axis)
+        Ok(Axis { columns, steps, span: Span::Latin(axes) })
+    }
+
+    /// All values of a key of a Latin hypercube: those that are written, or its range in `count` steps.
+    fn whole(&self, written: &Written, count: usize) -> Result<(Vec<toml::Value>, Span), Error> {
+        if let Some(values) = &written.values {
+            return Ok((values.get_ref().clone(), Span::Values));
+        }
+        let (Some(from), Some(to)) = (&written.from, &written.to) else {
+            return Ok((Vec::new(), Span::Range));
+        };
+        let (first, last) = self.ends(from, to)?;
+        let logarithmic = self.is_logarithmic(written, first)?;
+        let part = |n: usize| n as f64 / (count - 1).max(1) as f64;
+        let value = |n| first.of_number(between(first.number(), last.number(), part(n), logarithmic));
+        let mut values: Vec<Amount> = (0..count).map(value).collect();
+        // Whole numbers have fewer values than there may be steps.
+        values.dedup();
+        Ok((values.into_iter().map(Amount::write).collect(), Span::Range))
     }
 
     /// A value out of each stratum, in a random order.

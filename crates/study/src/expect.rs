@@ -1,9 +1,10 @@
 //! What an experiment says that the figures of its run have to be: `[expect] nic.throughput = ">= 90 Gb/s"`.
 
-use crate::expression::{Expression, Kind, Value};
+use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::figures::Metrics;
 use crate::metrics::{self, nearest};
 use crate::unit::Unit;
+use tlplab_experiment::result::cause_names;
 use tlplab_experiment::{Error, Experiment};
 
 /// An expectation that can be judged.
@@ -38,10 +39,7 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
         } else {
             format!("({}) {}", one.figure, one.comparison)
         };
-        let kind_of = |name: &str| metrics::find(name).map(|metric| Kind::Number(metric.unit));
-        let expression =
-            Expression::parse(&text).and_then(|expression| Ok((expression.kind(&kind_of)?, expression)));
-        match expression {
+        match parse(&text) {
             Ok((Kind::Truth, expression)) => read.push(Expectation { expression }),
             Ok((kind, _)) => {
                 let hint = Some("begin with < <= > >= == or !=, as in \">= 90 Gb/s\"".into());
@@ -56,15 +54,37 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
+/// What an expression over figures gives, and the expression.
+fn parse(text: &str) -> Result<(Kind, Expression), Mistake> {
+    let expression = Expression::parse(text)?;
+    let kind = expression.kind(&|name| metrics::find(name).map(|metric| Kind::Number(metric.unit)))?;
+    Ok((kind, expression))
+}
+
 impl Expectation {
+    /// Reads one that stands by itself, as in `nic.latency.p99 < 2 us`.
+    ///
+    /// # Errors
+    /// What is wrong, and where in the text.
+    pub fn read(text: &str) -> Result<Self, Mistake> {
+        match parse(text)? {
+            (Kind::Truth, expression) => Ok(Self { expression }),
+            (kind, _) => Err(Mistake {
+                column: 1,
+                message: format!("this is {kind}, and no comparison"),
+                hint: Some("compare a figure with something, as in throughput >= 90 Gb/s".into()),
+            }),
+        }
+    }
+
     /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
     pub fn judge(&self, of: &Metrics) -> Judged {
         let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
-        let value_of = |name: &str| of.get(name).map(|value| Value::Number(value, unit(name)));
+        let value_of = |name: &str| value(of, name).map(|value| Value::Number(value, unit(name)));
         let mut figures: Vec<(String, Option<f64>, Unit)> = Vec::new();
         for (name, _) in self.expression.names() {
             if !figures.iter().any(|(known, _, _)| known == name) {
-                figures.push((name.to_owned(), of.get(name), unit(name)));
+                figures.push((name.to_owned(), value(of, name), unit(name)));
             }
         }
         let missing = figures.iter().find(|(_, value, _)| value.is_none()).map(|(name, _, _)| name.as_str());
@@ -75,6 +95,32 @@ impl Expectation {
                 .and_then(|name| nearest(name, of.names().iter().map(String::as_str)))
                 .map(str::to_owned),
             figures,
+        }
+    }
+}
+
+/// A figure of a run. A cause that took none of a flow's time has a share of it, which is 0.
+fn value(of: &Metrics, name: &str) -> Option<f64> {
+    of.get(name).or_else(|| {
+        let (flow, cause) = name.split_once(".share.")?;
+        let known = cause_names().iter().any(|one| one.replace(' ', "_") == cause);
+        (known && of.get(&format!("{flow}.latency.mean")).is_some()).then_some(0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_took_no_time_has_a_share_of_0() {
+        let of = Metrics::from([("a.latency.mean".into(), 5.0), ("a.share.flight".into(), 1.0)]);
+        let judge = |text: &str| Expectation::read(text).unwrap().judge(&of);
+        assert!(judge("a.share.tag_wait < 5 %").holds && judge("a.share.flight == 1").holds);
+        assert!(!judge("a.share.tag_wait > 0").holds);
+        for none in ["a.share.tag_wiat < 5 %", "b.share.tag_wait < 5 %"] {
+            let judged = judge(none);
+            assert_eq!((judged.holds, judged.figures[0].1), (false, None), "{none}");
         }
     }
 }

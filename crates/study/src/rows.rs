@@ -5,7 +5,7 @@ use crate::figures::{Metrics, Names};
 use crate::metrics;
 use crate::repeats::confidence;
 use crate::runner::{Came, Row, Sweep};
-use crate::study::Named;
+use crate::study::{Named, Point};
 use crate::unit::Unit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -129,19 +129,20 @@ impl Sweep {
 
     /// A value of each column of the axes, at a point.
     pub fn values_at(&self, number: usize) -> Vec<Value> {
-        let at = self.points.kept.binary_search_by_key(&number, |point| point.number);
-        at.map_or_else(|_| Vec::new(), |at| self.study.values(&self.points.kept[at]))
+        self.point_of(number).map_or_else(Vec::new, |point| self.study.values(point))
     }
 
     /// Which step of its axis each of these points has: of the axis of a column.
     pub fn steps_at(&self, column: usize, points: impl Iterator<Item = usize>) -> Vec<u32> {
-        let columns =
-            self.study.axes.iter().enumerate().flat_map(|(at, axis)| axis.columns.iter().map(move |_| at));
-        let Some(axis) = columns.into_iter().nth(column) else { return points.map(|_| 0).collect() };
-        // Axes are crossed, the last changing fastest.
-        let faster: usize = self.study.axes[axis + 1..].iter().map(|axis| axis.steps.len()).product();
-        let steps = self.study.axes[axis].steps.len();
-        points.map(|number| u32::try_from(number / faster % steps).unwrap_or(u32::MAX)).collect()
+        let mut axes = self.study.axes.iter().enumerate().flat_map(|(at, axis)| axis.columns.iter().map(move |_| at));
+        let Some(axis) = axes.nth(column) else { return points.map(|_| 0).collect() };
+        let step = |number| self.point_of(number).map_or(0, |point| point.steps[axis]);
+        points.map(|number| u32::try_from(step(number)).unwrap_or(u32::MAX)).collect()
+    }
+
+    fn point_of(&self, number: usize) -> Option<&Point> {
+        let at = self.points.kept.binary_search_by_key(&number, |point| point.number).ok()?;
+        Some(&self.points.kept[at])
     }
 
     /// What each point of these rows came to.

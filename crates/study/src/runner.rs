@@ -91,7 +91,7 @@ pub struct Sweep {
 }
 
 /// What is known of a run before it is made.
-enum Looked {
+pub(crate) enum Looked {
     /// It was made before, with this seed.
     Found(Option<u64>, Record),
     /// It cannot be; the seed, where the experiment can be read.
@@ -101,7 +101,7 @@ enum Looked {
 }
 
 /// The keys that were known when a study began, and those that were found since.
-struct Keys {
+pub(crate) struct Keys {
     memo: Memo,
     found: Mutex<Vec<(RunNumber, Known)>>,
 }
@@ -256,9 +256,9 @@ impl Sweep {
     }
 
     /// Looks whether the result of a run is known, and reads its experiment if not.
-    fn look_up(&self, point: &Point, repeat: usize, keys: &Keys) -> Looked {
-        let number = (point.number as u64, u32::try_from(repeat).unwrap_or(u32::MAX));
-        match keys.memo.get(number) {
+    pub(crate) fn look_up(&self, point: &Point, repeat: usize, keys: &Keys) -> Looked {
+        let number = self.study.crossed(point).zip(u32::try_from(repeat).ok());
+        match number.and_then(|number| keys.memo.get(number)) {
             Some(Known::Refused(why)) => return Looked::Refused(None, why.clone()),
             Some(Known::Key(key, seed)) => {
                 if let Some(record) = self.store.get(key) {
@@ -267,7 +267,10 @@ impl Sweep {
             }
             None => {}
         }
-        let found = |known| keys.found.lock().unwrap_or_else(PoisonError::into_inner).push((number, known));
+        let found = |known| {
+            let mut found = keys.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.extend(number.map(|number| (number, known)));
+        };
         let ask = self.study.ask(point, repeat);
         let prepared = match self.study.subject.prepare(&ask, &self.files, &self.build) {
             Ok(prepared) => prepared,
@@ -298,7 +301,7 @@ impl Sweep {
         told.try_iter().find_map(|told| if let Told::Elsewhere(one) = told { Some(*one) } else { None })
     }
 
-    fn keys(&self) -> Keys {
+    pub(crate) fn keys(&self) -> Keys {
         let memo = Memo::read(self.store.folder(), &self.study, &self.build, &self.files);
         Keys { memo, found: Mutex::default() }
     }

@@ -362,6 +362,14 @@ impl Study {
         points
     }
 
+    /// The number that a point has among all that the axes cross to, whoever has chosen it; `None` if it cannot be counted.
+    pub(crate) fn crossed(&self, point: &Point) -> Option<u64> {
+        let along = self.axes.iter().zip(&point.steps);
+        along.into_iter().try_fold(0u64, |number, (axis, step)| {
+            number.checked_mul(axis.steps.len() as u64)?.checked_add(*step as u64)
+        })
+    }
+
     fn steps(&self, number: usize) -> Vec<usize> {
         let mut rest = number;
         let mut steps: Vec<usize> = self
@@ -378,7 +386,7 @@ impl Study {
         steps
     }
 
-    fn keeps(&self, filter: &Filter, point: &Point) -> bool {
+    pub(crate) fn keeps(&self, filter: &Filter, point: &Point) -> bool {
         let names: BTreeMap<&str, Value> =
             self.columns().map(|column| column.name.as_str()).zip(self.values(point)).collect();
         filter.keep.evaluate(&|name| names.get(name).cloned()) == Some(Value::Truth(true))

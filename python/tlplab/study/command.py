@@ -29,8 +29,8 @@ def part_of(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[i
     return part - 1, parts
 
 
-def study_options(command: Command) -> Command:
-    """The arguments of every command that runs a study."""
+def engine_options(command: Command) -> Command:
+    """The arguments of a command whose runs workers of a cluster may make."""
     for decorate in (
         click.option(
             "--address", metavar="ADDRESS",
@@ -40,6 +40,14 @@ def study_options(command: Command) -> Command:
             "--engine", type=click.Choice(["local", "dask"]), default="local", show_default=True,
             help="Where runs are made: on this machine's processors, or by workers of dask.distributed.",
         ),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def study_options(command: Command) -> Command:
+    """The arguments of every command that runs a study."""
+    for decorate in (
         click.option("--quiet", is_flag=True, help="No table, no progress bar."),
         click.option(
             "--store", metavar="FOLDER", help="Keep results in FOLDER (default: tlplab/points in the user's cache)."
@@ -65,6 +73,7 @@ def study_options(command: Command) -> Command:
 
 @click.command("sweep")
 @study_options
+@engine_options
 @click.option("--shard", metavar="I/N", default="1/1", callback=part_of, help="Only part I of N, for an array of jobs.")
 @click.option("--metrics", metavar="LIST", help="Figures to show, as in 'throughput, ssd.throughput / throughput'.")
 @click.option("--verdict", is_flag=True, help="Find what limits each point, by further runs.")
@@ -153,6 +162,7 @@ def told(done: running.Done, *, quiet: bool) -> int:
 
 @click.command("pareto")
 @study_options
+@engine_options
 @click.argument("objectives", metavar="FIGURE,FIGURE…")
 @click.option("--all", "every", is_flag=True, help="Show the other points, too.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write all points; - is the standard output.")

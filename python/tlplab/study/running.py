@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,8 @@ class Asked:
     address: str | None = None
     """Where the cluster's scheduler is; without one a cluster is started on this machine."""
     quiet: bool = False
+    chosen: _core.Chosen | None = None
+    """Points other than all that the axes cross to."""
 
 
 @dataclass
@@ -86,16 +88,21 @@ def builds() -> tuple[str, str]:
     return simulator, package.hexdigest()
 
 
+def opened(asked: Asked, refused: Mapping[str, str] | None = None) -> _core.Sweep:
+    """A study that is read; `refused` are runs that cannot be made in processes, and why. Raises ExperimentError."""
+    return _core.Sweep(
+        asked.study, str(asked.store or store_folder()), builds(), overrides=list(asked.overrides), load=asked.load,
+        where=list(asked.where), shard=asked.shard, verdict=asked.verdict, all_elsewhere=asked.engine == "dask",
+        refused=refused or {}, chosen=asked.chosen,
+    )  # fmt: skip
+
+
 def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
     """Runs what is not known of a study. Ctrl-C ends it, and what was done is kept."""
     refused: dict[str, str] = {}
     made = 0
     while True:
-        sweep = _core.Sweep(
-            asked.study, str(asked.store or store_folder()), builds(), overrides=list(asked.overrides), load=asked.load,
-            where=list(asked.where), shard=asked.shard, verdict=asked.verdict, all_elsewhere=asked.engine == "dask",
-            refused=refused,
-        )  # fmt: skip
+        sweep = opened(asked, refused)
         swept = sweep.run(asked.threads or os.cpu_count() or 1, watch)
         if swept.interrupted or not swept.elsewhere:
             return Done(sweep, swept, swept.interrupted, made)

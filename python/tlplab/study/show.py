@@ -101,6 +101,11 @@ def say(console: Console, text: str) -> None:
     console.print(Text(wrapped(console, text), style="bold cyan"))
 
 
+def note(console: Console, text: str, style: str = "") -> None:
+    """A sentence below a table, in lines that fit."""
+    console.print(Text(wrapped(console, text), style=style))
+
+
 def show_trouble(console: Console, troubles: Sequence[tuple[str, str, int]]) -> None:
     """What was refused and what failed, each message once."""
     for kind, message, count in troubles[:MESSAGES_SHOWN]:

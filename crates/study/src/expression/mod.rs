@@ -148,6 +148,17 @@ impl Expression {
         found
     }
 
+    /// The sign, and the character it is at, if it compares two things and does nothing else.
+    pub(crate) fn comparison(&self) -> Option<(&'static str, usize)> {
+        use Operator::{AtLeast, AtMost, Equal, Less, More, Unequal};
+        match &self.root.what {
+            What::Two(operator @ (Less | AtMost | More | AtLeast | Equal | Unequal), _, _) => {
+                Some((operator.sign(), self.root.at))
+            }
+            _ => None,
+        }
+    }
+
     /// The name that it is, if it is nothing else.
     pub fn as_name(&self) -> Option<&str> {
         if let What::Name(name) = &self.root.what { Some(name) } else { None }

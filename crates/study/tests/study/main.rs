@@ -1,6 +1,7 @@
 //! The tests of tlplab-study, in one program.
 //!
 //! * [`axes`]: What axes make, and what is said of those that make nothing.
+//! * [`choosing`]: Points that somebody chooses, and what is around one.
 //! * [`grammar`]: Expressions: what they give, and where a mistake is.
 //! * [`content`]: A changed file is a changed point, and another point is not.
 //! * [`expecting`]: What an experiment says that its figures have to be.
@@ -9,6 +10,7 @@
 //! * [`subjects`]: Closed forms and benchmarks: their keys, figures and results.
 
 mod axes;
+mod choosing;
 mod content;
 mod elsewhere;
 mod expecting;

@@ -1,0 +1,142 @@
+"""Runs experiments for tests, and keeps pages and captures of those that fail."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tlplab import _core
+from tlplab.catalog import find_experiment
+from tlplab.device import Device
+from tlplab.errors import RunError
+from tlplab.loader import forget
+from tlplab.outputs import write_bytes
+from tlplab.session import Finished, Run, judged, succeeded
+from tlplab.simulation import NAME, experiment_text
+from tlplab.testing.run import MOST_PACKETS, TestedRun
+
+WHOLE_LADDER = f'ladder={{ at = "0s", packets = {MOST_PACKETS} }}'
+
+
+class Runner:
+    """The fixture `tlplab_run`: call it with an experiment."""
+
+    def __init__(self, folder: Path, name: str, *, keep: bool) -> None:
+        """Experiments are looked for beside the test, in `folder`. With `keep`, captures are written meanwhile, for `keep_in`."""
+        self._folder = folder
+        self._name = name
+        self._captures = tempfile.TemporaryDirectory(prefix="tlplab-") if keep else None
+        self._made: list[tuple[str, Run, Path | None]] = []
+
+    def __call__(
+        self,
+        experiment: str | os.PathLike[str],
+        *,
+        overrides: Sequence[str] = (),
+        load: str | os.PathLike[str] | None = None,
+        seed: int | None = None,
+        verdict: bool = False,
+    ) -> TestedRun:
+        """Runs an experiment: a file, beside the test or where pytest was started, one of tlplab's own by name, or the text of one.
+
+        `overrides`, `load` and `seed` are those of `tl.run`. Without `verdict`, what limits is told by the figures of the run alone. Raises
+        `ExperimentError` and `RunError` as `tl.run` does.
+        """
+        __tracebackhide__ = True
+        path, text = self._find(os.fspath(experiment))
+        capture = self._capture()
+
+        def simulation(more: Sequence[str] = (), pcap: Path | None = None) -> _core.Simulation:
+            forget()  # what the runs before have left in the modules of devices
+            return _core.Simulation(
+                path, text=text, overrides=[*overrides, *more], load=None if load is None else os.fspath(load), seed=seed,
+                pcap=None if pcap is None else str(pcap),
+            )  # fmt: skip
+
+        first = simulation(pcap=capture)
+        finished = self._finish(path, first, capture)
+        record = first.record()
+        if verdict:
+            finished = judged(first, finished)
+            if finished.untried:
+                raise KeyboardInterrupt
+        return self._keep(TestedRun(finished, record, lambda more: succeeded(simulation(more)), path), capture)
+
+    def simulate(
+        self,
+        device: Device,
+        driver: Callable[..., Any] | None = None,
+        *,
+        link: str = "gen3 x8",
+        host: str = "ideal",
+        stop: str | None = None,
+        overrides: Sequence[str] = (),
+        seed: int = 1,
+    ) -> TestedRun:
+        """Puts a device under a root port and runs its driver, as `tl.simulate` does."""
+        __tracebackhide__ = True
+        if driver is None and stop is None:
+            raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+        text = experiment_text(type(device).__name__, link=link, host=host, stop=stop, driver=driver is not None)
+        capture = self._capture()
+        simulation = _core.Simulation(
+            "simulate.toml", text=text, objects={NAME: (device, driver)}, overrides=[*overrides, WHOLE_LADDER], seed=seed,
+            pcap=None if capture is None else str(capture),
+        )  # fmt: skip
+        finished = self._finish(type(device).__name__, simulation, capture)
+        return self._keep(TestedRun(finished, simulation.record(), None, type(device).__name__), capture)
+
+    def _find(self, experiment: str) -> tuple[str, str | None]:
+        """The path of an experiment, and its text if it is one; files that a text names are beside the test."""
+        if "\n" in experiment:
+            return str(self._folder / f"{self._name}.toml"), experiment
+        beside = self._folder / experiment
+        return (os.path.relpath(beside), None) if beside.is_file() else (find_experiment(experiment), None)
+
+    def _capture(self) -> Path | None:
+        return None if self._captures is None else Path(self._captures.name) / f"{len(self._made)}.pcapng"
+
+    def _finish(self, name: str, simulation: _core.Simulation, capture: Path | None) -> Finished:
+        """A run that came to its end. One that failed is kept, too."""
+        __tracebackhide__ = True
+        try:
+            return succeeded(simulation)
+        except RunError as error:
+            if error.run is not None:
+                self._made.append((name, error.run, capture))
+            raise
+
+    def _keep(self, run: TestedRun, capture: Path | None) -> TestedRun:
+        self._made.append((run.name, run, capture))
+        return run
+
+    def said(self) -> list[str]:
+        """What a report says of each run of a test that failed."""
+        lines = []
+        for name, run, _ in self._made:
+            lines.append(f"{name}: {run.sentence}")
+            if isinstance(run, TestedRun):
+                lines.append(run.last_tlps())
+        return lines
+
+    def keep_in(self, folder: Path, name: str) -> list[str]:
+        """Writes page and capture of each run, and says where they are."""
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for number, (_, run, capture) in enumerate(self._made, 1):
+            place = folder / (name if len(self._made) == 1 else f"{name}-{number}")
+            page, copy = Path(f"{place}.html"), Path(f"{place}.pcapng")
+            run.report(page)
+            lines.append(f"page: {page}")
+            if capture is not None and capture.is_file():
+                write_bytes(str(copy), capture.read_bytes())
+                lines.append(f"capture: {copy}")
+        return lines
+
+    def close(self) -> None:
+        """Takes away what was written meanwhile."""
+        if self._captures is not None:
+            self._captures.cleanup()

@@ -1,0 +1,271 @@
+"""The TLPs of a run as a table: filtered by what they are, counted, and held against what they have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, overload
+
+from tlplab.result import Result
+
+KINDS = (
+    "MRd", "MRdLk", "MWr", "DMWr", "IORd", "IOWr", "CfgRd0", "CfgRd1", "CfgWr0", "CfgWr1", "Msg", "MsgD", "Cpl", "CplD",
+    "CplLk", "CplDLk", "FetchAdd", "Swap", "CAS",
+)  # fmt: skip
+STATUSES = ("SC", "UR", "CRS", "CA")
+# In the words of a TLP's line, what each part is; numbers are read.
+WORDS = {
+    "len": "length", "requester": "requester", "completer": "completer", "last": "last_be", "first": "first_be",
+    "addr": "address", "byte count": "byte_count", "lowaddr": "lower_address", "to": "function", "reg": "register",
+}  # fmt: skip
+# Lines that a message shows.
+MOST_LINES = 12
+# Others around a TLP that is not as it has to be.
+AROUND = 2
+
+
+@dataclass(frozen=True)
+class Tlp:
+    """A TLP on one link, from its first to its last symbol. One that crosses a switch is on two."""
+
+    kind: str
+    """`MRd`, `MWr`, `CplD`…"""
+    flow: str | None
+    """The flow that it is of; `None` of enumeration and messages."""
+    link: str
+    """The link, by the component below."""
+    sender: str
+    receiver: str
+    start_ns: float
+    end_ns: float
+    arrive_ns: float
+    tag: int | None
+    transaction: int | None
+    """The number of its transaction in the run."""
+    bytes: int
+    """On the link, with framing."""
+    replay: bool
+    """It was sent before."""
+    bad: bool
+    """It was damaged on its way."""
+    text: str
+    """The line that says it."""
+    length: int | None = None
+    """Of its payload, or of what it asks for, in DW."""
+    requester: str | None = None
+    completer: str | None = None
+    first_be: int | None = None
+    last_be: int | None = None
+    address: int | None = None
+    status: str | None = None
+    """Of a completion: `SC`, `UR`, `CRS` or `CA`."""
+    byte_count: int | None = None
+    lower_address: int | None = None
+    function: str | None = None
+    """Of a configuration request: the function that it is for."""
+    register: int | None = None
+
+    def __str__(self) -> str:
+        of = f"  ({self.flow}, transaction {self.transaction})" if self.flow is not None else ""
+        marks = "".join(f" [{word}]" for word, told in (("sent again", self.replay), ("damaged", self.bad)) if told)
+        return f"{self.start_ns:12.3f} ns  {self.sender} → {self.receiver}: {self.text}{marks}{of}"
+
+
+COLUMNS = tuple(field.name for field in fields(Tlp))
+
+
+class Tlps(Sequence[Tlp]):
+    """TLPs in the order of their first symbols."""
+
+    def __init__(
+        self, rows: Sequence[Tlp], names: Mapping[str, Collection[str]], whole: Tlps | None = None, said: str = ""
+    ) -> None:
+        """`names` are those that a column may have; `whole` is the table that these rows were chosen from, by what is `said`."""
+        self._rows = list(rows)
+        self._names = names
+        self._whole = whole if whole is not None else self
+        self._said = said
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Tlp]:
+        return iter(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Tlp: ...
+    @overload
+    def __getitem__(self, at: slice) -> Tlps: ...
+    def __getitem__(self, at: int | slice) -> Tlp | Tlps:
+        if isinstance(at, slice):
+            return Tlps(self._rows[at], self._names, self._whole, self._said)
+        return self._rows[at]
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self))}{f' with {self._said}' if self._said else ''}>"
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._rows))
+
+    def where(self, **conditions: Any) -> Tlps:
+        """Those that are so: `where(kind="MRd", flow="nic.fetch", length=lambda dw: dw > 32)`.
+
+        A condition is a value, a collection of values, or a function of the value. Raises `TypeError` for what is no column, `ValueError` for
+        a kind, a flow, a link or a component that the run does not have.
+        """
+        self._check(conditions)
+        rows = [row for row in self if all(fits(getattr(row, name), wanted) for name, wanted in conditions.items())]
+        said = ", ".join(
+            filter(None, [self._said, *(f"{name}={as_word(wanted)}" for name, wanted in conditions.items())])
+        )
+        return Tlps(rows, self._names, self._whole, said)
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column."""
+        self._check({name: None})
+        return [getattr(row, name) for row in self]
+
+    def _check(self, conditions: Mapping[str, Any]) -> None:
+        for name, wanted in conditions.items():
+            if name not in COLUMNS:
+                raise TypeError(f"TLPs have no column {name!r}{meant(name, COLUMNS)}; there are {', '.join(COLUMNS)}")
+            known = self._names.get(name)
+            values = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, Collection) else []
+            for value in values:
+                if known is not None and isinstance(value, str) and value not in known:
+                    near = meant(value, known) or f"; there are {', '.join(known) or 'none'}"
+                    raise ValueError(f"{name}={value!r}: this run has no such {name}{near}")
+
+    def expect_count(
+        self, exactly: int | None = None, *, at_least: int | None = None, at_most: int | None = None
+    ) -> Tlps:
+        """Fails the test unless there are so many. Gives the table back."""
+        __tracebackhide__ = True
+        if exactly is at_least is at_most is None:
+            raise TypeError("say how many: expect_count(4), expect_count(at_least=1), expect_count(at_most=8)")
+        low = exactly if exactly is not None else at_least or 0
+        high = exactly if exactly is not None else at_most
+        if len(self) < low or (high is not None and len(self) > high):
+            wanted = [f"{exactly}"] if exactly is not None else []
+            wanted += [f"at least {at_least}"] if at_least is not None else []
+            wanted += [f"at most {at_most}"] if at_most is not None else []
+            shown = self if len(self) else self._whole
+            what = "they are" if len(self) else f"of all {counted(len(shown))}, the last are"
+            # Those that are too many come last.
+            raise AssertionError(f"{self!r}, where {' and '.join(wanted)} are expected; {what}:\n{tail(shown)}")
+        return self
+
+    def expect_none(self) -> None:
+        """Fails the test if there is one."""
+        __tracebackhide__ = True
+        if len(self):
+            raise AssertionError(f"{self!r}, where none is expected:\n{head(self)}")
+
+    def expect_all(self, **conditions: Any) -> Tlps:
+        """Fails the test unless each of them is so, or if there is none. Conditions are those of `where`. Gives the table back."""
+        __tracebackhide__ = True
+        self._check(conditions)
+        if not len(self):
+            raise AssertionError(
+                f"{self!r}, so nothing is {said(conditions)}; of all {counted(len(self._whole))}, the last are:\n{tail(self._whole)}"
+            )
+        wrong = [
+            row for row in self if not all(fits(getattr(row, name), wanted) for name, wanted in conditions.items())
+        ]
+        if wrong:
+            first = wrong[0]
+            has = ", ".join(f"{name}={as_word(getattr(first, name))}" for name in conditions)
+            raise AssertionError(
+                f"{len(wrong)} of {counted(len(self))}{f' with {self._said}' if self._said else ''} are not {said(conditions)}; the first has {has}:\n"
+                f"{around(self._whole, first)}"
+            )
+        return self
+
+
+def fits(value: Any, wanted: Any) -> bool:
+    """Whether a value is what is wanted. What is not there fulfils no function."""
+    if callable(wanted):
+        return value is not None and bool(wanted(value))
+    if isinstance(wanted, Collection) and not isinstance(wanted, str | bytes):
+        return value in wanted
+    return bool(value == wanted)
+
+
+def as_word(wanted: Any) -> str:
+    """A condition for a message."""
+    if callable(wanted):
+        return getattr(wanted, "__name__", "…")
+    return str(wanted)
+
+
+def said(conditions: Mapping[str, Any]) -> str:
+    """Conditions for a message."""
+    return ", ".join(f"{name}={as_word(wanted)}" for name, wanted in conditions.items())
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """What may have been meant."""
+    plain = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), plain, 1)
+    return f"; did you mean {plain[near[0]]}?" if near else ""
+
+
+def counted(count: int) -> str:
+    """`1 TLP`, `12 TLPs`."""
+    return "1 TLP" if count == 1 else f"{count or 'no'} TLPs"
+
+
+def head(rows: Sequence[Tlp]) -> str:
+    """The first lines, and how many more there are."""
+    more = [f"… and {len(rows) - MOST_LINES} more"] if len(rows) > MOST_LINES else []
+    return "\n".join([*map(str, rows[:MOST_LINES]), *more])
+
+
+def tail(rows: Sequence[Tlp]) -> str:
+    """The last lines, and how many there are before them."""
+    more = [f"{len(rows) - MOST_LINES} before, …"] if len(rows) > MOST_LINES else []
+    return "\n".join([*more, *map(str, rows[-MOST_LINES:])]) or "(none)"
+
+
+def around(rows: Sequence[Tlp], row: Tlp) -> str:
+    """A line, marked, among those before and after it."""
+    at = next(number for number, one in enumerate(rows) if one is row)
+    begin = max(at - AROUND, 0)
+    return "\n".join(f"{'>' if one is row else ' '} {one}" for one in list(rows)[begin : at + AROUND + 1])
+
+
+def of_result(result: Result) -> Tlps:
+    """The TLPs in the ladder of a result document."""
+    ladder = result["ladder"] or {"packets": []}
+    flows, links = [flow["name"] for flow in result["flows"]], result["links"]
+    rows = [as_tlp(packet, flows, links) for packet in ladder["packets"] if packet["class"] == "tlp"]
+    components = {end for link in links for end in (link["upper"], link["lower"])}
+    names = {
+        "kind": KINDS, "status": STATUSES, "flow": flows, "link": [link["name"] for link in links],
+        "sender": sorted(components), "receiver": sorted(components),
+    }  # fmt: skip
+    return Tlps(rows, names)
+
+
+def as_tlp(packet: Mapping[str, Any], flows: Sequence[str], links: Sequence[Any]) -> Tlp:
+    """A packet of the ladder as a row."""
+    link = links[packet["link"]]
+    way = link["directions"][packet["direction"]]
+    told: dict[str, Any] = {}
+    for part in packet["text"].split(", ")[1:]:
+        word, _, value = part.rpartition(" ")
+        if part in STATUSES:
+            told["status"] = part
+        elif word in WORDS and WORDS[word] not in told:
+            told[WORDS[word]] = value if word in ("requester", "completer", "to") else int(value, 0)
+    return Tlp(
+        kind=packet["kind"],
+        flow=None if packet["flow"] is None else flows[packet["flow"]],
+        link=link["name"],
+        sender=way["from"],
+        receiver=way["to"],
+        **{f"{name}_ns": packet[f"{name}_fs"] / 1e6 for name in ("start", "end", "arrive")},
+        **{name: packet[name] for name in ("tag", "transaction", "bytes", "replay", "bad", "text")},
+        **told,
+    )
