@@ -30,7 +30,8 @@ def test_holds_what_it_should_and_nothing_else(wheel: Path) -> None:
     assert "tlplab/_core.pyi" in names
     assert any(name.endswith("LICENSE-MIT") for name in names)
     assert any(name.endswith("LICENSE-APACHE") for name in names)
-    strange = [n for n in names if not n.startswith(("tlplab/", "tlplab-")) or "__pycache__" in n]
+    assert "pytest_tlplab/__init__.py" in names
+    strange = [n for n in names if not n.startswith(("pytest_tlplab/", "tlplab/", "tlplab-")) or "__pycache__" in n]
     assert strange == []
 
 
