@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
 import signal
 import statistics
@@ -55,6 +56,7 @@ def cluster(workers: int) -> Iterator[tuple[list[str], list[int]]]:
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address=None,
             memory_limit=0,
+            silence_logs=logging.CRITICAL,
         ) as started,
         Client(started) as client,
     ):

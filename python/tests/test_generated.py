@@ -25,7 +25,8 @@ EXPERIMENTS = sorted(
     for folder in ("experiments", "studies")
     for path in ROOT.glob(f"{folder}/**/*.toml")
     # and a study is no experiment.
-    if "title" in (read := tomllib.loads(path.read_text(encoding="utf-8"))) and not {"source", "experiment"} & set(read)
+    if "title" in (read := tomllib.loads(path.read_text(encoding="utf-8")))
+    and not {"source", "experiment", "model", "bench"} & set(read)
 )
 
 

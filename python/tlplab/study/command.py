@@ -63,7 +63,7 @@ def study_options(command: Command) -> Command:
         click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment."),
         click.option(
             "--set", "overrides", metavar="KEY=VALUE", multiple=True,
-            help="Set one key of the experiment at all points. May be given again.",
+            help="Set one key at all points. May be given again.",
         ),
         click.argument("study", metavar="STUDY.toml"),
     ):  # fmt: skip
@@ -94,9 +94,9 @@ def sweep_command(
     output: str | None, json_file: str | None, plot: str | None, markdown: str | None, x: str | None, y: str | None,
     colour: str | None,
 ) -> int:  # fmt: skip
-    """Run many points of an experiment and show what each comes to.
+    """Run many points of an experiment, a model or a benchmark, and show what each comes to.
 
-    A study names an experiment, axes over its keys, filters, and how often each point is run. What was run before is
+    A study names what runs, axes over its keys, filters, and how often each point is run. What was run before is
     not run again, whichever study asked for it; Ctrl-C keeps what is done, and the same command goes on from there.
 
     \b
@@ -105,7 +105,7 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml -o out/quickstart.parquet
       tlplab sweep studies/designs/quickstart.toml --shard 2/8
       tlplab sweep studies/designs/quickstart.toml --engine dask --address tcp://10.0.0.1:8786
-      tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
+      tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x nic_rate --y ssd.throughput
     """
     check_files({"-o": output, "--json": json_file, "--plot": plot, "--markdown": markdown}, study, load)
     check_engine(engine, address, threads)
