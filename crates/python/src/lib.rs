@@ -101,9 +101,9 @@ mod _core {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::simulation::{Progress, Simulation, write_report};
+    use super::simulation::{Progress, Simulation, report_page, write_report};
     #[pymodule_export]
-    use super::sweep::{Sweep, Swept, failed_record, metric_reference, metrics};
+    use super::sweep::{Sweep, Swept, failed_record, metric, metric_reference, metrics};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

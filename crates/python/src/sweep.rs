@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tlplab_experiment::Error;
 use tlplab_study::expression::Value;
-use tlplab_study::metrics::CATALOGUE;
+use tlplab_study::metrics::{Better, CATALOGUE, find};
 use tlplab_study::pareto::{self, Objective};
 use tlplab_study::rows::Summary;
 use tlplab_study::runner::{Came, Row};
@@ -97,6 +97,21 @@ impl Sweep {
             if one.name == text { text.to_owned() } else { format!("{} = {text}", one.name) }
         };
         self.sweep.study.metrics.iter().map(written).collect()
+    }
+
+    /// With which a point is run by itself: the experiment, what all points set, and what each sets beyond that, by its number.
+    #[getter]
+    fn inputs(&self) -> (String, Vec<String>, BTreeMap<usize, Vec<String>>) {
+        let study = &self.sweep.study;
+        let own = |point: &tlplab_study::study::Point| study.overrides(point).split_off(study.set.len());
+        let points = self.sweep.points.kept.iter().map(|point| (point.number, own(point)));
+        (study.experiment.clone(), study.set.clone(), points.collect())
+    }
+
+    /// The file whose loads replace those of the experiment.
+    #[getter]
+    fn load(&self) -> Option<&str> {
+        self.sweep.study.load.as_deref()
     }
 
     /// Runs what is not known; `progress` is told how many runs are over, of how many, and how many of them were known.
@@ -219,6 +234,18 @@ impl Swept {
 #[pyfunction]
 pub(crate) fn failed_record(message: String) -> String {
     Record { failure: Some(message), ..Record::default() }.write()
+}
+
+/// A metric: its unit, and whether more is better, where that is known. `None` if there is no such metric.
+#[pyfunction]
+pub(crate) fn metric(name: &str) -> Option<(String, Option<bool>)> {
+    let found = find(name).ok()?;
+    let more = match found.better {
+        Better::More => Some(true),
+        Better::Less => Some(false),
+        Better::Unknown => None,
+    };
+    Some((found.unit.to_string(), more))
 }
 
 /// The metrics: what has it, name, unit and meaning of each.

@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
+from tlplab import plotting
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED
-from tlplab.outputs import check_outputs, write_text
-from tlplab.plotting import check_ending
+from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.study import dataset, page, plots, running, show
+from tlplab.study import html as web
+from tlplab.study import reports as report_points
 from tlplab.summary import console_for
 
 USUAL_FIGURES = "throughput, latency.p50, latency.p99"
@@ -68,6 +70,10 @@ def study_options(command: Command) -> Command:
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a summary of each point; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the points: .png, .svg or .pdf.")
+@click.option(
+    "--html", metavar="FILE.html", help="Write one page on which pictures of the points are chosen and points are read."
+)
+@click.option("--reports", is_flag=True, help="With --html: put the report of each point into the page.")
 @click.option("--markdown", metavar="FILE.md", help="Write the page of the study: what it found, and its points.")
 @click.option("--x", metavar="AXIS", help="The axis from left to right (default: the first that has numbers).")
 @click.option(
@@ -77,8 +83,8 @@ def study_options(command: Command) -> Command:
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, shard: tuple[int, int], metrics: str | None, verdict: bool,
-    output: str | None, json_file: str | None, plot: str | None, markdown: str | None, x: str | None, y: str | None,
-    colour: str | None,
+    output: str | None, json_file: str | None, plot: str | None, html: str | None, reports: bool,
+    markdown: str | None, x: str | None, y: str | None, colour: str | None,
 ) -> int:  # fmt: skip
     """Run many points of an experiment and show what each comes to.
 
@@ -90,10 +96,13 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml
       tlplab sweep studies/designs/quickstart.toml -o out/quickstart.parquet
       tlplab sweep studies/designs/quickstart.toml --shard 2/8
+      tlplab sweep studies/designs/quickstart.toml --html out/quickstart.html
       tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
     """
     del engine  # there is one
-    check_files({"-o": output, "--json": json_file, "--plot": plot, "--markdown": markdown}, study, load)
+    check_files({"-o": output, "--json": json_file, "--plot": plot, "--html": html, "--markdown": markdown}, study, load)
+    if reports and html is None:
+        raise click.UsageError("--reports puts reports into the page; name it with --html")
     if plot is None and (x or y or colour):
         raise click.UsageError("--x, --y and --colour say what is drawn; name a file with --plot")
     asked = running.Asked(
@@ -112,8 +121,15 @@ def sweep_command(
         write_text(json_file, dataset.as_json(done, figures, summaries))
     if plot is not None and some:
         plots.draw_study(plot, done, wanted, x=x, y=y, colour=colour)
+    made = None
+    if html is not None and some:
+        made = report_points.make(asked, done) if reports else None
+        web.write(html, asked, done, wanted, made)
     if not quiet and json_file != "-":
-        show.show(console_for(sys.stdout), done, figures, summaries)
+        console = console_for(sys.stdout)
+        show.show(console, done, figures, summaries)
+        if made is not None:
+            console.print(made.told())
     if markdown is not None and some:
         page.write(markdown, study, done, figures, summaries)
     changed = bool(overrides or where or load or shard != (0, 1))
@@ -178,8 +194,10 @@ def check_files(files: dict[str, str | None], study: str, load: str | None) -> N
     """Refuses files that cannot be written, before the study is run. Raises `click.UsageError`."""
     check_outputs(files, to_stdout={"--json"}, inputs={"the study": study, "--load": load})
     dataset.check("-o", files.get("-o"))
+    if (html := files.get("--html")) is not None:
+        check_ending("--html", html, PAGES)
     if (plot := files.get("--plot")) is not None:
-        check_ending("--plot", plot)
+        plotting.check_ending("--plot", plot)
 
 
 def run(asked: running.Asked) -> running.Done:
