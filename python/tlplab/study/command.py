@@ -100,7 +100,9 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
     """
     del engine  # there is one
-    check_files({"-o": output, "--json": json_file, "--plot": plot, "--html": html, "--markdown": markdown}, study, load)
+    check_files(
+        {"-o": output, "--json": json_file, "--plot": plot, "--html": html, "--markdown": markdown}, study, load
+    )
     if reports and html is None:
         raise click.UsageError("--reports puts reports into the page; name it with --html")
     if plot is None and (x or y or colour):

@@ -65,11 +65,16 @@ function RangeOf({ axis, kept, keep }: OfAxis) {
   const [low, high] = kept ? [Math.min(...kept), Math.max(...kept)] : [0, last];
   const [live, setLive] = useState<[number, number] | null>(null);
   const [from, to] = live ?? [low, high];
+  const moved = (which: 0 | 1, v: number): [number, number] => (which === 0 ? [Math.min(v, to), to] : [from, Math.max(v, from)]);
+  const end = (which: 0 | 1, v: number) => {
+    const [a, b] = moved(which, v);
+    setLive(null);
+    keep(Array.from({ length: b - a + 1 }, (_, i) => a + i));
+  };
   const slide = (which: 0 | 1) => (
     <input type="range" min="0" max={last} value={which === 0 ? from : to} aria-label={`${which === 0 ? "From" : "To"}, ${axis.name}`}
       aria-valuetext={setting(axis.values[which === 0 ? from : to]!, axis.unit)}
-      onInput={(e) => { const v = e.currentTarget.valueAsNumber; setLive(which === 0 ? [Math.min(v, to), to] : [from, Math.max(v, from)]); }}
-      onChange={() => { const [a, b] = live ?? [low, high]; setLive(null); keep(Array.from({ length: b - a + 1 }, (_, i) => a + i)); }} />
+      onInput={(e) => setLive(moved(which, e.currentTarget.valueAsNumber))} onChange={(e) => end(which, e.currentTarget.valueAsNumber)} />
   );
   return <div class="range"><output>{setting(axis.values[from]!, axis.unit)} – {setting(axis.values[to]!, axis.unit)}</output>{slide(0)}{slide(1)}</div>;
 }

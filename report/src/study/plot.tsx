@@ -46,27 +46,30 @@ interface Spot {
 export function Plot(props: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const chart = useRef<uPlot | null>(null);
-  const spots = useRef<Spot[]>([]);
+  const spots = useRef<Spot[] | null>(null);
   const at = useRef(-1);
   const latest = useRef(props);
   latest.current = props;
   const dark = useDark();
   const { panel, height, many, range } = props;
 
+  // uPlot knows its scales only after it was made.
+  const placed = (u: uPlot): Spot[] => (spots.current ??= spotsOf(u, latest.current));
+
   useLayoutEffect(() => {
     if (!box.current || width === 0) return;
     const u = frame(box.current, width, latest);
     chart.current = u;
-    spots.current = spotsOf(u, latest.current);
+    spots.current = null;
     at.current = -1;
-    const find = (e: PointerEvent) => nearest(u, spots.current, e, latest.current.panel);
+    const find = (e: MouseEvent) => nearest(u, placed(u), e, latest.current.panel);
     const move = (e: PointerEvent) => {
       const found = find(e);
       if (found !== at.current) {
         at.current = found;
         u.redraw(false);
       }
-      tell(u, spots.current[found], latest.current);
+      tell(u, placed(u)[found], latest.current);
     };
     const leave = (e: PointerEvent) => {
       if (e.pointerType !== "mouse") return;
@@ -75,14 +78,14 @@ export function Plot(props: Props) {
       u.redraw(false);
     };
     const click = (e: MouseEvent) => {
-      const found = spots.current[find(e as PointerEvent)];
+      const found = placed(u)[find(e)];
       if (found) latest.current.onChoose(found.points[0]!);
     };
     u.over.addEventListener("pointermove", move);
     u.over.addEventListener("pointerdown", move);
     u.over.addEventListener("pointerleave", leave);
     u.over.addEventListener("click", click);
-    u.hooks.draw = [(u) => drawMarks(u, latest.current, spots.current[at.current] ?? null)];
+    u.hooks.draw = [(u) => drawMarks(u, latest.current, at.current < 0 ? null : placed(u)[at.current]!)];
     u.redraw(false);
     return () => {
       if (chart.current === u) chart.current = null;
@@ -94,14 +97,15 @@ export function Plot(props: Props) {
 
   const keys = (e: KeyboardEvent) => {
     const u = chart.current;
-    if (!u || spots.current.length === 0) return;
+    if (!u) return;
+    const all = placed(u);
     const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
-    if (e.key === "Enter" && at.current >= 0) return props.onChoose(spots.current[at.current]!.points[0]!);
+    if (e.key === "Enter" && at.current >= 0) return props.onChoose(all[at.current]!.points[0]!);
     if (step === 0) return;
     e.preventDefault();
-    at.current = Math.max(0, Math.min(spots.current.length - 1, at.current + step));
+    at.current = Math.max(0, Math.min(all.length - 1, at.current + step));
     u.redraw(false);
-    tell(u, spots.current[at.current], props);
+    tell(u, all[at.current], props);
   };
   return (
     <div class="chart" ref={box} style={{ minHeight: px(height) }} tabIndex={0} role="group"
