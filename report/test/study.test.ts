@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { expand, readStudy, SCHEMA } from "../src/study/document";
 import { byFactors, pictureOf, shareOf } from "../src/study/picture";
-import { commandOf, filtered, front, grouped, meanOf, pointsOf, varying } from "../src/study/points";
+import { besides, commandOf, filtered, front, grouped, meanOf, pointsOf, varying } from "../src/study/points";
 import { pageOf, unpack } from "../src/study/report";
 import { fromHash, toHash, usual, type Chosen } from "../src/study/state";
 import { order } from "../src/study/table";
@@ -90,6 +90,18 @@ test("lines: the longest axis of numbers goes along, one line for each combinati
   assert.equal(drawn.size, 40, "each point once");
   assert.equal(draw({ beside: -1 }).dashed, 0, "what is left dashes");
   assert.equal(draw({ beside: -1, colour: -1 }).unseen.length, 2, "or is said");
+});
+
+test("what follows from the axis that goes along makes no lines", () => {
+  const study = STUDIES["uplinks"]!();
+  const rate = expand(study.columns.axes[1]!, study.rows) as number[];
+  study.axes.push({ name: "offered", unit: "b/s" });
+  study.columns.axes.push(rate.map((r) => r / 2));
+  const zipped = pointsOf(study);
+  assert.deepEqual(besides(zipped, all, [1]), [0, 2]);
+  const { panels, dashed } = pictureOf(zipped, all, { ...base, x: 1, colour: 2, beside: 0 });
+  assert.deepEqual([panels[0]!.lines.length, dashed], [5, -1], "one for each number of tags");
+  assert.deepEqual(pictureOf(zipped, all, { ...base, kind: "map", x: 1, up: 2, beside: 0 }).unseen, []);
 });
 
 test("a map has a cell for each pair of values, the mean of the points in it, and says by what they differ", () => {

@@ -75,16 +75,19 @@ def study_options(command: Command) -> Command:
 )
 @click.option("--reports", is_flag=True, help="With --html: put the report of each point into the page.")
 @click.option("--markdown", metavar="FILE.md", help="Write the page of the study: what it found, and its points.")
-@click.option("--x", metavar="AXIS", help="The axis from left to right (default: the first that has numbers).")
+@click.option("--x", metavar="AXIS", help="The axis from left to right (default: that with the most numbers).")
 @click.option(
     "--y", metavar="FIGURE|AXIS", help="What goes up: a figure (default: the first shown); with --colour an axis."
 )
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
+@click.option("--beside", metavar="AXIS", help="A picture for each value of this axis.")
+@click.option("--ecdf", metavar="FLOW", help="Draw how the latency of this flow is distributed in each point.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, shard: tuple[int, int], metrics: str | None, verdict: bool,
     output: str | None, json_file: str | None, plot: str | None, html: str | None, reports: bool,
     markdown: str | None, x: str | None, y: str | None, colour: str | None,
+    beside: str | None, ecdf: str | None,
 ) -> int:  # fmt: skip
     """Run many points of an experiment and show what each comes to.
 
@@ -97,7 +100,7 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml -o out/quickstart.parquet
       tlplab sweep studies/designs/quickstart.toml --shard 2/8
       tlplab sweep studies/designs/quickstart.toml --html out/quickstart.html
-      tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x load.nic.rate --y ssd.throughput
+      tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x nic_rate --y nic.latency.p99
     """
     del engine  # there is one
     check_files(
@@ -105,8 +108,8 @@ def sweep_command(
     )
     if reports and html is None:
         raise click.UsageError("--reports puts reports into the page; name it with --html")
-    if plot is None and (x or y or colour):
-        raise click.UsageError("--x, --y and --colour say what is drawn; name a file with --plot")
+    drawn = plots.Wanted(x, y, colour, beside, ecdf)
+    drawn.check(plot)
     asked = running.Asked(
         study, overrides=overrides, load=load, where=where, store=store, threads=threads, shard=shard, verdict=verdict,
         quiet=quiet,
@@ -122,7 +125,7 @@ def sweep_command(
     if json_file is not None:
         write_text(json_file, dataset.as_json(done, figures, summaries))
     if plot is not None and some:
-        plots.draw_study(plot, done, wanted, x=x, y=y, colour=colour)
+        plots.draw_study(plot, done, wanted, drawn)
     made = None
     if html is not None and some:
         made = report_points.make(asked, done) if reports else None
@@ -133,9 +136,10 @@ def sweep_command(
         if made is not None:
             console.print(made.told())
     if markdown is not None and some:
-        page.write(markdown, study, done, figures, summaries)
-    changed = bool(overrides or where or load or shard != (0, 1))
-    return ended(done) or (0 if changed else told(done, quiet=quiet or json_file == "-"))
+        asks = {**({"--metrics": metrics} if metrics else {}), **({"--verdict": ""} if verdict else {})}
+        picture = page.Picture(plot, drawn.options()) if plot is not None else None
+        page.write(markdown, asked, done, figures, summaries, asks, picture)
+    return ended(done) or (0 if asked.changes() else told(done, quiet=quiet or json_file == "-"))
 
 
 def told(done: running.Done, *, quiet: bool) -> int:

@@ -42,15 +42,15 @@ def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> 
     """What the page holds."""
     table = done.swept.table().to_numpy()
     axes = [(name, unit) for name, unit, _ in done.sweep.axes]
-    changed = changes(asked)
+    changed = asked.changes()
     found = None if changed else done.swept.finding()
     figures, columns = figures_of(done, table, {name for name, _ in axes}, wanted)
     whole = {
         "schema": SCHEMA,
         "title": done.sweep.title,
-        "about": page.asked(Path(asked.study).read_text(encoding="utf-8")),
+        "about": page.head(Path(asked.study).read_text(encoding="utf-8")),
         "finding": None if found is None else {"says": show.sentence(found), "holds": found[2]},
-        "changed": changed,
+        "changed": [shlex.join(pair) for pair in zip(changed[::2], changed[1::2], strict=True)],
         "left_out": done.sweep.left_out,
         "axes": [{"name": name, "unit": unit} for name, unit in axes],
         "figures": figures,
@@ -64,17 +64,6 @@ def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> 
         "command": command(done, table["point"].tolist()),
     }
     return whole if reports is None else {**whole, "reports": reports.document()}
-
-
-def changes(asked: Asked) -> list[str]:
-    """How the study was changed on the command line, as options."""
-    part, parts = asked.shard
-    return [
-        *(shlex.join(["--set", one]) for one in asked.overrides),
-        *([shlex.join(["--load", asked.load])] if asked.load is not None else []),
-        *(shlex.join(["--where", one]) for one in asked.where),
-        *([f"--shard {part + 1}/{parts}"] if parts > 1 else []),
-    ]
 
 
 def figures_of(

@@ -1,9 +1,9 @@
-"""Pictures of a study: lines with bands, maps of two axes, fronts."""
+"""Pictures of a study: lines with bands, maps of two axes, fronts, distributions of latency."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 from tlplab import _core
 from tlplab.plotting import COLOURS, write_figure
 from tlplab.study.running import Done
+from tlplab.study.scales import Figures, by_factors, is_wide, logarithmic, name_ticks, place_axis
 from tlplab.study.show import setting
 
 if TYPE_CHECKING:
@@ -19,53 +20,78 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LINES = 12
+MOST_PICTURES = 12
 MARKS = "os^Dv"
 STYLES = ("-", "--")
+# A line with more points than this has no marks: what it shows are its steps.
+MARKED = 40
 # Cells of a map have their figures in them up to so many.
-MOST_FIGURES = 120
-# From so many times the smallest value on, an axis is logarithmic.
-WIDE = 16
+MOST_FIGURES = 60
 ROOM = 1.08
-SCALES = {
-    "b/s": [(1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s")],
-    "ns": [(1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
-    "B": [(2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")],
-    "1/s": [(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
-}
+# Inches: so small that the letters can be read on a page of 390 pixels.
+WIDTH, HEIGHT = 5.6, 4.0
+# What a point keeps of a distribution, and where that stands on a scale of nines.
+NINES = {"min": 0.0, "p50": 0.301, "p90": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
+NINES_TOLD = ("min", "50 %", "90 %", "99 %", "99.9 %", "max")
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Numbers of one figure, in a unit that keeps them short."""
+class Wanted:
+    """What is to be drawn, as the command line names it."""
+
+    x: str | None = None
+    y: str | None = None
+    colour: str | None = None
+    beside: str | None = None
+    ecdf: str | None = None
+
+    def options(self) -> dict[str, str]:
+        """The options that name it."""
+        named = {"--x": self.x, "--y": self.y, "--colour": self.colour, "--beside": self.beside, "--ecdf": self.ecdf}
+        return {option: value for option, value in named.items() if value is not None}
+
+    def check(self, plot: str | None) -> None:
+        """Refuses options that do not go together. Raises `click.UsageError`."""
+        if plot is None and self.options():
+            raise click.UsageError("--x, --y, --colour, --beside and --ecdf say what is drawn; name a file with --plot")
+        if self.ecdf is not None and len(self.options()) > 1:
+            raise click.UsageError(
+                "--ecdf draws a line for each point; --x, --y, --colour and --beside are of other pictures"
+            )
+        if self.colour is not None and self.beside is not None:
+            raise click.UsageError("--beside is of lines; a map is one picture: choose its points by --where")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line, as it is drawn."""
 
     label: str
-    factor: float
-
-    @staticmethod
-    def of(name: str, unit: str | None, values: Sequence[float]) -> Figures:
-        """Of a figure called `name` in `unit`."""
-        if unit in (None, "1"):
-            return Figures(name, 1.0)
-        most = max((abs(value) for value in values), default=0.0)
-        scales = SCALES.get(unit or "", [(1.0, unit or "")])
-        factor, shown = next(((f, u) for f, u in scales if most >= f), scales[-1])
-        return Figures(f"{name}, {shown}", factor)
+    across: list[float]
+    up: list[float]
+    half: list[float]
 
 
-def draw_study(path: str, done: Done, wanted: str, *, x: str | None, y: str | None, colour: str | None) -> None:
-    """Writes a picture of a study: lines, or with `colour` a map of two axes. Raises `click.UsageError` for what cannot be drawn."""
+def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
+    """Writes a picture of a study: lines, with `colour` a map of two axes, with `ecdf` distributions. Raises `click.UsageError` for what cannot be drawn."""
+    write_figure(path, study_figure(done, figures, wanted))
+
+
+def study_figure(done: Done, figures: str, wanted: Wanted) -> Figure:
+    """The picture of a study that shows these figures. Raises `click.UsageError`."""
+    if wanted.ecdf is not None:
+        return distributions(done, wanted.ecdf)
     names = [name for name, _, _ in done.sweep.axes]
     if not names:
         raise click.UsageError("--plot: this study has no axis to draw along")
-    across = axis(names, "--x", x) if x is not None else usual(done)
-    if colour is not None:
-        others = [name for name in names if name != across]
-        if y is None and not others:
-            raise click.UsageError("--colour: this study has but one axis; leave it out, and lines are drawn")
-        figure = map_of(done, across, axis(names, "--y", y) if y is not None else others[0], colour)
-    else:
-        figure = lines_of(done, across, y or done.swept.figures(wanted)[0][0])
-    write_figure(path, figure)
+    across = axis(names, "--x", wanted.x) if wanted.x is not None else usual(done)
+    if wanted.colour is None:
+        beside = axis(names, "--beside", wanted.beside) if wanted.beside is not None else None
+        return lines_of(done, across, wanted.y or done.swept.figures(figures)[0][0], beside)
+    others = [name for name in names if name != across]
+    if wanted.y is None and not others:
+        raise click.UsageError("--colour: this study has but one axis; leave it out, and lines are drawn")
+    return map_of(done, across, axis(names, "--y", wanted.y) if wanted.y is not None else others[0], wanted.colour)
 
 
 def axis(names: Sequence[str], option: str, name: str) -> str:
@@ -76,143 +102,226 @@ def axis(names: Sequence[str], option: str, name: str) -> str:
 
 
 def usual(done: Done) -> str:
-    """The first axis that has numbers, or the first."""
-    axes = done.sweep.axes
-    return next((name for name, unit, values in axes if unit is not None and len(set(values)) > 1), axes[0][0])
+    """The axis of numbers that has most of them, or the first."""
+    axes = [axis for axis in done.sweep.axes if axis[1] is not None and len(set(axis[2])) > 1]
+    return max(axes, key=lambda axis: len(set(axis[2])))[0] if axes else done.sweep.axes[0][0]
 
 
-def empty(title: str) -> tuple[Figure, Axes]:
-    """A figure with one plot."""
+def empty(title: str, pictures: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with some plots beside each other, of the same scale upwards."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(title, fontsize=10)
-    return figure, axes
+    columns = min(pictures, 2)
+    rows = -(-pictures // columns)
+    size = (WIDTH, HEIGHT) if pictures == 1 else (WIDTH + 0.8, 1.4 + 2.3 * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(title, fontsize=11, wrap=True)
+    plots = figure.subplots(rows, columns, sharey=True, squeeze=False).flatten().tolist()
+    for plot in plots[pictures:]:
+        plot.remove()
+    return figure, plots[:pictures]
 
 
-def lines_of(done: Done, x: str, y: str) -> Figure:
-    """A figure along one axis: a line for each combination of the other axes, with a band where there are repeats."""
-    written = next((one for one in done.sweep.metrics if one.split("=")[0].strip() == y), y)
-    (name, unit), *more = done.swept.figures(written)
+def figure_of(done: Done, option: str, name: str, says: str) -> tuple[str, str, str]:
+    """A figure: how it is written, its name and unit. Raises `click.UsageError` for several."""
+    written = next((one for one in done.sweep.metrics if one.split("=")[0].strip() == name), name)
+    (named, unit), *more = done.swept.figures(written)
     if more:
-        raise click.UsageError(f"--y {y}: one figure goes up")
-    lines: dict[str, list[tuple[Any, float, float]]] = {}
+        raise click.UsageError(f"{option} {name}: {says}")
+    return written, named, unit
+
+
+def tied(points: Sequence[Sequence[Any]], at: int, to: int) -> bool:
+    """Whether an axis has one value for each value of another, as those of zipped axes have."""
+    found: dict[str, str] = {}
+    return all(found.setdefault(str(values[to]), str(values[at])) == str(values[at]) for values in points)
+
+
+def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
+    """A figure along one axis: a line for each combination of the other axes, with a band where there are repeats; with `beside` a picture for each value of another axis."""
+    written, name, unit = figure_of(done, "--y", y, "one figure goes up")
     named = done.sweep.axes
+    names = [one for one, _, _ in named]
+    if x == beside:
+        raise click.UsageError(f"--beside {beside}: this axis goes from left to right; name another one")
     summaries = [one for one in done.swept.summaries(written) if one["means"][0] is not None]
-    vary = {axis for at, (axis, _, _) in enumerate(named) if len({str(one["values"][at]) for one in summaries}) > 1}
+    if not summaries:
+        raise click.UsageError(f"--plot: no point has {name}")
+    values = [one["values"] for one in summaries]
+    column = {axis: number for number, axis in enumerate(names)}
+    # What follows from the axis that goes along tells no lines apart.
+    vary = [
+        at
+        for axis, at in column.items()
+        if axis not in (x, beside) and len({str(of[at]) for of in values}) > 1 and not tied(values, at, column[x])
+    ]
+    groups: dict[str, dict[str, list[tuple[Any, float, float]]]] = {}
     for one in summaries:
         mean = one["means"][0]
         assert mean is not None
-        values = list(zip(named, one["values"], strict=True))
-        at = next(value for (axis, _, _), value in values if axis == x)
-        others = [label_of(axis, of, value) for (axis, of, _), value in values if axis != x and axis in vary]
-        lines.setdefault(", ".join(others), []).append((at, mean[0], mean[1] or 0.0))
-    if not lines:
-        raise click.UsageError(f"--plot: no point has {name}")
-    if len(lines) > MOST_LINES:
-        raise click.UsageError(
-            f"--plot: there would be {len(lines)} lines; choose points by --where, or draw a map of two axes with --colour"
-        )
-    shown = Figures.of(name, unit, [value for points in lines.values() for _, value, _ in points])
-    figure, axes = empty(done.sweep.title)
-    places = [at for points in lines.values() for at, _, _ in points]
-    place = scale_x(axes, done, x, places)
-    for number, (label, points) in enumerate(lines.items()):
-        points = sorted(points, key=lambda point: place(point[0]))
-        across = [place(at) for at, _, _ in points]
-        up = [value / shown.factor for _, value, _ in points]
-        half = [wide / shown.factor for _, _, wide in points]
-        colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
-        # Lines that lie on each other are seen all the same.
-        style, size = STYLES[number % len(STYLES)], 8 - 4 * number / len(lines)
-        axes.plot(across, up, style, marker=mark, markersize=size, markerfacecolor="none", color=colour, label=label)
-        if any(half):
-            low, high = zip(*((u - h, u + h) for u, h in zip(up, half, strict=True)), strict=True)
-            axes.fill_between(across, low, high, color=colour, alpha=0.2, linewidth=0)
-    axes.set_ylabel(shown.label)
-    axes.set_ylim(0, ROOM * axes.dataLim.y1)
-    axes.grid(alpha=0.3)
-    if len(lines) > 1:
-        axes.legend(fontsize=8)
+        label = ", ".join(label_of(*named[at][:2], one["values"][at]) for at in vary)
+        heading = label_of(*named[column[beside]][:2], one["values"][column[beside]], always=True) if beside else ""
+        groups.setdefault(heading, {}).setdefault(label, []).append((one["values"][column[x]], mean[0], mean[1] or 0.0))
+    labels = list(dict.fromkeys(label for lines in groups.values() for label in lines))
+    check_many(len(labels), len(groups))
+    heights = [value for lines in groups.values() for of in lines.values() for _, value, _ in of]
+    shown = Figures.of(name, unit, heights)
+    figure, plots = empty(done.sweep.title, len(groups))
+    for plot, (heading, lines) in zip(plots, groups.items(), strict=True):
+        plot.set_title(heading, fontsize=10)
+        place = place_axis(plot, x, named[column[x]][1], [of[column[x]] for of in values])
+        for label, points in lines.items():
+            points = sorted(points, key=lambda point: place(point[0]))
+            line = Line(
+                label, [place(at) for at, _, _ in points], [value / shown.factor for _, value, _ in points],
+                [half / shown.factor for _, _, half in points],
+            )  # fmt: skip
+            draw_line(plot, line, labels.index(label), len(labels))
+        plot.grid(alpha=0.3)
+    for plot in plots[::2]:
+        plot.set_ylabel(shown.label)
+    upwards(plots, heights)
+    legend(figure, plots, len(labels))
     return figure
 
 
-def label_of(axis: str, unit: str | None, value: Any) -> str:
+def check_many(lines: int, pictures: int) -> None:
+    """Refuses a picture that nobody could read. Raises `click.UsageError`."""
+    if lines > MOST_LINES:
+        raise click.UsageError(
+            f"--plot: there would be {lines} lines; choose points by --where, make a picture for each value of an axis by --beside, or draw a map of two axes with --colour"
+        )
+    if pictures > MOST_PICTURES:
+        raise click.UsageError(f"--beside: there would be {pictures} pictures; choose points by --where")
+
+
+def draw_line(plot: Axes, line: Line, number: int, of: int) -> None:
+    """Draws a line and its band."""
+    colour = COLOURS[number % len(COLOURS)]
+    # Lines that lie on each other are seen all the same.
+    style = STYLES[number % len(STYLES)]
+    marks: dict[str, Any] = {
+        "marker": MARKS[number % len(MARKS)],
+        "markersize": 8 - 4 * number / of,
+        "markerfacecolor": "none",
+    }
+    dense = len(line.across) > MARKED
+    plot.plot(
+        line.across, line.up, "-" if dense else style, color=colour, label=line.label,
+        linewidth=1.1 if dense else 1.5, **({} if dense else marks),
+    )  # fmt: skip
+    if any(line.half):
+        low, high = zip(*((u - h, u + h) for u, h in zip(line.up, line.half, strict=True)), strict=True)
+        plot.fill_between(line.across, low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+def upwards(plots: Sequence[Axes], values: Sequence[float]) -> None:
+    """The scale upwards: from 0, or logarithmic where values are wide apart."""
+    if is_wide(values):
+        logarithmic(plots[0].yaxis)
+    elif min(values) >= 0:
+        plots[0].set_ylim(0, ROOM * max(plot.dataLim.y1 for plot in plots) or 1)
+
+
+def legend(figure: Figure, plots: Sequence[Axes], lines: int) -> None:
+    """Names lines below the data, where they cover none of them."""
+    if lines < 2:
+        return
+    found = {text: handle for plot in plots for handle, text in zip(*plot.get_legend_handles_labels(), strict=True)}
+    longest = max(map(len, found))
+    columns = max(1, min(len(found), int(figure.get_figwidth() * 13 / (longest + 6))))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
+
+
+def label_of(axis: str, unit: str | None, value: Any, *, always: bool = False) -> str:
     """What a line is of."""
-    return f"{axis} {setting(value, unit)}" if unit is not None or isinstance(value, bool) else str(value)
-
-
-def scale_x(axes: Axes, done: Done, name: str, values: Sequence[Any]) -> Any:
-    """Labels the axis from left to right; where a value is on it."""
-    unit = next(unit for axis, unit, _ in done.sweep.axes if axis == name)
-    if unit is None:
-        order = list(dict.fromkeys(str(value) for value in values))
-        axes.set_xticks(range(len(order)), order, rotation=30 if len(order) > 5 else 0, fontsize=8)
-        axes.set_xlabel(name)
-        return lambda value: order.index(str(value))
-    axes.set_xlabel(name)
-    ticks = sorted(set(values))
-    if ticks[0] > 0 and ticks[-1] >= WIDE * ticks[0]:
-        axes.set_xscale("log", base=2)
-    shown = apart(ticks, logarithmic=axes.get_xscale() == "log")
-    axes.set_xticks(shown, [setting(value, unit) for value in shown], rotation=30, ha="right", fontsize=8)
-    axes.minorticks_off()
-    return lambda value: value
-
-
-def apart(ticks: Sequence[float], *, logarithmic: bool) -> list[float]:
-    """Those of the values whose labels do not lie on each other."""
-    scale = math.log2 if logarithmic else float
-    kept = list(ticks[:1])
-    for tick in ticks[1:]:
-        if scale(tick) - scale(kept[-1]) >= 0.045 * (scale(ticks[-1]) - scale(ticks[0])):
-            kept.append(tick)
-    return kept
+    return f"{axis} {setting(value, unit)}" if always or unit is not None or isinstance(value, bool) else str(value)
 
 
 def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
-    """A map of two axes, coloured by a figure. Other axes may not vary."""
+    """A map of two axes, coloured by a figure. Other axes may not vary, but with one of these two."""
+    from matplotlib.colors import LogNorm, Normalize
+
     if x == y:
         raise click.UsageError(f"--y {y}: this axis goes from left to right; name another one")
-    written = next((one for one in done.sweep.metrics if one.split("=")[0].strip() == colour), colour)
-    (name, unit), *more = done.swept.figures(written)
-    if more:
-        raise click.UsageError(f"--colour {colour}: one figure is shown")
+    written, name, unit = figure_of(done, "--colour", colour, "one figure is shown")
     named = done.sweep.axes
     at = {axis: number for number, (axis, _, _) in enumerate(named)}
-    cells: dict[tuple[Any, Any], float] = {}
-    columns, rows, others = [], [], set()
-    for one in done.swept.summaries(written):
-        place = (one["values"][at[x]], one["values"][at[y]])
-        columns.append(place[0])
-        rows.append(place[1])
-        others.add(tuple(str(value) for axis, value in zip(at, one["values"], strict=True) if axis not in (x, y)))
-        if (mean := one["means"][0]) is not None:
-            cells[place] = mean[0]
-    if len(others) > 1:
-        vary = [axis for axis in at if axis not in (x, y)]
-        raise click.UsageError(f"--colour: points differ by {', '.join(vary)}, too; choose them by --where")
+    summaries = done.swept.summaries(written)
+    values = [one["values"] for one in summaries]
+    others = [
+        axis
+        for axis, number in at.items()
+        if axis not in (x, y)
+        and len({str(of[number]) for of in values}) > 1
+        and not (tied(values, number, at[x]) or tied(values, number, at[y]))
+    ]
+    if others:
+        raise click.UsageError(f"--colour: points differ by {', '.join(others)}, too; choose them by --where")
+    cells = {(one["values"][at[x]], one["values"][at[y]]): mean[0] for one in summaries if (mean := one["means"][0])}
     if not cells:
         raise click.UsageError(f"--plot: no point has {name}")
-    columns, rows = list(dict.fromkeys(columns)), list(dict.fromkeys(rows))
+    columns, rows = (list(dict.fromkeys(of[at[axis]] for of in values)) for axis in (x, y))
     shown = Figures.of(name, unit, list(cells.values()))
-    figure, axes = empty(done.sweep.title)
+    figure, (axes,) = empty(done.sweep.title)
     grid = [[cells.get((column, row), math.nan) / shown.factor for column in columns] for row in rows]
-    image = axes.imshow(grid, aspect="auto", origin="lower", cmap="viridis")
-    for ticks, values, axis in ((axes.set_xticks, columns, x), (axes.set_yticks, rows, y)):
-        of = named[at[axis]][1]
-        ticks(range(len(values)), [setting(value, of) for value in values], fontsize=8)
-    axes.tick_params(axis="x", rotation=30 if len(columns) > 6 else 0)
+    low, high = min(cells.values()) / shown.factor, max(cells.values()) / shown.factor
+    norm = LogNorm(low, high) if is_wide(list(cells.values())) else Normalize(low, high)
+    image = axes.imshow(grid, aspect="auto", origin="lower", cmap="viridis", norm=norm)
+    for ticks, of, axis in ((axes.xaxis, columns, x), (axes.yaxis, rows, y)):
+        name_ticks(ticks, [setting(value, named[at[axis]][1]) for value in of])
     axes.set(xlabel=x, ylabel=y)
     if len(columns) * len(rows) <= MOST_FIGURES:
-        middle = (min(cells.values()) + max(cells.values())) / 2 / shown.factor
-        for row, line in enumerate(grid):
-            for column, value in enumerate(line):
-                if not math.isnan(value):
-                    dark = "white" if value < middle else "black"
-                    axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7, color=dark)
-    figure.colorbar(image, ax=axes, label=shown.label)
+        for row, column, value in cells_of(grid):
+            dark = "white" if norm(value) < 0.6 else "black"
+            axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=8, color=dark)
+    bar = figure.colorbar(image, ax=axes, label=shown.label)
+    if isinstance(norm, LogNorm):
+        logarithmic(bar.ax.yaxis)
+    return figure
+
+
+def cells_of(grid: Sequence[Sequence[float]]) -> Iterator[tuple[int, int, float]]:
+    """Row, column and value of the cells that have one."""
+    for row, line in enumerate(grid):
+        for column, value in enumerate(line):
+            if not math.isnan(value):
+                yield row, column, value
+
+
+def distributions(done: Done, flow: str) -> Figure:
+    """How a flow's latency is distributed in each point, drawn through what a point keeps of it, on a scale of nines."""
+    summaries = done.swept.summaries(", ".join(f"{flow}.latency.{one}" for one in NINES))
+    whole = [one for one in summaries if all(mean is not None for mean in one["means"])]
+    if not whole:
+        raise click.UsageError(f"--ecdf: no point has the latency of {flow}")
+    check_many(len(whole), 1)
+    axes = done.sweep.axes
+    vary = [at for at in range(len(axes)) if len({str(one["values"][at]) for one in whole}) > 1]
+    means = [[mean for mean in one["means"] if mean is not None] for one in whole]
+    values = [mean for of in means for mean, _ in of]
+    shown = Figures.of(f"latency of {flow}", "ns", values)
+    figure, (plot,) = empty(done.sweep.title)
+    places = list(NINES.values())
+    for number, (one, of) in enumerate(zip(whole, means, strict=True)):
+        colour = COLOURS[number % len(COLOURS)]
+        label = ", ".join(label_of(*axes[at][:2], one["values"][at]) for at in vary)
+        plot.plot(
+            [mean / shown.factor for mean, _ in of], places, STYLES[number % len(STYLES)], label=label, color=colour,
+            marker=MARKS[number % len(MARKS)], markersize=8 - 4 * number / len(whole), markerfacecolor="none",
+        )  # fmt: skip
+        if any(half for _, half in of):
+            low, high = ([(mean + sign * (half or 0.0)) / shown.factor for mean, half in of] for sign in (-1, 1))
+            plot.fill_betweenx(places, low, high, color=colour, alpha=0.2, linewidth=0)
+    plot.set_yticks(places, NINES_TOLD)
+    plot.set(xlabel=shown.label, ylabel="share of transactions")
+    if by_factors(sorted(values)) or is_wide(values):
+        logarithmic(plot.xaxis)
+    else:
+        plot.set_xlim(left=0)
+    plot.grid(alpha=0.3)
+    plot.set_title("through min, p50, p90, p99, p99.9 and max of each point", fontsize=9)
+    legend(figure, [plot], len(whole))
     return figure
 
 
@@ -239,31 +348,24 @@ def draw_front(
 
     (x, across), (y, up) = of(0), of(1)
     best = [best for _, best in whole]
-    figure, axes = empty(done.sweep.title)
+    figure, (axes,) = empty(done.sweep.title)
     rest = [at for at, on_front in enumerate(best) if not on_front]
-    kept = sorted((at for at, on_front in enumerate(best) if on_front), key=lambda at: across[at])
+    kept = sorted((at for at, on_front in enumerate(best) if on_front), key=lambda at: (across[at], up[at]))
     axes.scatter([across[at] for at in rest], [up[at] for at in rest], s=18, color="#bbbbbb", label="beaten")
+    places = [across[at] for at in kept], [up[at] for at in kept]
     if len(objectives) == 2:
-        axes.plot(
-            [across[at] for at in kept],
-            [up[at] for at in kept],
-            "o-",
-            markersize=6,
-            color=COLOURS[0],
-            label="beaten by none",
-        )
+        axes.plot(*places, "o--", markersize=6, linewidth=1.2, color=COLOURS[0], label="beaten by none")
     else:
         third, values = of(2)
         points = axes.scatter(
-            [across[at] for at in kept], [up[at] for at in kept], s=42, c=[values[at] for at in kept], cmap="viridis",
-            edgecolors="black", linewidths=0.6, label="beaten by none", zorder=3,
+            *places, s=42, c=[values[at] for at in kept], cmap="viridis", edgecolors="black", linewidths=0.6,
+            label="beaten by none", zorder=3,
         )  # fmt: skip
         figure.colorbar(points, ax=axes, label=third.label)
     axes.set(xlabel=x.label, ylabel=y.label)
-    if min(up) > 0 and max(up) >= WIDE * min(up):
-        axes.set_yscale("log")
-    if min(across) > 0 and max(across) >= WIDE * min(across):
-        axes.set_xscale("log")
+    for scale, values in ((axes.xaxis, across), (axes.yaxis, up)):
+        if is_wide(values):
+            logarithmic(scale)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    legend(figure, [axes], 2)
     write_figure(path, figure)

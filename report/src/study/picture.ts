@@ -1,6 +1,6 @@
 /** What a picture shows: marks at places, found from points. No drawing here. */
 import { type Chosen } from "./state";
-import { front, grouped, varying, type Mean, type Points } from "./points";
+import { besides, front, grouped, type Mean, type Points } from "./points";
 import { ends } from "./units";
 
 /** A scale: numbers, or the values of an axis one beside the other. */
@@ -144,8 +144,8 @@ function linesOf(points: Points, shown: number[], groups: Groups, chosen: Chosen
   const values = shown.flatMap((p) => [y[p]!.mean, y[p]!.mean + (y[p]!.half ?? 0)]);
   // What goes down to nothing cannot be on a logarithmic scale, and an interval's lower end may.
   const scale = scaleOf(figure.name, figure.unit, values, log(values, chosen.logY, wide), true);
-  const others = points.axes.map((_, a) => a).filter((a) => a !== axis && a !== beside);
-  const [dashed = -1, ...more] = varying(points, shown).filter((a) => a !== axis && a !== beside && a !== colour);
+  const others = besides(points, shown, [axis, beside]);
+  const [dashed = -1, ...more] = besides(points, shown, [axis, beside, colour]);
   const dashes = dashed >= 0 && more.length === 0 && points.axes[dashed]!.values.length <= DASHES.length;
   const panels = groups.map(({ key, points: of }) => ({
     beside: key[0]!, x, y: scale, dots: [], cells: [],
@@ -153,7 +153,7 @@ function linesOf(points: Points, shown: number[], groups: Groups, chosen: Chosen
       const sorted = [...group.points].sort((a, b) => place(a) - place(b));
       return {
         points: sorted, x: sorted.map(place), y: sorted.map((p) => y[p]!.mean), half: sorted.map((p) => y[p]!.half ?? 0),
-        colour: others.includes(colour) ? points.axes[colour]!.at[sorted[0]!]! : -1,
+        colour: colour >= 0 && colour !== axis ? points.axes[colour]!.at[sorted[0]!]! : -1,
         dash: dashes ? points.axes[dashed]!.at[sorted[0]!]! : 0,
       };
     }),
@@ -174,10 +174,9 @@ function mapOf(points: Points, shown: number[], groups: Groups, chosen: Chosen, 
       value: cell.points.reduce((sum, p) => sum + y[p]!.mean, 0) / cell.points.length,
     })),
   }));
-  const seen = [chosen.x, chosen.up, beside];
   const values = panels.flatMap(({ cells }) => cells.map(({ value }) => value));
   const [low, high] = ends(values);
-  return { panels, range: { low, high, log: log(values, chosen.logY, wide) }, dashed: -1, unseen: varying(points, shown).filter((a) => !seen.includes(a)) };
+  return { panels, range: { low, high, log: log(values, chosen.logY, wide) }, dashed: -1, unseen: besides(points, shown, [chosen.x, chosen.up, beside]) };
 }
 
 function frontOf(points: Points, shown: number[], chosen: Chosen, x: (Mean | null)[], y: (Mean | null)[]): Drawn {

@@ -69,7 +69,7 @@ export function Plot(props: Props) {
         at.current = found;
         u.redraw(false);
       }
-      tell(u, placed(u)[found], latest.current);
+      tell(u, placed(u), found, latest.current);
     };
     const leave = (e: PointerEvent) => {
       if (e.pointerType !== "mouse") return;
@@ -105,7 +105,7 @@ export function Plot(props: Props) {
     e.preventDefault();
     at.current = Math.max(0, Math.min(all.length - 1, at.current + step));
     u.redraw(false);
-    tell(u, all[at.current], props);
+    tell(u, all, at.current, props);
   };
   return (
     <div class="chart" ref={box} style={{ minHeight: px(height) }} tabIndex={0} role="group"
@@ -199,10 +199,13 @@ function nearest(u: uPlot, spots: Spot[], e: MouseEvent, panel: Panel): number {
   return best;
 }
 
-function tell(u: uPlot, spot: Spot | undefined, props: Props): void {
+function tell(u: uPlot, spots: Spot[], at: number, props: Props): void {
+  const spot = spots[at];
   if (!spot) return hideTip();
   const box = u.over.getBoundingClientRect();
-  showTip(<PointTip points={props.points} of={spot.points} told={props.told} />, box.left + spot.x, box.top + spot.y);
+  // Others may lie under it.
+  const here = spots.filter((s) => s !== spot && Math.abs(s.x - spot.x) < 1.5 && Math.abs(s.y - spot.y) < 1.5).flatMap((s) => s.points);
+  showTip(<PointTip points={props.points} of={[...spot.points, ...here]} told={props.told} />, box.left + spot.x, box.top + spot.y);
 }
 
 function drawMarks(u: uPlot, props: Props, hovered: Spot | null): void {

@@ -10,8 +10,9 @@ import { setting, writtenMean } from "./units";
 const settings = (points: Points, point: number) =>
   points.axes.map(({ name, unit, values, at }) => ({ name, value: setting(values[at[point]!]!, unit) }));
 
-/** More points in one place than this are counted only. */
-const TOLD = 3;
+/** More points in one place than this are named only. */
+const TOLD = 1;
+const NAMED = 6;
 
 /** What a tooltip says of the points in one place. */
 export function PointTip({ points, of, told }: { points: Points; of: number[]; told: number[] }) {
@@ -25,7 +26,7 @@ export function PointTip({ points, of, told }: { points: Points; of: number[]; t
           {points.limits[p] && <p>limited by {points.limits[p]}</p>}
         </div>
       ))}
-      {of.length > TOLD && <p>… and {plural(of.length - TOLD, "more point")} here</p>}
+      {of.length > TOLD && <p>{plural(of.length - TOLD, "more point")} here: {of.slice(TOLD, TOLD + NAMED).map((p) => points.numbers[p]).join(", ")}{of.length > TOLD + NAMED && ", …"}</p>}
     </>
   );
 }

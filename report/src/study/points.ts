@@ -174,6 +174,20 @@ export function varying(points: Points, of: readonly number[]): number[] {
   return points.axes.flatMap(({ at }, a) => (of.some((p) => at[p] !== at[first]) ? [a] : []));
 }
 
+/** Whether an axis has one value for each value of another, as those of zipped axes have. */
+export function tied(points: Points, of: readonly number[], axis: number, to: number): boolean {
+  const [own, other] = [points.axes[axis]!.at, points.axes[to]!.at];
+  const found = new Map<number, number>();
+  return of.every((p) => {
+    if (!found.has(other[p]!)) found.set(other[p]!, own[p]!);
+    return found.get(other[p]!) === own[p];
+  });
+}
+
+/** The axes that tell points apart beside the given ones: they vary, and do not follow from one of these. */
+export const besides = (points: Points, of: readonly number[], given: readonly number[]): number[] =>
+  varying(points, of).filter((a) => !given.some((g) => g >= 0 && (g === a || tied(points, of, a, g))));
+
 /** The command that makes the report of a point. */
 export function commandOf(points: Points, point: number): string {
   const { head, sets } = points.study.command;

@@ -1,5 +1,5 @@
 /** What is chosen on the page: the picture, what is on its axes, which points are left. It is kept in the address, so that a view can be passed on. */
-import { varying, type Points } from "./points";
+import { besides, varying, type Points } from "./points";
 
 export type Kind = "lines" | "map" | "front";
 
@@ -36,17 +36,18 @@ export const COLOURS = 8;
 
 export function usual(points: Points): Chosen {
   const { study, axes } = points;
-  const vary = varying(points, Array.from({ length: points.count }, (_, p) => p));
+  const everything = Array.from({ length: points.count }, (_, p) => p);
+  const vary = varying(points, everything);
   const many = (a: number) => axes[a]!.values.length;
   // The longest axis of numbers goes from left to right.
   const numeric = vary.filter((a) => axes[a]!.unit !== null).sort((a, b) => many(b) - many(a));
   const x = numeric[0] ?? vary[0] ?? 0;
-  const others = vary.filter((a) => a !== x);
+  const others = besides(points, everything, [x]);
   const shown = study.figures.flatMap((figure, i) => (figure.shown ? [i] : []));
   const y = shown[0] ?? 0;
   const few = others.filter((a) => many(a) <= COLOURS).sort((a, b) => many(b) - many(a));
   const colour = few[0] ?? others[0] ?? -1;
-  const rest = few.filter((a) => a !== colour);
+  const rest = besides(points, everything, [x, colour]).filter((a) => few.includes(a));
   // A front is of what is wanted both ways: best of a figure of which more, and one of which less is better.
   const opposite = (of: number[]) => of.find((f) => f !== y && study.figures[f]!.more === !(study.figures[y]?.more ?? true));
   const all = study.figures.map((_, f) => f);
