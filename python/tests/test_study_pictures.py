@@ -75,6 +75,24 @@ def test_axes_that_are_zipped_make_one_line(study: Path) -> None:
     assert len(plots.lines_of(done, "nic_rate", "throughput").axes[0].lines) == 3
 
 
+def test_what_goes_along_with_an_axis_makes_no_lines_and_a_random_sample_does_not() -> None:
+    sizes = [64, 128, 256, 512]
+    assert plots.tied(list(zip(sizes, [1, 2, 3, 3], strict=True)), 1, 0)
+    assert plots.tied(list(zip(sizes, [9.5, 8, 8, 7], strict=True)), 1, 0)
+    assert plots.tied(list(zip(sizes, ["small", "small", "large", "huge"], strict=True)), 1, 0)
+    assert not plots.tied(list(zip(sizes, [1, 3, 2, 4], strict=True)), 1, 0)
+    assert not plots.tied(list(zip(sizes, [True, False, True, False], strict=True)), 1, 0)
+    assert not plots.tied([*zip(sizes, sizes, strict=True), (64, 128)], 1, 0)
+    assert plots.tied([("a", 2), ("b", 1), ("c", 3), ("a", 2)], 1, 0)
+
+
+def test_a_title_is_drawn_as_it_is_written(study: Path) -> None:
+    study.write_text(STUDY.replace("Uplinks", "It costs $5 or $6_{2"))
+    assert status(["sweep", "study.toml", "--quiet", "--plot", "a.svg"]) == 0
+    assert status(["pareto", "study.toml", "throughput,latency.p99,lanes", "--quiet", "--plot", "b.svg"]) == 0
+    assert "It costs $5 or $6_{2" in Path("a.svg").read_text(), "in a comment, beside the letters"
+
+
 def test_a_dense_axis_of_sizes_has_round_marks_and_shows_its_steps(study: Path) -> None:
     study.write_text(
         'experiment = "one.toml"\n[[axis]]\nkey = "load.nic.size"\nname = "size"\nfrom = "64B"\nto = "1464B"\nby = "28B"\n'

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { expand, readStudy, SCHEMA } from "../src/study/document";
-import { byFactors, pictureOf, shareOf } from "../src/study/picture";
-import { besides, commandOf, filtered, front, grouped, meanOf, pointsOf, varying } from "../src/study/points";
+import { byFactors, nameWith, pictureOf, shareOf } from "../src/study/picture";
+import { besides, commandOf, filtered, front, grouped, meanOf, pointsOf, tied, varying } from "../src/study/points";
 import { pageOf, unpack } from "../src/study/report";
 import { fromHash, toHash, usual, type Chosen } from "../src/study/state";
 import { order } from "../src/study/table";
@@ -102,6 +102,22 @@ test("what follows from the axis that goes along makes no lines", () => {
   const { panels, dashed } = pictureOf(zipped, all, { ...base, x: 1, colour: 2, beside: 0 });
   assert.deepEqual([panels[0]!.lines.length, dashed], [5, -1], "one for each number of tags");
   assert.deepEqual(pictureOf(zipped, all, { ...base, kind: "map", x: 1, up: 2, beside: 0 }).unseen, []);
+});
+
+test("a random sample is no line: its axes do not go along with each other, though each value occurs once", () => {
+  const study = STUDIES["sizes"]!();
+  const other = (of: (i: number) => number | string): number => {
+    study.axes.push({ name: `axis ${study.axes.length}`, unit: typeof of(0) === "number" ? "1" : null });
+    return study.columns.axes.push(Array.from({ length: study.rows }, (_, i) => of(i))) - 1;
+  };
+  const [random, text] = [other((i) => (i * 7919) % 375), other((i) => (i % 2 ? "a" : "b"))];
+  const [falling, stretches] = [other((i) => -i), other((i) => (i < 100 ? "small" : "large"))];
+  const sample = pointsOf(study);
+  const of = Array.from({ length: sample.count }, (_, p) => p);
+  assert.deepEqual([random, text, falling, stretches].map((a) => tied(sample, of, a, 0)), [false, false, true, true]);
+  const { panels } = pictureOf(sample, of, { ...usual(sample), x: 0, colour: text, beside: -1 });
+  assert.equal(panels[0]!.lines.length, 375, "points alone");
+  assert.equal(nameWith(sample, of, 0), "size with axis 3, axis 4");
 });
 
 test("a map has a cell for each pair of values, the mean of the points in it, and says by what they differ", () => {

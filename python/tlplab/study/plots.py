@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,7 +76,15 @@ class Line:
 
 def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
     """Writes a picture of a study: lines, with `colour` a map of two axes, with `ecdf` distributions. Raises `click.UsageError` for what cannot be drawn."""
-    write_figure(path, study_figure(done, figures, wanted))
+    with as_written():
+        write_figure(path, study_figure(done, figures, wanted))
+
+
+def as_written() -> AbstractContextManager[None]:
+    """Texts that are drawn as they are written: a $ in a title is no formula."""
+    import matplotlib
+
+    return matplotlib.rc_context({"text.parse_math": False})
 
 
 def study_figure(done: Done, figures: str, wanted: Wanted) -> Figure:
@@ -132,9 +142,25 @@ def figure_of(done: Done, option: str, name: str, says: str) -> tuple[str, str, 
 
 
 def tied(points: Sequence[Sequence[Any]], at: int, to: int) -> bool:
-    """Whether an axis has one value for each value of another, as those of zipped axes have."""
-    found: dict[str, str] = {}
-    return all(found.setdefault(str(values[to]), str(values[at])) == str(values[at]) for values in points)
+    """Whether an axis follows from another, as those of zipped axes do: it has one value for each value of the other, and goes along with it.
+
+    Numbers go one way only, anything else has each value in one stretch; a random sample has neither.
+    """
+    found: dict[Any, Any] = {}
+    if any(found.setdefault(values[to], values[at]) != values[at] for values in points):
+        return False
+    if not all(is_number(value) for value in found):
+        return True
+    along = [found[value] for value in sorted(found)]
+    steps = [(a, b) for a, b in pairwise(along) if a != b]
+    if all(is_number(value) for value in along):
+        return len({a < b for a, b in steps}) <= 1
+    return len(steps) == len(set(along)) - 1
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number; what is true or false is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
@@ -155,6 +181,11 @@ def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
         for axis, at in column.items()
         if axis not in (x, beside) and len({str(of[at]) for of in values}) > 1 and not tied(values, at, column[x])
     ]
+    along = [
+        axis
+        for axis, at in column.items()
+        if axis not in (x, beside) and len({str(of[at]) for of in values}) > 1 and at not in vary
+    ]
     groups: dict[str, dict[str, list[tuple[Any, float, float]]]] = {}
     for one in summaries:
         mean = one["means"][0]
@@ -170,6 +201,8 @@ def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
     for plot, (heading, lines) in zip(plots, groups.items(), strict=True):
         plot.set_title(heading, fontsize=10)
         place = place_axis(plot, x, named[column[x]][1], [of[column[x]] for of in values])
+        if along:
+            plot.set_xlabel(f"{plot.get_xlabel()} with {', '.join(along)}")
         for label, points in lines.items():
             points = sorted(points, key=lambda point: place(point[0]))
             line = Line(
@@ -329,7 +362,15 @@ def draw_front(
     path: str, done: Done, objectives: Sequence[tuple[str, str, bool]], summaries: Sequence[_core.Summary],
     front: Sequence[bool],
 ) -> None:  # fmt: skip
-    """Writes a picture of the points by two figures, those marked that nothing beats; a third figure is their colour."""
+    """Writes a picture of the points by two figures. Raises `click.UsageError` for what cannot be drawn."""
+    with as_written():
+        write_figure(path, front_figure(done, objectives, summaries, front))
+
+
+def front_figure(
+    done: Done, objectives: Sequence[tuple[str, str, bool]], summaries: Sequence[_core.Summary], front: Sequence[bool]
+) -> Figure:
+    """The points by two figures, those marked that nothing beats; a third figure is their colour. Raises `click.UsageError`."""
     if len(objectives) < 2:
         raise click.UsageError("--plot: a front is drawn of two figures or three; name another one")
     whole = [
@@ -368,4 +409,4 @@ def draw_front(
             logarithmic(scale)
     axes.grid(alpha=0.3)
     legend(figure, [axes], 2)
-    write_figure(path, figure)
+    return figure

@@ -9,7 +9,7 @@ import { Tip } from "../tip";
 import { Controls } from "./controls";
 import type { StudyDocument } from "./document";
 import { Filters } from "./filters";
-import { DASHES, pictureOf, type Panel, type Picture } from "./picture";
+import { DASHES, nameWith, pictureOf, type Panel, type Picture } from "./picture";
 import { Plot } from "./plot";
 import { filtered, pointsOf, varying, type Points } from "./points";
 import { PointView } from "./point";
@@ -92,6 +92,7 @@ function Drawn({ points, left, chosen, change, choose }: DrawnProps) {
   const several = picture.panels.length > 1;
   const many = colour >= 0 ? points.axes[colour]!.values.length : 0;
   const told = [...new Set([...study.figures.flatMap((f, i) => (f.shown ? [i] : [])), y, ...(kind === "front" ? [across] : [])])];
+  const along = nameWith(points, left, x);
   const heading = kind === "front" ? `${figure.name} against ${study.figures[across]!.name}` : kind === "map" ? `${figure.name} by ${points.axes[x]!.name} and ${points.axes[up]!.name}` : `${figure.name} along ${points.axes[x]!.name}`;
   return (
     <>
@@ -103,7 +104,7 @@ function Drawn({ points, left, chosen, change, choose }: DrawnProps) {
             {(kind === "front" || several && kind === "lines") && <p class="axis-name up">{figure.name}{kind === "front" && <small> {yMore ? "more" : "less"} is better</small>}</p>}
             {kind === "map" && <p class="axis-name up">{points.axes[up]!.name}</p>}
             <Plot points={points} panel={panel} label={heading} height={heightOf(panel, several)} many={many} range={picture.range} told={told} unit={figure.unit} chosen={chosen.point} onChoose={choose} />
-            <p class="axis-name across">{kind === "front" ? study.figures[across]!.name : points.axes[x]!.name}{kind === "front" && <small> {xMore ? "more" : "less"} is better</small>}</p>
+            <p class="axis-name across">{kind === "front" ? study.figures[across]!.name : along}{kind === "front" && <small> {xMore ? "more" : "less"} is better</small>}</p>
           </figure>
         ))}
       </div>

@@ -1,6 +1,6 @@
 /** What a picture shows: marks at places, found from points. No drawing here. */
 import { type Chosen } from "./state";
-import { besides, front, grouped, type Mean, type Points } from "./points";
+import { besides, front, grouped, tied, varying, type Mean, type Points } from "./points";
 import { ends } from "./units";
 
 /** A scale: numbers, or the values of an axis one beside the other. */
@@ -113,6 +113,13 @@ function scaleOfAxis(points: Points, of: readonly number[], axis: number, wanted
   const numbers = shown.map((i) => values[i] as number);
   const scale = scaleOf(name, unit, numbers, log(numbers, wanted, () => byFactors(numbers)), false);
   return scale.kind === "numbers" ? { ...scale, at: numbers } : scale;
+}
+
+/** The name of an axis, and of those that go along with it. */
+export function nameWith(points: Points, of: readonly number[], axis: number): string {
+  const others = varying(points, of).filter((a) => a !== axis && tied(points, of, a, axis));
+  const { name } = points.axes[axis]!;
+  return others.length > 0 ? `${name} with ${others.map((a) => points.axes[a]!.name).join(", ")}` : name;
 }
 
 const placeOn = (scale: Scale, points: Points, axis: number) => (p: number): number => {

@@ -174,14 +174,22 @@ export function varying(points: Points, of: readonly number[]): number[] {
   return points.axes.flatMap(({ at }, a) => (of.some((p) => at[p] !== at[first]) ? [a] : []));
 }
 
-/** Whether an axis has one value for each value of another, as those of zipped axes have. */
+/**
+ * Whether an axis follows from another, as those of zipped axes do: it has one value for each value of the other, and goes along with it. Numbers
+ * go one way only, anything else has each value in one stretch; a random sample has neither.
+ */
 export function tied(points: Points, of: readonly number[], axis: number, to: number): boolean {
-  const [own, other] = [points.axes[axis]!.at, points.axes[to]!.at];
+  const [own, other] = [points.axes[axis]!, points.axes[to]!];
   const found = new Map<number, number>();
-  return of.every((p) => {
-    if (!found.has(other[p]!)) found.set(other[p]!, own[p]!);
-    return found.get(other[p]!) === own[p];
-  });
+  for (const p of of) {
+    const value = found.get(other.at[p]!);
+    if (value !== undefined && value !== own.at[p]) return false;
+    found.set(other.at[p]!, own.at[p]!);
+  }
+  if (other.unit === null) return true;
+  const along = [...found].sort(([a], [b]) => a - b).map(([, value]) => value);
+  const steps = along.slice(1).map((v, i) => v - along[i]!).filter((step) => step !== 0);
+  return own.unit !== null ? steps.every((step) => step > 0 === steps[0]! > 0) : steps.length === new Set(along).size - 1;
 }
 
 /** The axes that tell points apart beside the given ones: they vary, and do not follow from one of these. */

@@ -54,7 +54,7 @@ export function usual(points: Points): Chosen {
   const across = opposite(shown) ?? shown.find((f) => f !== y) ?? opposite(all) ?? all.find((f) => f !== y) ?? y;
   const more = (f: number) => study.figures[f]?.more ?? true;
   return {
-    kind: "lines", x, up: others[0] ?? x, y, across, xMore: more(across), yMore: more(y), colour, beside: rest[0] ?? -1,
+    kind: "lines", x, up: others[0] ?? vary.find((a) => a !== x) ?? x, y, across, xMore: more(across), yMore: more(y), colour, beside: rest[0] ?? -1,
     logX: null, logY: null, kept: new Map(), table: shown, sort: { by: "point", down: false }, point: -1,
   };
 }
