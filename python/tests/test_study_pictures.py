@@ -202,6 +202,21 @@ def test_figures_of_the_command_line_are_means_of_points(study: Path) -> None:
     assert [mean and tuple(mean) for mean in told] == [one["means"][1] for one in summaries]
 
 
+def test_a_study_with_many_runs_has_the_figures_that_it_shows_or_no_page(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "MOST_CELLS", 100)
+    assert status(["sweep", "study.toml", "--quiet", "--html", "a.html"]) == 0
+    page = data_of("a.html")
+    assert page["every"] is False
+    assert [figure["name"] for figure in page["figures"]] == ["throughput", "share"]
+    monkeypatch.setattr(html, "MOST_RUNS", 8)
+    assert status(["sweep", "study.toml", "--quiet", "--html", "b.html"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--html: a page holds 8 runs, and this study has 9: choose points by --where" in said
+    assert not Path("b.html").exists()
+
+
 def test_the_finding_is_told_of_the_study_as_it_is_written(study: Path) -> None:
     finding = (
         '[finding]\nsays = "It is {wide}."\nholds = "wide HOW 90 Gb/s"\n[finding.figures]\n'

@@ -22,7 +22,7 @@ function studyOf(title: string, axes: StudyDocument["axes"], figures: StudyDocum
   };
   const said = (kind: Run["kind"]) => (kind === "done" ? null : kind === "refused" ? "switch.sw0.link: there is no gen9" : "the run got <b>nowhere</b>");
   return {
-    schema: SCHEMA, title, about: "How wide an uplink has to be.", finding: { says: `${title} say that it is <b>enough</b>.`, holds: true }, changed: [], left_out: [["small", 2]], axes, figures,
+    schema: SCHEMA, title, about: "How wide an uplink has to be.", finding: { says: `${title} say that it is <b>enough</b>.`, holds: true }, changed: [], left_out: [["small", 2]], axes, figures, every: true,
     rows: runs.length,
     columns: {
       point: column(runs.map((r) => r.point)), seed: column(runs.map((r) => r.seed)), kind: column(runs.map((r) => r.kind)), message: column(runs.map((r) => said(r.kind))), limit: { all: null },
@@ -60,7 +60,7 @@ function sizes(): StudyDocument {
     const size = 64 + 4 * i;
     return { point: i, values: [size], seed: 1, kind: "done", figures: [(64e9 * size) / (size + 24 * Math.ceil(size / 256)), 100 + size, 4] };
   });
-  return studyOf("Sizes", [{ name: "size", unit: "B" }], FIGURES, runs, { finding: null, changed: ["--set stop=60us"] });
+  return studyOf("Sizes", [{ name: "size", unit: "B" }], FIGURES, runs, { finding: null, changed: ["--set stop=60us"], every: false });
 }
 
 /** Ten thousand points. */

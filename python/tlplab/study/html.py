@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from tlplab import _core
+from tlplab import quantities as q
 from tlplab.outputs import write_text
 from tlplab.study import page, show
 from tlplab.study.reports import Reports
@@ -24,6 +26,9 @@ SCHEMA = "tlplab/study-page/1"
 PLACE = "/*TLPLAB_RESULT*/"
 # Columns of the data set that are no figures.
 KEPT = ("point", "repeat", "seed", "kind", "message", "limit", "verdict")
+# With more runs than this a page is slow, and with more cells it has only the figures that the study shows.
+MOST_RUNS = 100_000
+MOST_CELLS = 4_000_000
 # A column is a list of values and places in it, if these are so much fewer.
 FEW = 3
 
@@ -39,12 +44,18 @@ def write(path: str, asked: Asked, done: Done, wanted: str, reports: Reports | N
 
 
 def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> dict[str, Any]:
-    """What the page holds."""
+    """What the page holds. Raises `click.UsageError` for more runs than a browser can show."""
     table = done.swept.table().to_numpy()
+    runs = len(table["point"])
+    if runs > MOST_RUNS:
+        raise click.UsageError(
+            f"--html: a page holds {q.count(MOST_RUNS)} runs, and this study has {q.count(runs)}: choose points by --where, or write all with -o FILE.parquet"
+        )
+    every = runs * len(table) <= MOST_CELLS
     axes = [(name, unit) for name, unit, _ in done.sweep.axes]
     changed = asked.changes()
     found = None if changed else done.swept.finding()
-    figures, columns = figures_of(done, table, {name for name, _ in axes}, wanted)
+    figures, columns = figures_of(done, table, {name for name, _ in axes}, wanted, every=every)
     whole = {
         "schema": SCHEMA,
         "title": done.sweep.title,
@@ -54,7 +65,8 @@ def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> 
         "left_out": done.sweep.left_out,
         "axes": [{"name": name, "unit": unit} for name, unit in axes],
         "figures": figures,
-        "rows": len(table["point"]),
+        "every": every,
+        "rows": runs,
         "columns": {
             **{name: column(table[name].tolist()) for name in ("point", "seed", "kind", "message")},
             "limit": column(table["limit"].tolist()) if "limit" in table else {"all": None},
@@ -67,14 +79,15 @@ def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> 
 
 
 def figures_of(
-    done: Done, table: Mapping[str, np.ndarray[Any, Any]], axes: set[str], wanted: str
+    done: Done, table: Mapping[str, np.ndarray[Any, Any]], axes: set[str], wanted: str, *, every: bool
 ) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The figures and their columns: first those that the study shows, then all others that it has."""
+    """The figures and their columns: first those that the study shows, then, for `every` one, all others that it has."""
     shown = done.swept.figures(wanted)
     own = {one.split("=")[0].strip(): one for one in done.sweep.metrics}
     names = [name for name in table if name not in axes and name not in KEPT]
     figures, columns = [], []
-    for name, unit in [*shown, *((name, None) for name in names if name not in dict(shown))]:
+    others = [name for name in names if name not in dict(shown)] if every else []
+    for name, unit in [*shown, *((name, None) for name in others)]:
         metric = _core.metric(name)
         if unit is None:
             unit = metric[0] if metric is not None else done.swept.figures(own[name])[0][1] if name in own else "1"

@@ -61,7 +61,7 @@ export function App({ study }: { study: StudyDocument }) {
 }
 
 function Headline({ points }: { points: Points }) {
-  const { title, about, finding, changed, left_out } = points.study;
+  const { title, about, finding, changed, left_out, every } = points.study;
   const out = left_out.filter(([, n]) => n > 0);
   return (
     <header class="headline">
@@ -70,6 +70,7 @@ function Headline({ points }: { points: Points }) {
       {finding && !finding.holds && <p class="warn">The study's finding does not hold:</p>}
       <h1>{finding ? finding.says : title}</h1>
       {about && <p class="about">{about}</p>}
+      {!every && <p class="note">There are too many runs for all of their figures: only those that the study shows are here. Others are named with --metrics.</p>}
       {changed.length > 0 && <p class="note">Not the study as it is written: {changed.map((c, i) => <>{i > 0 && ", "}<code key={c}>{c}</code></>)}.</p>}
     </header>
   );

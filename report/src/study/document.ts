@@ -39,6 +39,8 @@ export interface StudyDocument {
   left_out: [string, number][];
   axes: Axis[];
   figures: Figure[];
+  /** Whether every figure is here, or only those that the study shows. */
+  every: boolean;
   /** How many runs there are. Columns have so many rows; those of one point follow each other. */
   rows: number;
   columns: {
