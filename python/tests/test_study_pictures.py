@@ -17,7 +17,7 @@ from a_study import STUDY
 
 import tlplab as tl
 from tlplab.cli import status
-from tlplab.study import html, plots, reports, running, scales
+from tlplab.study import columns, html, plots, reports, running, scales
 
 
 def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,14 +76,29 @@ def test_axes_that_are_zipped_make_one_line(study: Path) -> None:
 
 
 def test_what_goes_along_with_an_axis_makes_no_lines_and_a_random_sample_does_not() -> None:
+    def tied(*pairs: tuple[Any, Any]) -> bool:
+        """Whether the second of each pair follows from the first."""
+        values = [sorted({first for first, _ in pairs}), list(dict.fromkeys(second for _, second in pairs))]
+        at = [np.array([of.index(pair[axis]) for pair in pairs]) for axis, of in enumerate(values)]
+        return columns.Columns(["to", "axis"], [None, None], values, at).tied(1, 0)
+
     sizes = [64, 128, 256, 512]
-    assert plots.tied(list(zip(sizes, [1, 2, 3, 3], strict=True)), 1, 0)
-    assert plots.tied(list(zip(sizes, [9.5, 8, 8, 7], strict=True)), 1, 0)
-    assert plots.tied(list(zip(sizes, ["small", "small", "large", "huge"], strict=True)), 1, 0)
-    assert not plots.tied(list(zip(sizes, [1, 3, 2, 4], strict=True)), 1, 0)
-    assert not plots.tied(list(zip(sizes, [True, False, True, False], strict=True)), 1, 0)
-    assert not plots.tied([*zip(sizes, sizes, strict=True), (64, 128)], 1, 0)
-    assert plots.tied([("a", 2), ("b", 1), ("c", 3), ("a", 2)], 1, 0)
+    assert tied(*zip(sizes, [1, 2, 3, 3], strict=True))
+    assert tied(*zip(sizes, [9.5, 8, 8, 7], strict=True))
+    assert tied(*zip(sizes, ["small", "small", "large", "huge"], strict=True))
+    assert not tied(*zip(sizes, [1, 3, 2, 4], strict=True))
+    assert not tied(*zip(sizes, [True, False, True, False], strict=True))
+    assert not tied(*zip(sizes, sizes, strict=True), (64, 128))
+    assert tied(("a", 2), ("b", 1), ("c", 3), ("a", 2))
+
+
+def test_points_are_grouped_in_the_order_of_the_values_of_the_study(study: Path) -> None:
+    done = running.run(running.Asked("study.toml"))
+    points = columns.Columns.of(done, done.swept.summaries("throughput"))
+    assert points.values[0] == ["gen4 x4", "gen9 x8", "gen4 x8"]
+    assert [group.tolist() for group in points.groups([0])] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert [group.tolist() for group in points.groups([1, 0])] == [[n] for n in (0, 3, 6, 1, 4, 7, 2, 5, 8)]
+    assert [group.tolist() for group in points.groups([])] == [list(range(9))]
 
 
 def test_a_title_is_drawn_as_it_is_written(study: Path) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from tlplab import _core
 from tlplab.plotting import COLOURS, write_figure
+from tlplab.study.columns import Columns, Numbers, means
 from tlplab.study.running import Done
-from tlplab.study.scales import Figures, by_factors, is_wide, logarithmic, name_ticks, place_axis
+from tlplab.study.scales import Figures, is_wide, logarithmic, name_ticks, place_axis
 from tlplab.study.show import setting
 
 if TYPE_CHECKING:
@@ -62,16 +62,6 @@ class Wanted:
             )
         if self.colour is not None and self.beside is not None:
             raise click.UsageError("--beside is of lines; a map is one picture: choose its points by --where")
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line, as it is drawn."""
-
-    label: str
-    across: list[float]
-    up: list[float]
-    half: list[float]
 
 
 def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
@@ -141,80 +131,53 @@ def figure_of(done: Done, option: str, name: str, says: str) -> tuple[str, str, 
     return written, named, unit
 
 
-def tied(points: Sequence[Sequence[Any]], at: int, to: int) -> bool:
-    """Whether an axis follows from another, as those of zipped axes do: it has one value for each value of the other, and goes along with it.
-
-    Numbers go one way only, anything else has each value in one stretch; a random sample has neither.
-    """
-    found: dict[Any, Any] = {}
-    if any(found.setdefault(values[to], values[at]) != values[at] for values in points):
-        return False
-    if not all(is_number(value) for value in found):
-        return True
-    along = [found[value] for value in sorted(found)]
-    steps = [(a, b) for a, b in pairwise(along) if a != b]
-    if all(is_number(value) for value in along):
-        return len({a < b for a, b in steps}) <= 1
-    return len(steps) == len(set(along)) - 1
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number; what is true or false is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
     """A figure along one axis: a line for each combination of the other axes, with a band where there are repeats; with `beside` a picture for each value of another axis."""
     written, name, unit = figure_of(done, "--y", y, "one figure goes up")
-    named = done.sweep.axes
-    names = [one for one, _, _ in named]
     if x == beside:
         raise click.UsageError(f"--beside {beside}: this axis goes from left to right; name another one")
-    summaries = [one for one in done.swept.summaries(written) if one["means"][0] is not None]
-    if not summaries:
+    summaries = done.swept.summaries(written)
+    up, half = means(summaries, 0)
+    known = ~np.isnan(up)
+    if not known.any():
         raise click.UsageError(f"--plot: no point has {name}")
-    values = [one["values"] for one in summaries]
-    column = {axis: number for number, axis in enumerate(names)}
-    # What follows from the axis that goes along tells no lines apart.
-    vary = [
-        at
-        for axis, at in column.items()
-        if axis not in (x, beside) and len({str(of[at]) for of in values}) > 1 and not tied(values, at, column[x])
-    ]
-    along = [
-        axis
-        for axis, at in column.items()
-        if axis not in (x, beside) and len({str(of[at]) for of in values}) > 1 and at not in vary
-    ]
-    groups: dict[str, dict[str, list[tuple[Any, float, float]]]] = {}
-    for one in summaries:
-        mean = one["means"][0]
-        assert mean is not None
-        label = ", ".join(label_of(*named[at][:2], one["values"][at]) for at in vary)
-        heading = label_of(*named[column[beside]][:2], one["values"][column[beside]], always=True) if beside else ""
-        groups.setdefault(heading, {}).setdefault(label, []).append((one["values"][column[x]], mean[0], mean[1] or 0.0))
-    labels = list(dict.fromkeys(label for lines in groups.values() for label in lines))
-    check_many(len(labels), len(groups))
-    heights = [value for lines in groups.values() for of in lines.values() for _, value, _ in of]
-    shown = Figures.of(name, unit, heights)
+    points, up, half = Columns.of(done, summaries).only(known), up[known], half[known]
+    across = points.number(x)
+    pictures = [points.number(beside)] if beside is not None else []
+    others = [axis for axis in range(len(points.names)) if axis not in (across, *pictures) and points.vary(axis)]
+    # What goes along with the axis tells no lines apart.
+    along = [points.names[axis] for axis in others if points.tied(axis, across)]
+    vary = [axis for axis in others if points.names[axis] not in along]
+    lines, groups = points.groups(vary), points.groups(pictures)
+    check_many(len(lines), len(groups))
+    shown = Figures.of(name, unit, up)
     figure, plots = empty(done.sweep.title, len(groups))
-    for plot, (heading, lines) in zip(plots, groups.items(), strict=True):
-        plot.set_title(heading, fontsize=10)
-        place = place_axis(plot, x, named[column[x]][1], [of[column[x]] for of in values])
+    present = np.unique(points.at[across])
+    for plot, group in zip(plots, groups, strict=True):
+        plot.set_title(label_of(points, pictures, int(group[0]), always=True), fontsize=10)
+        place = place_axis(plot, x, points.units[across], [points.values[across][at] for at in present])
+        places = np.full(len(points.values[across]), np.nan)
+        places[present] = [place(points.values[across][at]) for at in present]
         if along:
             plot.set_xlabel(f"{plot.get_xlabel()} with {', '.join(along)}")
-        for label, points in lines.items():
-            points = sorted(points, key=lambda point: place(point[0]))
-            line = Line(
-                label, [place(at) for at, _, _ in points], [value / shown.factor for _, value, _ in points],
-                [half / shown.factor for _, _, half in points],
-            )  # fmt: skip
-            draw_line(plot, line, labels.index(label), len(labels))
+        for number, line in enumerate(lines):
+            here = np.intersect1d(line, group, assume_unique=True)
+            here = here[np.argsort(places[points.at[across][here]], kind="stable")]
+            label = label_of(points, vary, int(line[0]))
+            draw_line(
+                plot,
+                label,
+                places[points.at[across][here]],
+                up[here] / shown.factor,
+                half[here] / shown.factor,
+                number,
+                len(lines),
+            )
         plot.grid(alpha=0.3)
     for plot in plots[::2]:
         plot.set_ylabel(shown.label)
-    upwards(plots, heights)
-    legend(figure, plots, len(labels))
+    upwards(plots, up)
+    legend(figure, plots, len(lines))
     return figure
 
 
@@ -228,31 +191,30 @@ def check_many(lines: int, pictures: int) -> None:
         raise click.UsageError(f"--beside: there would be {pictures} pictures; choose points by --where")
 
 
-def draw_line(plot: Axes, line: Line, number: int, of: int) -> None:
-    """Draws a line and its band."""
+def draw_line(plot: Axes, label: str, across: Numbers, up: Numbers, half: Numbers, number: int, of: int) -> None:
+    """Draws a line, one of so many, and its band."""
+    if not across.size:
+        return
     colour = COLOURS[number % len(COLOURS)]
     # Lines that lie on each other are seen all the same.
     style = STYLES[number % len(STYLES)]
     marks: dict[str, Any] = {
-        "marker": MARKS[number % len(MARKS)],
-        "markersize": 8 - 4 * number / of,
-        "markerfacecolor": "none",
-    }
-    dense = len(line.across) > MARKED
+        "marker": MARKS[number % len(MARKS)], "markersize": 8 - 4 * number / of, "markerfacecolor": "none",
+    }  # fmt: skip
+    dense = across.size > MARKED
     plot.plot(
-        line.across, line.up, "-" if dense else style, color=colour, label=line.label,
+        across, up, "-" if dense else style, color=colour, label=label,
         linewidth=1.1 if dense else 1.5, **({} if dense else marks),
     )  # fmt: skip
-    if any(line.half):
-        low, high = zip(*((u - h, u + h) for u, h in zip(line.up, line.half, strict=True)), strict=True)
-        plot.fill_between(line.across, low, high, color=colour, alpha=0.2, linewidth=0)
+    if half.any():
+        plot.fill_between(across, up - half, up + half, color=colour, alpha=0.2, linewidth=0)
 
 
-def upwards(plots: Sequence[Axes], values: Sequence[float]) -> None:
+def upwards(plots: Sequence[Axes], values: Numbers) -> None:
     """The scale upwards: from 0, or logarithmic where values are wide apart."""
     if is_wide(values):
         logarithmic(plots[0].yaxis)
-    elif min(values) >= 0:
+    elif values.min() >= 0:
         plots[0].set_ylim(0, ROOM * max(plot.dataLim.y1 for plot in plots) or 1)
 
 
@@ -266,9 +228,14 @@ def legend(figure: Figure, plots: Sequence[Axes], lines: int) -> None:
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
 
 
-def label_of(axis: str, unit: str | None, value: Any, *, always: bool = False) -> str:
-    """What a line is of."""
-    return f"{axis} {setting(value, unit)}" if always or unit is not None or isinstance(value, bool) else str(value)
+def label_of(points: Columns, axes: Sequence[int], point: int, *, always: bool = False) -> str:
+    """What a line or a picture is of: values of a point, with the names of their axes where these do not speak for themselves."""
+    told = []
+    for axis in axes:
+        value, unit = points.values[axis][points.at[axis][point]], points.units[axis]
+        named = always or unit is not None or isinstance(value, bool)
+        told.append(f"{points.names[axis]} {setting(value, unit)}" if named else str(value))
+    return ", ".join(told)
 
 
 def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
@@ -278,48 +245,39 @@ def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
     if x == y:
         raise click.UsageError(f"--y {y}: this axis goes from left to right; name another one")
     written, name, unit = figure_of(done, "--colour", colour, "one figure is shown")
-    named = done.sweep.axes
-    at = {axis: number for number, (axis, _, _) in enumerate(named)}
     summaries = done.swept.summaries(written)
-    values = [one["values"] for one in summaries]
+    points, (cells, _) = Columns.of(done, summaries), means(summaries, 0)
+    if np.isnan(cells).all():
+        raise click.UsageError(f"--plot: no point has {name}")
+    across, up = points.number(x), points.number(y)
     others = [
-        axis
-        for axis, number in at.items()
-        if axis not in (x, y)
-        and len({str(of[number]) for of in values}) > 1
-        and not (tied(values, number, at[x]) or tied(values, number, at[y]))
+        points.names[axis]
+        for axis in range(len(points.names))
+        if axis not in (across, up) and points.vary(axis) and not (points.tied(axis, across) or points.tied(axis, up))
     ]
     if others:
         raise click.UsageError(f"--colour: points differ by {', '.join(others)}, too; choose them by --where")
-    cells = {(one["values"][at[x]], one["values"][at[y]]): mean[0] for one in summaries if (mean := one["means"][0])}
-    if not cells:
-        raise click.UsageError(f"--plot: no point has {name}")
-    columns, rows = (list(dict.fromkeys(of[at[axis]] for of in values)) for axis in (x, y))
-    shown = Figures.of(name, unit, list(cells.values()))
+    columns, column = np.unique(points.at[across], return_inverse=True)
+    rows, row = np.unique(points.at[up], return_inverse=True)
+    shown = Figures.of(name, unit, cells[~np.isnan(cells)])
     figure, (axes,) = empty(done.sweep.title)
-    grid = [[cells.get((column, row), math.nan) / shown.factor for column in columns] for row in rows]
-    low, high = min(cells.values()) / shown.factor, max(cells.values()) / shown.factor
-    norm = LogNorm(low, high) if is_wide(list(cells.values())) else Normalize(low, high)
+    grid = np.full((len(rows), len(columns)), np.nan)
+    grid[row, column] = cells / shown.factor
+    low, high = np.nanmin(grid), np.nanmax(grid)
+    norm = LogNorm(low, high) if is_wide(grid[~np.isnan(grid)]) else Normalize(low, high)
     image = axes.imshow(grid, aspect="auto", origin="lower", cmap="viridis", norm=norm)
-    for ticks, of, axis in ((axes.xaxis, columns, x), (axes.yaxis, rows, y)):
-        name_ticks(ticks, [setting(value, named[at[axis]][1]) for value in of])
+    for ticks, present, axis in ((axes.xaxis, columns, across), (axes.yaxis, rows, up)):
+        name_ticks(ticks, [setting(points.values[axis][at], points.units[axis]) for at in present])
     axes.set(xlabel=x, ylabel=y)
-    if len(columns) * len(rows) <= MOST_FIGURES:
-        for row, column, value in cells_of(grid):
-            dark = "white" if norm(value) < 0.6 else "black"
-            axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=8, color=dark)
+    if grid.size <= MOST_FIGURES:
+        for (at_row, at_column), value in np.ndenumerate(grid):
+            if not np.isnan(value):
+                dark = "white" if norm(value) < 0.6 else "black"
+                axes.text(at_column, at_row, f"{value:.3g}", ha="center", va="center", fontsize=8, color=dark)
     bar = figure.colorbar(image, ax=axes, label=shown.label)
     if isinstance(norm, LogNorm):
         logarithmic(bar.ax.yaxis)
     return figure
-
-
-def cells_of(grid: Sequence[Sequence[float]]) -> Iterator[tuple[int, int, float]]:
-    """Row, column and value of the cells that have one."""
-    for row, line in enumerate(grid):
-        for column, value in enumerate(line):
-            if not math.isnan(value):
-                yield row, column, value
 
 
 def distributions(done: Done, flow: str) -> Figure:
@@ -329,26 +287,24 @@ def distributions(done: Done, flow: str) -> Figure:
     if not whole:
         raise click.UsageError(f"--ecdf: no point has the latency of {flow}")
     check_many(len(whole), 1)
-    axes = done.sweep.axes
-    vary = [at for at in range(len(axes)) if len({str(one["values"][at]) for one in whole}) > 1]
-    means = [[mean for mean in one["means"] if mean is not None] for one in whole]
-    values = [mean for of in means for mean, _ in of]
-    shown = Figures.of(f"latency of {flow}", "ns", values)
+    points = Columns.of(done, whole)
+    vary = [axis for axis in range(len(points.names)) if points.vary(axis)]
+    told = [means(whole, number) for number in range(len(NINES))]
+    values, halves = (np.array([column[which] for column in told]).T for which in (0, 1))
+    shown = Figures.of(f"latency of {flow}", "ns", values.ravel())
     figure, (plot,) = empty(done.sweep.title)
     places = list(NINES.values())
-    for number, (one, of) in enumerate(zip(whole, means, strict=True)):
+    for number, (of, half) in enumerate(zip(values / shown.factor, halves / shown.factor, strict=True)):
         colour = COLOURS[number % len(COLOURS)]
-        label = ", ".join(label_of(*axes[at][:2], one["values"][at]) for at in vary)
         plot.plot(
-            [mean / shown.factor for mean, _ in of], places, STYLES[number % len(STYLES)], label=label, color=colour,
+            of, places, STYLES[number % len(STYLES)], label=label_of(points, vary, number), color=colour,
             marker=MARKS[number % len(MARKS)], markersize=8 - 4 * number / len(whole), markerfacecolor="none",
         )  # fmt: skip
-        if any(half for _, half in of):
-            low, high = ([(mean + sign * (half or 0.0)) / shown.factor for mean, half in of] for sign in (-1, 1))
-            plot.fill_betweenx(places, low, high, color=colour, alpha=0.2, linewidth=0)
+        if half.any():
+            plot.fill_betweenx(places, of - half, of + half, color=colour, alpha=0.2, linewidth=0)
     plot.set_yticks(places, NINES_TOLD)
     plot.set(xlabel=shown.label, ylabel="share of transactions")
-    if by_factors(sorted(values)) or is_wide(values):
+    if is_wide(values.ravel()):
         logarithmic(plot.xaxis)
     else:
         plot.set_xlim(left=0)
@@ -373,37 +329,30 @@ def front_figure(
     """The points by two figures, those marked that nothing beats; a third figure is their colour. Raises `click.UsageError`."""
     if len(objectives) < 2:
         raise click.UsageError("--plot: a front is drawn of two figures or three; name another one")
-    whole = [
-        (one, best) for one, best in zip(summaries, front, strict=True) if all(m is not None for m in one["means"])
-    ]
-    if not whole:
+    told = np.array([means(summaries, number)[0] for number in range(len(objectives))])
+    whole = ~np.isnan(told).any(axis=0)
+    if not whole.any():
         raise click.UsageError("--plot: no point has all of these figures")
-
-    def of(number: int) -> tuple[Figures, list[float]]:
-        name, unit, more = objectives[number]
-        values = [mean[0] for one, _ in whole if (mean := one["means"][number]) is not None]
-        shown = Figures.of(name, unit, values)
-        return Figures(f"{shown.label} ({'more' if more else 'less'} is better)", shown.factor), [
-            value / shown.factor for value in values
-        ]
-
-    (x, across), (y, up) = of(0), of(1)
-    best = [best for _, best in whole]
+    told, best = told[:, whole], np.array(front, dtype=bool)[whole]
+    scales = []
+    for number, (name, unit, more) in enumerate(objectives):
+        shown = Figures.of(name, unit, told[number])
+        told[number] /= shown.factor
+        scales.append(f"{shown.label} ({'more' if more else 'less'} is better)")
+    across, up = told[0], told[1]
     figure, (axes,) = empty(done.sweep.title)
-    rest = [at for at, on_front in enumerate(best) if not on_front]
-    kept = sorted((at for at, on_front in enumerate(best) if on_front), key=lambda at: (across[at], up[at]))
-    axes.scatter([across[at] for at in rest], [up[at] for at in rest], s=18, color="#bbbbbb", label="beaten")
-    places = [across[at] for at in kept], [up[at] for at in kept]
+    kept = np.flatnonzero(best)
+    kept = kept[np.lexsort((up[kept], across[kept]))]
+    axes.scatter(across[~best], up[~best], s=18, color="#bbbbbb", label="beaten")
     if len(objectives) == 2:
-        axes.plot(*places, "o--", markersize=6, linewidth=1.2, color=COLOURS[0], label="beaten by none")
+        axes.plot(across[kept], up[kept], "o--", markersize=6, linewidth=1.2, color=COLOURS[0], label="beaten by none")
     else:
-        third, values = of(2)
         points = axes.scatter(
-            *places, s=42, c=[values[at] for at in kept], cmap="viridis", edgecolors="black", linewidths=0.6,
+            across[kept], up[kept], s=42, c=told[2][kept], cmap="viridis", edgecolors="black", linewidths=0.6,
             label="beaten by none", zorder=3,
         )  # fmt: skip
-        figure.colorbar(points, ax=axes, label=third.label)
-    axes.set(xlabel=x.label, ylabel=y.label)
+        figure.colorbar(points, ax=axes, label=scales[2])
+    axes.set(xlabel=scales[0], ylabel=scales[1])
     for scale, values in ((axes.xaxis, across), (axes.yaxis, up)):
         if is_wide(values):
             logarithmic(scale)

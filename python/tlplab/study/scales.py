@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tlplab.study.show import setting
 
 if TYPE_CHECKING:
@@ -33,19 +36,19 @@ class Figures:
     factor: float
 
     @staticmethod
-    def of(name: str, unit: str | None, values: Sequence[float]) -> Figures:
+    def of(name: str, unit: str | None, values: npt.ArrayLike) -> Figures:
         """Of a figure called `name` in `unit`."""
         if unit in (None, "1"):
             return Figures(name, 1.0)
-        most = max((abs(value) for value in values), default=0.0)
+        most = float(np.abs(values).max(initial=0.0))
         scales = SCALES.get(unit or "", [(1.0, unit or "")])
         factor, shown = next(((f, u) for f, u in scales if most >= f), scales[-1])
         return Figures(f"{name}, {shown}", factor)
 
 
-def is_wide(values: Sequence[float]) -> bool:
+def is_wide(values: npt.NDArray[np.float64]) -> bool:
     """Whether values are so far apart that only a logarithmic scale shows them all."""
-    return min(values, default=0) > 0 and max(values) >= WIDE * min(values)
+    return bool(values.size) and bool(values.min() > 0) and bool(values.max() >= WIDE * values.min())
 
 
 def by_factors(values: Sequence[float]) -> bool:
