@@ -286,6 +286,15 @@ def test_the_command_of_a_point_makes_its_report(study: Path, capsys: pytest.Cap
     assert data_of_report("point.html")["title"] == document["title"]
 
 
+def test_a_path_is_shortened_only_if_it_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a/b").mkdir(parents=True)
+    Path("far/away").mkdir(parents=True)
+    Path("link").symlink_to("far/away")
+    assert html.short("a/b/../../one.toml") == "one.toml"
+    assert html.short("link/../one.toml") == "link/../one.toml"
+
+
 def data_of_report(page: str | Path) -> dict[str, Any]:
     """The result in the page of a run."""
     return data_of(str(page))

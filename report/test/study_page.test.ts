@@ -125,17 +125,28 @@ describe("the page of a study", { skip }, () => {
       assert.equal(await page.locator("#point").count(), 1);
     }));
 
-  test("ten thousand points open within two seconds, and pictures change within one", () =>
-    open("many", 1440, async (page) => {
-      const opened = await page.evaluate(() => (performance.getEntriesByName("first-contentful-paint")[0] as PerformanceEntry).startTime);
-      assert.ok(opened < 2000, `${opened} ms`);
-      for (const kind of ["Front", "Map", "Lines"]) {
-        const begun = Date.now();
-        await page.getByRole("radio", { name: kind }).click();
-        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
-        assert.ok(Date.now() - begun < 1500, `${kind}: ${Date.now() - begun} ms`);
-      }
-    }));
+  test("ten thousand points take less than two seconds of the processor to open, and pictures less than one to change", async () => {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 1000 } });
+    const client = await page.context().newCDPSession(page);
+    // Of the page's thread alone: what else the machine does is no matter.
+    await client.send("Performance.enable", { timeDomain: "threadTicks" });
+    const spent = async () => (await client.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration")!.value;
+    let before = await spent();
+    const took = async (what: string, most: number) => {
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+      const now = await spent();
+      assert.ok(now - before > 0.001 && now - before < most, `${what}: ${now - before} s`);
+      before = now;
+    };
+    await page.goto(`file://${join(OUT, "study-many.html")}`);
+    await page.waitForSelector("#picture .u-over");
+    await took("opening", 2);
+    for (const kind of ["Front", "Map", "Lines"]) {
+      await page.getByRole("radio", { name: kind }).click();
+      await took(kind, 1);
+    }
+    await page.close();
+  });
 
   test("a view is passed on by its address", () =>
     open("uplinks", 1440, async (page) => {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -124,11 +125,17 @@ def column(values: Sequence[Any]) -> Any:
     return list(values)
 
 
+def short(path: str) -> str:
+    """A path without the folders that it leaves again, where that is the same file."""
+    straight = os.path.normpath(path)
+    return straight if os.path.realpath(straight) == os.path.realpath(path) else path
+
+
 def command(done: Done, points: Sequence[int]) -> dict[str, Any]:
     """The command that runs a point by itself: its head, and what each row adds. Quoted for a shell."""
     experiment, common, own = done.sweep.inputs
     load = done.sweep.load
-    head = ["tlplab", "run", experiment, *(word for one in common for word in ("--set", one))]
+    head = ["tlplab", "run", short(experiment), *(word for one in common for word in ("--set", one))]
     head += ["--load", load] if load is not None else []
     most = max((len(sets) for sets in own.values()), default=0)
 
