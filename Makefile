@@ -90,7 +90,8 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab schema --metrics -o docs/metrics.md
-	for study in $(filter-out %-machine,$(basename $(wildcard studies/designs/*.toml))); do $(BIN)/tlplab sweep $$study.toml --quiet --markdown $$study.md; done
+	@# Each page says the command that writes it.
+	for page in studies/designs/*.md; do sed -n 's/^This page is generated from .*`tlplab \(.*\)`\.$$/\1 --quiet/p' $$page | xargs --no-run-if-empty $(BIN)/tlplab; done
 	$(BIN)/python -m studies.designs.index
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Is report/dist/report.html built from the sources beside it? Needs Python only, no Node.
+"""Are the pages built from the sources beside this? Needs Python only, no Node.
 
-`dist/SOURCE.sha256` holds two lines: the hash of everything the page is built from, and the hash of the page itself.
-Without arguments both are compared (exit status 1 if one differs); `--write`, used by build.mjs, writes them.
+`dist/SOURCE.sha256` holds the hash of everything that the pages are built from, and the hash of each page.
+Without arguments all are compared (exit status 1 if one differs); `--write`, used by build.mjs, writes them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 ROOM = Path(__file__).resolve().parent
-PAGE = ROOM / "dist" / "report.html"
+PAGES = (ROOM / "dist" / "report.html", ROOM.parent / "python" / "tlplab" / "study" / "study.html")
 STAMP = ROOM / "dist" / "SOURCE.sha256"
 
 
 def sources() -> list[Path]:
-    """Everything that can change the built page, in a fixed order."""
+    """Everything that can change the built pages, in a fixed order."""
     tree = (p for p in (ROOM / "src").rglob("*") if p.is_file())
     return sorted([*tree, ROOM / "build.mjs", ROOM / "package.json", ROOM / "package-lock.json"])
 
@@ -32,14 +32,15 @@ def source_hash() -> str:
 
 
 def stamp() -> str:
-    page = hashlib.sha256(PAGE.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
-    return f"{source_hash()}  source\n{page}  report.html\n"
+    pages = [(hashlib.sha256(page.read_bytes().replace(b"\r\n", b"\n")).hexdigest(), page.name) for page in PAGES]
+    return "".join(f"{digest}  {name}\n" for digest, name in [(source_hash(), "source"), *pages])
 
 
 def main() -> int:
-    if not PAGE.is_file():
-        print(f"{PAGE} is missing: run `npm ci && npm run build` in {ROOM}", file=sys.stderr)
-        return 1
+    for page in PAGES:
+        if not page.is_file():
+            print(f"{page} is missing: run `npm ci && npm run build` in {ROOM}", file=sys.stderr)
+            return 1
     if sys.argv[1:] == ["--write"]:
         STAMP.write_text(stamp())
         return 0
@@ -49,10 +50,11 @@ def main() -> int:
     expected = STAMP.read_text() if STAMP.is_file() else ""
     if expected != stamp():
         print(
-            "report/dist/report.html is stale or was edited: run `npm ci && npm run build` in report/", file=sys.stderr
+            "report/dist/report.html or python/tlplab/study/study.html is stale or was edited: run `npm ci && npm run build` in report/",
+            file=sys.stderr,
         )
         return 1
-    print("report/dist/report.html is fresh")
+    print("the pages are fresh")
     return 0
 
 

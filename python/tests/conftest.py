@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from a_study import EXPERIMENT, STUDY
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,3 +22,13 @@ os.environ.pop("COLUMNS", None)
 def root() -> Path:
     """The project's root folder."""
     return ROOT
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study in a folder of its own, with a store of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.toml").write_text(EXPERIMENT)
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path / "study.toml"

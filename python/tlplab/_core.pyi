@@ -98,6 +98,12 @@ class Sweep:
         """Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, after Ctrl-C."""
     def __len__(self) -> int:
         """How many points there are."""
+    @property
+    def inputs(self) -> tuple[str | None, list[str], dict[int, list[str]]]:
+        """With which a point is run by itself: the experiment, if the study is of one, what all points set, and what each sets beyond that, by its number."""
+    @property
+    def load(self) -> str | None:
+        """The file whose loads replace those of the experiment."""
     def run(self, threads: int, progress: Callable[[tuple[int, int, int]], object]) -> Swept:
         """Runs what is not known; `progress` is told now and then how many runs are over, of how many, and how many of them were known.
 
@@ -179,6 +185,9 @@ def expect(record: bytes, text: str) -> tuple[bool, list[tuple[str, float | None
 
 def failed_record(message: str) -> bytes:
     """What a run came to that failed, as studies keep it."""
+
+def metric(name: str) -> tuple[str, bool | None] | None:
+    """A metric: its unit, and whether more is better, None where nobody can say. None if there is no such metric."""
 
 def metrics() -> list[tuple[str, str]]:
     """The figures of points: name, and unit with meaning."""
@@ -523,6 +532,9 @@ def write_text(path: str, text: str) -> None:
 
 def write_report(path: str, result: str) -> None:
     """Writes the page that shows a result document. Raises OSError."""
+
+def report_page(result: str) -> str:
+    """The same page as text."""
 
 def size(text: str) -> int:
     """Bytes of a size such as "4KiB". Raises ValueError."""

@@ -23,7 +23,12 @@ def check_ending(option: str, path: str) -> None:
 
 
 def write_figure(path: str, figure: Figure) -> None:
-    """Writes a figure as the ending of `path` says; a file is replaced whole or stays as it was."""
+    """Writes a figure as the ending of `path` says, without the time of day: the same figure makes the same bytes. A file is replaced whole or stays as it was."""
+    import matplotlib
+
+    kind = Path(path).suffix.lower().lstrip(".")
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=Path(path).suffix.lower().lstrip("."), dpi=DOTS_PER_INCH)
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with matplotlib.rc_context({"svg.hashsalt": "tlplab"}):
+        figure.savefig(drawn, format=kind, dpi=DOTS_PER_INCH, metadata=undated.get(kind))
     outputs.write_bytes(path, drawn.getvalue())

@@ -12,7 +12,7 @@ export function digits(x: number, significant = 3): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-function scaled(x: number, units: [number, string][], significant = 3): string {
+export function scaled(x: number, units: [number, string][], significant = 3): string {
   const [scale, unit] = units.find(([s]) => Math.abs(x) >= s) ?? units[units.length - 1]!;
   return digits(x / scale, significant) + THIN + unit;
 }
@@ -42,8 +42,8 @@ export function instant(fs: number, span: number): string {
 export const rate = (bps: number): string =>
   scaled(bps, [[1e12, "Tb/s"], [1e9, "Gb/s"], [1e6, "Mb/s"], [1e3, "kb/s"], [1, "b/s"]], 4);
 
-export const bytes = (n: number): string =>
-  scaled(n, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
+export const bytes = (n: number, significant = 3): string =>
+  scaled(n, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]], significant);
 
 /** A whole number, thousands apart. */
 export const count = (n: number): string => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, THIN);

@@ -213,5 +213,5 @@ test("a page without a result, a cut one and a foreign one say so", () => {
 });
 
 test("the built page is fresh", () => {
-  assert.match(execFileSync("python3", [`${process.env["REPORT_ROOM"]}/check_fresh.py`], { encoding: "utf8" }), /is fresh/);
+  assert.match(execFileSync("python3", [`${process.env["REPORT_ROOM"]}/check_fresh.py`], { encoding: "utf8" }), /are fresh/);
 });

@@ -1,10 +1,12 @@
-// npm test: the figures, then the page in Chromium. Without Chromium the second part is skipped, and says so.
+// npm test [-- FILE.test.ts…]: the figures, then the pages in Chromium. Without Chromium the second part is skipped, and says so.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { bundle, here } from "./bundle.mjs";
 
 const files = [];
-for (const name of ["figures.test.ts", "page.test.ts"]) {
+const wanted = process.argv.slice(2);
+const all = ["figures.test.ts", "study.test.ts", "page.test.ts", "study_page.test.ts"];
+for (const name of all.filter((name) => wanted.length === 0 || wanted.includes(name))) {
   await bundle(name);
   files.push(join(here, "../out/test", name.replace(".ts", ".mjs")));
 }

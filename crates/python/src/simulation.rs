@@ -298,3 +298,9 @@ pub(crate) fn record(
 pub(crate) fn write_report(py: Python<'_>, path: PathBuf, result: &str) -> PyResult<()> {
     py.detach(|| report::write(path, result)).map_err(|failure| error::file(&failure))
 }
+
+/// The page that shows a result document, as text.
+#[pyfunction]
+pub(crate) fn report_page(py: Python<'_>, result: &str) -> String {
+    py.detach(|| report::html(result))
+}

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tlplab_experiment::Error;
 use tlplab_study::expression::Value;
-use tlplab_study::metrics::{CATALOGUE, Scope};
+use tlplab_study::metrics::{Better, CATALOGUE, Scope, find};
 use tlplab_study::pareto::{self, Objective};
 use tlplab_study::rows::Summary;
 use tlplab_study::runner::{Came, Row};
@@ -144,6 +144,21 @@ impl Sweep {
     /// How many points there are.
     fn __len__(&self) -> usize {
         self.sweep.points.kept.len()
+    }
+
+    /// With which a point is run by itself: the experiment, if the study is of one, what all points set, and what each sets beyond that, by its number.
+    #[getter]
+    fn inputs(&self) -> (Option<String>, Vec<String>, BTreeMap<usize, Vec<String>>) {
+        let study = &self.sweep.study;
+        let own = |point: &tlplab_study::study::Point| study.overrides(point).split_off(study.set.len());
+        let points = self.sweep.points.kept.iter().map(|point| (point.number, own(point)));
+        (study.experiment().map(|(path, _)| path.to_owned()), study.set.clone(), points.collect())
+    }
+
+    /// The file whose loads replace those of the experiment.
+    #[getter]
+    fn load(&self) -> Option<&str> {
+        self.sweep.study.experiment()?.1
     }
 
     /// Runs what is not known; `progress` is told how many runs are over, of how many, and how many of them were known.
@@ -407,6 +422,18 @@ pub(crate) fn count_results(py: Python<'_>, store: PathBuf) -> usize {
 #[pyfunction]
 pub(crate) fn failed_record(message: String) -> Vec<u8> {
     Record { failure: Some(message), ..Record::default() }.write()
+}
+
+/// A metric: its unit, and whether more is better, where that is known. `None` if there is no such metric.
+#[pyfunction]
+pub(crate) fn metric(name: &str) -> Option<(String, Option<bool>)> {
+    let found = find(name).ok()?;
+    let more = match found.better {
+        Better::More => Some(true),
+        Better::Less => Some(false),
+        Better::Unknown => None,
+    };
+    Some((found.unit.to_string(), more))
 }
 
 /// The metrics: what has it, name, unit and meaning of each.

@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
+from tlplab import plotting
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError
-from tlplab.outputs import check_outputs, write_text
-from tlplab.plotting import check_ending
+from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.study import dask_engine, dataset, page, plots, running, show
+from tlplab.study import html as web
+from tlplab.study import reports as report_points
 from tlplab.summary import console_for
 
 USUAL_FIGURES = ("throughput", "latency.p50", "latency.p99")
@@ -82,17 +84,24 @@ def study_options(command: Command) -> Command:
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a summary of each point; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the points: .png, .svg or .pdf.")
+@click.option(
+    "--html", metavar="FILE.html", help="Write one page on which pictures of the points are chosen and points are read."
+)
+@click.option("--reports", is_flag=True, help="With --html: put the report of each point into the page.")
 @click.option("--markdown", metavar="FILE.md", help="Write the page of the study: what it found, and its points.")
-@click.option("--x", metavar="AXIS", help="The axis from left to right (default: the first that has numbers).")
+@click.option("--x", metavar="AXIS", help="The axis from left to right (default: that with the most numbers).")
 @click.option(
     "--y", metavar="FIGURE|AXIS", help="What goes up: a figure (default: the first shown); with --colour an axis."
 )
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
+@click.option("--beside", metavar="AXIS", help="A picture for each value of this axis.")
+@click.option("--ecdf", metavar="FLOW", help="Draw how the latency of this flow is distributed in each point.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, address: str | None, shard: tuple[int, int], metrics: str | None, verdict: bool,
-    output: str | None, json_file: str | None, plot: str | None, markdown: str | None, x: str | None, y: str | None,
-    colour: str | None,
+    output: str | None, json_file: str | None, plot: str | None, html: str | None, reports: bool,
+    markdown: str | None, x: str | None, y: str | None, colour: str | None,
+    beside: str | None, ecdf: str | None,
 ) -> int:  # fmt: skip
     """Run many points of an experiment, a model or a benchmark, and show what each comes to.
 
@@ -106,11 +115,17 @@ def sweep_command(
       tlplab sweep studies/designs/quickstart.toml --shard 2/8
       tlplab sweep studies/designs/quickstart.toml --engine dask --address tcp://10.0.0.1:8786
       tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x nic_rate --y ssd.throughput
+      tlplab sweep studies/designs/quickstart.toml --html out/quickstart.html
+      tlplab sweep studies/designs/quickstart.toml --plot out/quickstart.svg --x nic_rate --y nic.latency.p99
     """
-    check_files({"-o": output, "--json": json_file, "--plot": plot, "--markdown": markdown}, study, load)
+    check_files(
+        {"-o": output, "--json": json_file, "--plot": plot, "--html": html, "--markdown": markdown}, study, load
+    )
     check_engine(engine, address, threads)
-    if plot is None and (x or y or colour):
-        raise click.UsageError("--x, --y and --colour say what is drawn; name a file with --plot")
+    if reports and html is None:
+        raise click.UsageError("--reports puts reports into the page; name it with --html")
+    drawn = plots.Wanted(x, y, colour, beside, ecdf)
+    drawn.check(plot)
     asked = running.Asked(
         study, overrides=overrides, load=load, where=where, store=store, threads=threads, shard=shard, verdict=verdict,
         engine=engine, address=address, quiet=quiet,
@@ -126,13 +141,21 @@ def sweep_command(
     if json_file is not None:
         write_text(json_file, dataset.as_json(done, figures, summaries))
     if plot is not None and some:
-        plots.draw_study(plot, done, wanted, x=x, y=y, colour=colour)
+        plots.draw_study(plot, done, wanted, drawn)
+    made = None
+    if html is not None and some:
+        made = report_points.make(asked, done) if reports else None
+        web.write(html, asked, done, wanted, made)
     if not quiet and json_file != "-":
-        show.show(console_for(sys.stdout), done, figures, summaries)
+        console = console_for(sys.stdout)
+        show.show(console, done, figures, summaries)
+        if made is not None:
+            console.print(made.told())
     if markdown is not None and some:
-        page.write(markdown, study, done, figures, summaries)
-    changed = bool(overrides or where or load or shard != (0, 1))
-    return ended(done) or (0 if changed else told(done, quiet=quiet or json_file == "-"))
+        asks = {**({"--metrics": metrics} if metrics else {}), **({"--verdict": ""} if verdict else {})}
+        picture = page.Picture(plot, drawn.options()) if plot is not None else None
+        page.write(markdown, asked, done, figures, summaries, asks, picture)
+    return ended(done) or (0 if asked.changes() else told(done, quiet=quiet or json_file == "-"))
 
 
 def usual_figures(done: running.Done) -> str:
@@ -210,8 +233,10 @@ def check_files(files: dict[str, str | None], study: str, load: str | None) -> N
     """Refuses files that cannot be written, before the study is run. Raises `click.UsageError`."""
     check_outputs(files, to_stdout={"--json"}, inputs={"the study": study, "--load": load})
     dataset.check("-o", files.get("-o"))
+    if (html := files.get("--html")) is not None:
+        check_ending("--html", html, PAGES)
     if (plot := files.get("--plot")) is not None:
-        check_ending("--plot", plot)
+        plotting.check_ending("--plot", plot)
 
 
 def check_engine(engine: str, address: str | None, threads: int | None) -> None:

@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from tlplab import _core
 from tlplab.outputs import write_text
 from tlplab.study import show
-from tlplab.study.running import Done
+from tlplab.study.running import Asked, Done
 
 POINTS = 200
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the study in a file, and what it was asked to show."""
+
+    path: str
+    options: Mapping[str, str]
+
+
 def write(
-    path: str, study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries
+    path: str, asked: Asked, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries,
+    asks: Mapping[str, str], picture: Picture | None,
 ) -> None:  # fmt: skip
-    """Writes the page of a study that was run."""
-    write_text(path, text(study, done, figures, summaries))
-
-
-def text(study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries) -> str:
-    """The page."""
+    """Writes the page of a study that was run; `asks` are options of the command beside those of the study and of the picture."""
     lines = [f"# {done.sweep.title}", ""]
-    lines += [asked(Path(study).read_text(encoding="utf-8")), ""]
-    if (found := done.swept.finding()) is not None:
+    lines += [head(Path(asked.study).read_text(encoding="utf-8")), ""]
+    # The finding is of the study as it is written.
+    if not asked.changes() and (found := done.swept.finding()) is not None:
         lines += [f"**{show.sentence(found)}**", ""]
-    lines += [
-        f"This page is generated from [{Path(study).name}]({Path(study).name}): `tlplab sweep {study} --markdown {Path(study).with_suffix('.md')}`.",
-        "",
-    ]
+    if picture is not None:
+        lines += [link(path, picture.path, done.sweep.title), ""]
+    study = Path(asked.study)
+    lines += [f"This page is generated from [{study.name}]({study.name}): `{command(asked, asks, picture)}`.", ""]
+    write_text(path, "\n".join([*lines, *table(done, figures, summaries)]))
+
+
+def link(page: str, picture: str, title: str) -> str:
+    """A picture in a page, from where the page is; a document, which no page shows, as a link."""
+    where = quote(Path(os.path.relpath(picture, Path(page).parent)).as_posix())
+    return f"[The picture]({where})" if picture.lower().endswith(".pdf") else f"![{title}]({where})"
+
+
+def command(asked: Asked, asks: Mapping[str, str], picture: Picture | None) -> str:
+    """The command that writes the page beside its study."""
+    study = Path(asked.study)
+    words = ["tlplab", "sweep", asked.study, *asked.changes(), *flat(asks), "--markdown", f"{study.with_suffix('.md')}"]
+    if picture is not None:
+        words += ["--plot", f"{study.with_suffix(Path(picture.path).suffix)}", *flat(picture.options)]
+    return shlex.join(words)
+
+
+def flat(options: Mapping[str, str]) -> list[str]:
+    """Options as words; one without a value has an empty one."""
+    return [word for pair in options.items() for word in pair if word]
+
+
+def table(done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries) -> list[str]:
+    """The points, and how many there are."""
+    lines = []
     axes = done.sweep.axes
     lines.append(row([*(name for name, _, _ in axes), *(name for name, _ in figures)]))
     lines.append(row(["---"] * len(axes) + ["---:"] * len(figures)))
@@ -44,8 +79,7 @@ def text(study: str, done: Done, figures: Sequence[tuple[str, str]], summaries: 
     if step > 1:
         lines += ["", f"These are one in {step}."]
     out = [f"{name} ({count})" for name, count in done.sweep.left_out if count]
-    lines += ["", f"{show.points(len(summaries))}{'; left out: ' + ', '.join(out) if out else ''}.", ""]
-    return "\n".join(lines)
+    return [*lines, "", f"{show.points(len(summaries))}{'; left out: ' + ', '.join(out) if out else ''}.", ""]
 
 
 def thinned(points: int) -> int:
@@ -58,12 +92,12 @@ def row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def asked(written: str) -> str:
+def head(written: str) -> str:
     """What the study asks: the comment at the head of its file."""
-    head = []
+    lines = []
     for line in written.splitlines():
         if not line.startswith("#"):
             break
         if not line.startswith("#:"):
-            head.append(line.removeprefix("#").strip())
-    return " ".join(head)
+            lines.append(line.removeprefix("#").strip())
+    return " ".join(lines)

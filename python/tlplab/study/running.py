@@ -45,6 +45,16 @@ class Asked:
     chosen: _core.Chosen | None = None
     """Points other than all that the axes cross to."""
 
+    def changes(self) -> list[str]:
+        """What makes it another study than the one that is written, as words of the command."""
+        part, parts = self.shard
+        return [
+            *(word for one in self.overrides for word in ("--set", one)),
+            *(["--load", self.load] if self.load is not None else []),
+            *(word for one in self.where for word in ("--where", one)),
+            *(["--shard", f"{part + 1}/{parts}"] if parts > 1 else []),
+        ]
+
 
 @dataclass
 class Done:

@@ -18,10 +18,21 @@ MESSAGES_SHOWN = 5
 # A spread below this share of the mean is none.
 LEAST_SPREAD = 0.0005
 
+# Sizes below this are written in bytes where they are no whole KiB: 1518 B says more than 1.482 KiB.
+LEAST_ROUNDED = 16 * 1024
+
+
+def sized(value: float) -> str:
+    """A size."""
+    if value != int(value):
+        return q.significant(value) + " B"
+    return f"{int(value)} B" if value % 1024 and abs(value) < LEAST_ROUNDED else q.size(int(value))
+
+
 WRITE: dict[str, Callable[[float], str]] = {
     "b/s": q.rate,
     "ns": q.time,
-    "B": lambda value: q.size(int(value)) if value == int(value) else q.significant(value) + " B",
+    "B": sized,
     "1/s": lambda value: q.scaled(value, [(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")], 4),
     "1": q.significant,
 }

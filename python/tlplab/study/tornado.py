@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlplab.plotting import COLOURS, write_figure
-from tlplab.study.plots import Figures
+from tlplab.study.scales import Figures
 from tlplab.study.sensing import Effect, Sensed
 
 if TYPE_CHECKING:
