@@ -101,7 +101,7 @@ mod _core {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::simulation::{Progress, Simulation, write_report};
+    use super::simulation::{Progress, Simulation, report_style, write_report};
     #[pymodule_export]
     use super::sweep::{Sweep, Swept, failed_record, metric_reference, metrics};
     #[pymodule_export]
