@@ -1,0 +1,4 @@
+"""x"""
+from typing import Any
+def render(base: Any, differences: Any) -> str:
+    return ""
