@@ -76,7 +76,9 @@ def assignment(part: str, given: str) -> Assignment:
     """Reads `KEY=VALUE`, `KEY+=VALUE` and so on."""
     found = ASSIGNMENT.fullmatch(part)
     if found is None or not found[3]:
-        said = f"{part.strip()!r} sets nothing" if part.strip() else "there is nothing between two commas, or at the end"
+        said = (
+            f"{part.strip()!r} sets nothing" if part.strip() else "there is nothing between two commas, or at the end"
+        )
         raise refused(given, f"{said}; write KEY=VALUE, KEY+=VALUE or KEY*=VALUE, and commas within a value in quotes")
     return Assignment(found[1], found[2], found[3])
 
@@ -108,7 +110,7 @@ def computed(step: Assignment, known: Mapping[str, Any], given: str) -> str:
         )  # fmt: skip
     by = split(step.value.strip(QUOTES))
     scales = step.operator in "*/"
-    if by is None or scales and by[1] or step.operator == "/" and not by[0]:
+    if by is None or (scales and by[1]) or (step.operator == "/" and not by[0]):
         raise refused(given, f"{said}: {step.value!r} is no {'number to compute with' if scales else 'number'}")
     number, unit = has
     if step.operator == "*":

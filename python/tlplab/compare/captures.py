@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tlplab.compare import words
 from tlplab.compare.difference import RESOLUTION, Change, one_sided
-from tlplab.compare.sources import Source, names_of
+from tlplab.compare.sources import Source, legend, names_of
 from tlplab.nettlp import capture
 from tlplab.outputs import write_text
 from tlplab.sheet import Column, Sheet
@@ -67,6 +67,8 @@ def compare(sources: Sequence[Source], *, every: bool, json_file: str | None, qu
         write_text(json_file, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     if not quiet and json_file != "-":
         console = console_for(sys.stdout)
+        for name in legend(list(sources)):
+            console.print(Text(name, style="dim"))
         for one in found:
             show(console, one, every=every)
     return not all(one.same for one in found)
@@ -145,7 +147,9 @@ def cannot_tell(before: str, one: Document, after: str, other: Document) -> Iter
         " results (tlplab run --json)."
     )
     both = ((before, one), (after, other))
-    if any(way["kinds"].keys() & {"MWr", "Msg", "MsgD", "DMWr"} for _, document in both for way in document["directions"]):
+    if any(
+        way["kinds"].keys() & {"MWr", "Msg", "MsgD", "DMWr"} for _, document in both for way in document["directions"]
+    ):
         yield "Posted requests are not answered, so they have no latency; latencies are of reads and other requests with completions."
     for name, document in both:
         if document["link_units"] == 0:

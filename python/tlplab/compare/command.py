@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import click
+from rich.text import Text
 
 from tlplab.compare import captures, document, page, show
 from tlplab.compare.alternatives import Alternative, read_all
 from tlplab.compare.difference import Difference, Run, difference, run_of
 from tlplab.compare.running import Variant, of_alternative, run_all, settings_of
-from tlplab.compare.sources import CALLED, Source, names_of, read_result, source_of
+from tlplab.compare.sources import CALLED, Source, legend, names_of, read_result, source_of
 from tlplab.options import complete_it
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.result import Result
@@ -32,7 +33,9 @@ DIFFERS = 1
     "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of all experiments. May be given again."
 )  # fmt: skip
 @click.option("--set-a", "of_a", metavar="KEY=VALUE", multiple=True, help="Override one key of A and its alternatives.")
-@click.option("--set-b", "of_b", metavar="KEY=VALUE", multiple=True, help="Override one key of the others: B, and what follows.")
+@click.option(
+    "--set-b", "of_b", metavar="KEY=VALUE", multiple=True, help="Override one key of the others: B, and what follows."
+)
 @click.option("--load", metavar="FILE", help="Take [load] of all experiments from FILE.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams of all runs.")
 @click.option(
@@ -69,7 +72,14 @@ def diff_command(
     sources = [source_of(run) for run in runs]
     check(sources, alternatives, json_file, html, load)
     if sources[0].kind == "capture":
-        options = {"--if": alternatives, "--set": overrides, "--set-a": of_a, "--set-b": of_b, "--load": load, "--html": html}
+        options = {
+            "--if": alternatives,
+            "--set": overrides,
+            "--set-a": of_a,
+            "--set-b": of_b,
+            "--load": load,
+            "--html": html,
+        }
         if given := [option for option, value in options.items() if value]:
             raise click.UsageError(f"{given[0]} is for runs; a capture is as it is")
         found = captures.compare(sources, every=every, json_file=json_file, quiet=quiet)
@@ -78,17 +88,21 @@ def diff_command(
     base, others = made(sources, read_all(alternatives, names_of(sources)), before, of_a, of_b, threads, quiet)
     differences = [difference(base, other) for other in others]
     if json_file is not None:
-        write_text(json_file, json.dumps(document.as_json(base, differences, every=every), indent=1, ensure_ascii=False) + "\n")
+        write_text(
+            json_file, json.dumps(document.as_json(base, differences, every=every), indent=1, ensure_ascii=False) + "\n"
+        )
     if html is not None:
         write_text(html, page.render(base, differences))
     if not quiet and json_file != "-":
-        tell(differences, every=every)
+        tell(differences, legend(sources), every=every)
     return DIFFERS if exit_code and not all(one.same for one in differences) else 0
 
 
-def tell(differences: Sequence[Difference], *, every: bool) -> None:
+def tell(differences: Sequence[Difference], names: Sequence[str], *, every: bool) -> None:
     """Shows them: of one everything, of several a table."""
     console = console_for(sys.stdout)
+    for name in names:
+        console.print(Text(name, style="dim"))
     if len(differences) == 1:
         show.show(console, differences[0], every=every)
     else:
@@ -112,7 +126,9 @@ def check(
             f" with captures; write one of the run with tlplab run --pcap"
         )
     if len(sources) < 2 and not alternatives:
-        raise click.UsageError("there is nothing to compare with: name a second run, or an alternative with --if 'KEY=VALUE'")
+        raise click.UsageError(
+            "there is nothing to compare with: name a second run, or an alternative with --if 'KEY=VALUE'"
+        )
     if alternatives and sources[0].kind != "experiment":
         raise click.UsageError(f"--if {alternatives[0]!r} is an alternative of {sources[0].given}, which is {CALLED[sources[0].kind]}"
                                " and cannot be run with other settings; name its experiment first")  # fmt: skip

@@ -15,6 +15,8 @@ from tlplab.result import Result
 RESOLUTION = 1e-3
 # Of a share of time less is nothing.
 LEAST_SHARE = 5e-5
+# Tables whose keys are names.
+NAMED = ("device", "switch", "bus", "link", "load")
 COARSE = (".p50", ".p90", ".p99", ".p999")
 
 
@@ -128,12 +130,34 @@ class Difference:
     """`flows` and `links` that only one side has: `before` and `after`."""
 
     @property
+    def brief_settings(self) -> list[Setting]:
+        """The keys that differ; of a component or load that only one side has one row, with how many keys it has."""
+        sides = [run.result.get("settings") or {} for run in (self.before, self.after)]
+        owners = [{owner(key) for key in side} for side in sides]
+        found: dict[str, Setting] = {}
+        for setting in self.settings or ():
+            of = owner(setting.key)
+            if not of or all(of in side for side in owners):
+                found[setting.key] = setting
+                continue
+            counts = [sum(owner(key) == of for key in side) for side in sides]
+            found[of] = Setting(of, *(f"{count} keys" if count else None for count in counts))
+        return list(found.values())
+
+    @property
     def same(self) -> bool:
-        """Whether nothing differs: no setting, no figure, no cause, no limit."""
+        """Whether nothing differs: no setting, no figure, no cause, no limit, nothing that passed over the wires."""
         if self.settings or any(names for sides in self.only.values() for names in sides.values()):
             return False
+        if self.before.result["trace_hash"] != self.after.result["trace_hash"]:
+            return False
+        return self.figures_same and self.before.limit == self.after.limit
+
+    @property
+    def figures_same(self) -> bool:
+        """Whether no figure and no cause differs."""
         moved = any(part.difference for flow in self.flows for part in flow.parts)
-        return not moved and all(change.same for change in self.changes) and self.before.limit == self.after.limit
+        return not moved and all(change.same for change in self.changes)
 
     def of(self, name: str) -> Change:
         """A figure by name."""
@@ -156,6 +180,13 @@ def difference(before: Run, after: Run) -> Difference:
         [flow(before.streams[name], after.streams[name]) for name in before.streams if name in after.streams],
         {"flows": one_sided(*flows), "links": one_sided(*links)},
     )  # fmt: skip
+
+
+def owner(key: str) -> str:
+    """The component or load that a key is of: `device.nic` of `device.nic.tags`; none of the host's."""
+    table, _, rest = key.partition(".")
+    name, dot, _ = rest.partition(".")
+    return f"{table}.{name}" if table in NAMED and dot else ""
 
 
 def one_sided(before: Sequence[str], after: Sequence[str]) -> dict[str, list[str]]:

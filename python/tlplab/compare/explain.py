@@ -76,11 +76,15 @@ def percentile_of(_context: click.Context, _parameter: click.Parameter, given: f
     "--percentile", type=float, default=99.0, show_default=True, metavar="P", callback=percentile_of,
     help="Explain the transactions at this percentile of latency; 100 is the longest.",
 )  # fmt: skip
-@click.option("--flow", "wanted", metavar="FLOW", help="Those of this flow (default: that with the largest latency there).")
+@click.option(
+    "--flow", "wanted", metavar="FLOW", help="Those of this flow (default: that with the largest latency there)."
+)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write transactions and causes as JSON; - is the standard output.")
+@click.option(
+    "--json", "json_file", metavar="FILE|-", help="Write transactions and causes as JSON; - is the standard output."
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def explain_command(
     run: str, percentile: float, wanted: str | None, overrides: Sequence[str], load: str | None, seed: int | None,
@@ -118,10 +122,14 @@ def flows_of(
 ) -> dict[str, Known]:  # fmt: skip
     """The transactions that are known of each flow. Raises what reading and running raise."""
     if source.kind == "capture":
-        raise click.UsageError(f"{source.given} is a capture, which tells no causes; name the experiment, or a result that tlplab run --json wrote")
+        raise click.UsageError(
+            f"{source.given} is a capture, which tells no causes; name the experiment, or a result that tlplab run --json wrote"
+        )
     if source.kind == "result":
         if overrides or load is not None or seed is not None:
-            raise click.UsageError(f"{source.given} is a saved result: --set, --load and --seed are for experiments, which are run")
+            raise click.UsageError(
+                f"{source.given} is a saved result: --set, --load and --seed are for experiments, which are run"
+            )
         return sampled_in(read_result(source), source.given)
     simulation = _core.Simulation(
         source.path, overrides=overrides, load=load, seed=seed, all_details=True, keep_transactions=True
@@ -139,7 +147,9 @@ def choose(flows: dict[str, Known], wanted: str | None, percentile: float, run: 
     if wanted is None:
         return max(flows.values(), key=lambda known: known.latency(percentile))
     if wanted not in flows:
-        raise click.UsageError(f"--flow {wanted}: no transaction of it ended well, or there is no such flow; there are {', '.join(flows)}")
+        raise click.UsageError(
+            f"--flow {wanted}: no transaction of it ended well, or there is no such flow; there are {', '.join(flows)}"
+        )
     return flows[wanted]
 
 
@@ -196,7 +206,11 @@ def show(console: Console, found: Explained, others: Sequence[str], again: str |
     known = found.known
     console.print(Text(wrapped(console, sentence(found)), style="bold cyan"))
     which = f"{q.count(len(known.latencies))} transactions of {known.flow}"
-    told = f"of all {which}" if known.complete else f"of a uniform sample of {q.count(len(known.latencies))} of the {q.count(known.of)} transactions of {known.flow}"
+    told = (
+        f"of all {which}"
+        if known.complete
+        else f"of a uniform sample of {q.count(len(known.latencies))} of the {q.count(known.of)} transactions of {known.flow}"
+    )
     more = f"; other flows: {', '.join(others)} (--flow)" if others else ""
     console.print(Text(wrapped(console, told + more), style="dim"))
     console.print()
@@ -204,7 +218,9 @@ def show(console: Console, found: Explained, others: Sequence[str], again: str |
     show_transactions(console, found)
     if again is not None:
         first = min(one.start_fs for one in found.there) // 1_000_000
-        print_hanging(console, "→", f"In the ladder of the report: {again} --set ladder.at={first}ns --report page.html")
+        print_hanging(
+            console, "→", f"In the ladder of the report: {again} --set ladder.at={first}ns --report page.html"
+        )
 
 
 def show_rows(console: Console, found: Explained) -> None:
@@ -225,7 +241,8 @@ def show_rows(console: Console, found: Explained) -> None:
     for at, row in enumerate(found.rows[:ROWS_SHOWN]):
         add(row.cause.cause, row.cause.place, row.cause.behind, range(at, at + 1))
     if len(found.rows) > ROWS_SHOWN:
-        add(f"{len(found.rows) - ROWS_SHOWN} others", "", "", range(ROWS_SHOWN, len(found.rows)))
+        rest = len(found.rows) - ROWS_SHOWN
+        add("1 other" if rest == 1 else f"{rest} others", "", "", range(ROWS_SHOWN, len(found.rows)))
     add("latency", "", "", range(len(found.rows)))
     sheet.print(console)
     console.print()
@@ -242,7 +259,7 @@ def show_transactions(console: Console, found: Explained) -> None:
         for at, one in enumerate(ones):
             excess = {row.cause: one.causes.get(row.cause, 0) - row.median for row in found.rows}
             cause = max(excess, key=lambda cause: abs(excess[cause]))
-            most = f"{place_of(cause)}: {change(excess[cause])}" if excess[cause] else ""
+            most = f"{place_of(cause)}: {change(excess[cause])}" if ones is found.there and excess[cause] else ""
             sheet.add(
                 name if at == 0 else "", q.time_fs(one.start_fs, 7), q.time_fs(one.latency_fs, 5),
                 most, one.what or "",

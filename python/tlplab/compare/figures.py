@@ -121,6 +121,7 @@ def figures_of(result: Result) -> Figures:
     span_ns = (result["end_fs"] - result["start_fs"]) / FS_PER_NS
     found["throughput"] = sum(flow["payload_bps"] for flow in flows), "b/s"
     found["transactions"] = sum(flow["transactions"] for flow in flows), "1"
+    found["bytes"] = sum(flow["bytes"] for flow in flows), "B"
     found["errors"] = sum(sum(flow["errors"].values()) for flow in flows), "1"
     found["lanes"] = sum(link["width"] for link in result["links"] if link["bus"] is None), "1"
     found["span"] = span_ns, "ns"

@@ -38,7 +38,9 @@ def settings_of(variant: Variant) -> dict[str, Any]:
     settings = outline.read(variant.experiment, overrides=variant.overrides, load=variant.load)["settings"]
     for key in settings:
         if key.startswith("device.") and key.endswith(".file"):
-            why = "runs write to it, and each would find what another has left; leave it out, and the data are in memory"
+            why = (
+                "runs write to it, and each would find what another has left; leave it out, and the data are in memory"
+            )
             raise click.UsageError(f"{variant.name}: {key} is {settings[key]!r}: {why}")
     return settings
 

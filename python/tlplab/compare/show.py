@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from textwrap import wrap
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +20,7 @@ FLOW_FIGURES = ("throughput", "latency.mean", "latency.p50", "latency.p99")
 PARTS_SHOWN = 6
 SETTINGS_SHOWN = 24
 LINK_ROWS_SHOWN = 24
+HEADING_WIDTH = 22
 # Figures that others say already.
 SAID_ELSEWHERE = ("lanes", "generation", "bytes")
 
@@ -29,8 +31,8 @@ def show(console: Console, found: Difference, *, every: bool) -> None:
     console.print(Text(f"{before.name} → {after.name}", style="bold"))
     for line in circumstances(found):
         console.print(Text(wrapped(console, line), style="dim"))
-    if found.same:
-        console.print("nothing differs")
+    if found.same or found.figures_same:
+        console.print("nothing differs" if found.same else "no figure differs")
     console.print()
     show_settings(console, found, every=every)
     show_limit(console, found)
@@ -63,20 +65,21 @@ def show_settings(console: Console, found: Difference, *, every: bool) -> None:
         return
     if not found.settings:
         return
-    shown = found.settings if every else found.settings[:SETTINGS_SHOWN]
-    settings_sheet([(found.before.name, found.after.name, shown)]).print(console)
-    say_more(console, len(found.settings) - len(shown), "keys")
+    settings = found.settings if every else found.brief_settings
+    shown = settings if every else settings[:SETTINGS_SHOWN]
+    names = (Column(run.name, name=True) for run in (found.before, found.after))
+    sheet = Sheet("Settings", [Column("key", name=True), *names])
+    for one in shown:
+        sheet.add(one.key, *values_of(one))
+    sheet.print(console)
+    say_more(console, len(settings) - len(shown), "keys")
     console.print()
 
 
-def settings_sheet(runs: Sequence[tuple[str, str, Sequence[Setting]]]) -> Sheet:
-    """Keys, and what they are in both of two runs."""
-    (before, after, settings) = runs[0]
-    sheet = Sheet("Settings", [Column("key", name=True), Column(before, name=True), Column(after, name=True)])
-    for one in settings:
-        values = (NOTHING if value is None else text_of(value) for value in (one.before, one.after))
-        sheet.add(one.key, *values)
-    return sheet
+def values_of(setting: Setting) -> tuple[str, str]:
+    """Both values of a key; a dash where it is not there."""
+    before, after = (NOTHING if value is None else text_of(value) for value in (setting.before, setting.after))
+    return before, after
 
 
 def show_limit(console: Console, found: Difference) -> None:
@@ -135,7 +138,7 @@ def show_flow(console: Console, flow: FlowDifference, names: tuple[str, str], *,
     """Where the nanoseconds of a flow went: by cause in a sentence, by place in a table."""
     if not every and not any(part.difference for part in flow.parts):
         return
-    console.print(Text(sentence(flow), style="bold"))
+    console.print(Text(wrapped(console, sentence(flow)), style="bold"))
     wanted = [part for part in flow.parts if every or part.difference]
     shown = wanted if every else wanted[:PARTS_SHOWN]
     rest = [part for part in flow.parts if part not in shown]
@@ -155,7 +158,12 @@ def show_flow(console: Console, flow: FlowDifference, names: tuple[str, str], *,
     for part in shown:
         add(part.cause.cause, part.cause.place, part.cause.behind, *numbers[part])
     if rest:
-        add(f"{len(rest)} others", "", "", *(sum(numbers[part][n] for part in rest) for n in (0, 1)))
+        add(
+            "1 other" if len(rest) == 1 else f"{len(rest)} others",
+            "",
+            "",
+            *(sum(numbers[part][n] for part in rest) for n in (0, 1)),
+        )
     add("mean", "", "", sum(before), sum(change))
     sheet.print(console)
     console.print()
@@ -227,17 +235,22 @@ def show_what_is_set(console: Console, found: Sequence[Difference]) -> None:
         Column("there", name=True),
     ])  # fmt: skip
     for one in found:
-        settings = one.settings or []
+        settings = one.brief_settings
         for at, setting in enumerate(settings[:SETTINGS_SHOWN]):
-            values = (NOTHING if value is None else text_of(value) for value in (setting.before, setting.after))
-            sheet.add("" if at else one.after.name, setting.key, *values, ends_section=at + 1 == len(settings))
+            last = at + 1 == min(len(settings), SETTINGS_SHOWN)
+            sheet.add("" if at else one.after.name, setting.key, *values_of(setting), ends_section=last)
         if not settings:
             said = "nothing differs" if one.settings is not None else "not told: an older tlplab wrote it"
             sheet.add(one.after.name, said, "", "", ends_section=True)
     sheet.print(console)
     for one in found:
-        say_more(console, len(one.settings or []) - SETTINGS_SHOWN, f"keys of {one.after.name}")
+        say_more(console, len(one.brief_settings) - SETTINGS_SHOWN, f"keys of {one.after.name}")
     console.print()
+
+
+def heading(name: str) -> str:
+    """The name of a run above its column, in lines that are not too long."""
+    return "\n".join(wrap(name, HEADING_WIDTH, break_on_hyphens=False)) or name
 
 
 def rows_of(found: Sequence[Difference], *, every: bool) -> list[str]:
@@ -258,7 +271,7 @@ def show_table(console: Console, found: Sequence[Difference], *, every: bool) ->
     names = rows_of(found, every=every)
     sheet = Sheet("Figures", [
         Column("figure", name=True), Column(found[0].before.name),
-        *(Column(f"{one.after.name}\n") for one in found),
+        *(Column(heading(one.after.name)) for one in found),
     ])  # fmt: skip
     for number, name in enumerate(names):
         changes = [at(one, name) for one in found]
@@ -296,9 +309,11 @@ def show_causes(console: Console, found: Sequence[Difference], *, every: bool) -
         columns = {found[0].before.name: {part.cause.cause: part.before for part in any_flow.causes}}
         columns |= {of: {part.cause.cause: part.after for part in flow.causes} for of, flow in here.items()}
         sheet = Sheet(f"Time of each transaction of {name}, {steps.unit}", [
-            Column("cause", name=True), *(Column(of) for of in columns),
+            Column("cause", name=True), *(Column(heading(of)) for of in columns),
         ])  # fmt: skip
-        shown = {of: steps.rounded([times.get(cause, Fraction(0)) for cause in causes]) for of, times in columns.items()}
+        shown = {
+            of: steps.rounded([times.get(cause, Fraction(0)) for cause in causes]) for of, times in columns.items()
+        }
         for number, cause in enumerate(causes):
             sheet.add(cause, *(steps.text(times[number]) if times[number] else NOTHING for times in shown.values()))
         sheet.add("mean", *(steps.text(sum(times)) for times in shown.values()))

@@ -64,3 +64,12 @@ def names_of(sources: list[Source]) -> list[str]:
     """Short names that tell them apart: of their files, or A, B, C where these are alike."""
     stems = [source.stem for source in sources]
     return stems if len(set(stems)) == len(stems) else [chr(ord("A") + at) for at in range(len(stems))]
+
+
+def legend(sources: list[Source]) -> list[str]:
+    """What the letters stand for, where names are letters."""
+    return [
+        f"{name} is {source.given}"
+        for name, source in zip(names_of(sources), sources, strict=True)
+        if name != source.stem
+    ]
