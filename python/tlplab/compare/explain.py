@@ -227,16 +227,16 @@ def show_rows(console: Console, found: Explained) -> None:
     """Cause by cause."""
     steps = words.steps_for([row.difference for row in found.rows], [mean(found.median), mean(found.there)])
     name = f"p{found.percentile:g}"
-    sheet = Sheet(f"Time of {len(found.there)} transactions around {name} and {len(found.median)} around the median, each, {steps.unit}", [
-        Column("cause", name=True, fold=False), Column("at", name=True), Column("behind", name=True),
+    sheet = Sheet(f"Around {name} and the median, means of {len(found.there)} transactions, {steps.unit}", [
+        Column("cause", name=True), Column("at", name=True), Column("behind", name=True),
         Column("median"), Column(name), Column("difference", style="bold"),
     ])  # fmt: skip
     median = steps.rounded([row.median for row in found.rows])
     more = steps.rounded([row.difference for row in found.rows])
 
-    def add(name: str, place: str, behind: str, rows: range) -> None:
+    def add(cause: str, place: str, behind: str, rows: range) -> None:
         one, change = sum(median[at] for at in rows), sum(more[at] for at in rows)
-        sheet.add(name, place, behind, steps.text(one), steps.text(one + change), steps.text(change, sign=True))
+        sheet.add(cause, place, behind, steps.text(one), steps.text(one + change), steps.text(change, sign=True))
 
     for at, row in enumerate(found.rows[:ROWS_SHOWN]):
         add(row.cause.cause, row.cause.place, row.cause.behind, range(at, at + 1))
@@ -251,8 +251,8 @@ def show_rows(console: Console, found: Explained) -> None:
 def show_transactions(console: Console, found: Explained) -> None:
     """The transactions that were looked at: when they started, how long they took, and in what they are unlike the median."""
     sheet = Sheet("The transactions", [
-        Column("around", name=True, fold=False), Column("starts at"), Column("latency"),
-        Column("differs from the median most by", name=True), Column("what", name=True),
+        Column("around", name=True), Column("starts at"), Column("latency"),
+        Column("unlike the\nmedian by", name=True), Column("what", name=True),
     ])  # fmt: skip
     groups = ((f"p{found.percentile:g}", found.there), ("median", found.median))
     for name, ones in groups:

@@ -95,12 +95,19 @@ def headline(base: Run, found: Sequence[Difference]) -> str:
     share, flow, one = min(quick, key=lambda item: item[0], default=(Fraction(0), "", best))
     if share < -words.LEAST / 100:
         return f"{one.after.name} carries no more than {base.name}, but transactions of {flow} take {q.significant(float(-100 * share), 3)} % less time"
+    if len(found) == 1 and change.after < change.before * (1 - words.LEAST / 100):
+        return f"{best.after.name} carries less: {q.rate(change.after)}, {less(change)} than {base.name}"
     return f"Nothing here carries more than {base.name}, or takes less time"
 
 
 def more(change: Change) -> str:
     """`43.6 % more`."""
     return f"{words.by_how_much(change).removeprefix('+')} more"
+
+
+def less(change: Change) -> str:
+    """`34.7 % less`."""
+    return f"{words.by_how_much(change).removeprefix(words.MINUS)} less"
 
 
 def notes(found: Sequence[Difference]) -> str:

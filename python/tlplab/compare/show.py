@@ -124,7 +124,7 @@ def print_changes(console: Console, title: str, found: Difference, rows: Sequenc
     for at, change in enumerate(rows):
         following = rows[at + 1].name.partition(".")[0] if at + 1 < len(rows) else ""
         values = words.figure(change.before, change.unit), words.figure(change.after, change.unit)
-        shares = change.unit == "%" or change.share is None
+        shares = change.unit == "%" or not change.share
         sheet.add(
             change.name, *values, words.by_how_much(change) if change.unit == "%" else words.difference(change),
             NOTHING if shares else words.percent(change.share or 0.0).removesuffix(" %"),
@@ -145,7 +145,7 @@ def show_flow(console: Console, flow: FlowDifference, names: tuple[str, str], *,
     mean = flow.mean
     steps = words.steps_for([part.difference for part in flow.parts], [mean.before, mean.after])
     sheet = Sheet(f"Time of each transaction, {steps.unit}", [
-        Column("cause", name=True, fold=False), Column("at", name=True), Column("behind", name=True),
+        Column("cause", name=True), Column("at", name=True), Column("behind", name=True),
         Column(names[0]), Column(names[1]), Column("change", style="bold"),
     ])  # fmt: skip
     before = steps.rounded([part.before for part in flow.parts])

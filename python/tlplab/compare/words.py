@@ -68,7 +68,7 @@ def sum_of(mean: Fraction, causes: Sequence[tuple[str, Fraction]]) -> str:
     told = [f"{name} {steps.text(n, sign=True)}" for (name, _), n in zip(causes, shown, strict=True) if n]
     total = f"mean {steps.text(sum(shown), sign=True)} {steps.unit}"
     assert sum(shown) == round(mean / steps.step), "the causes add up to the mean"
-    return f"{total} = {', '.join(told)}" if told else f"{total}"
+    return f"{total} = {', '.join(told)}" if told else "mean 0"
 
 
 def figure(value: float | None, unit: str) -> str:
@@ -94,7 +94,9 @@ def by_how_much(change: Change) -> str:
 
 
 def percent(share: float) -> str:
-    """A share with its sign: `+43.5 %`, `×12.3`."""
+    """A share with its sign: `+43.5 %`, `×12.3`; `0` for none at all."""
+    if share == 0:
+        return "0"
     if share >= 9.995:
         return f"×{q.significant(1 + share, 3)}"
     return f"{signed(100 * share)} %" if abs(100 * share) >= LEAST else f"{MINUS if share < 0 else '+'}0.0 %"
