@@ -60,8 +60,10 @@ def design(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def simulated(path: str, *overrides: str) -> _core.Simulation:
-    simulation = _core.Simulation(path, overrides=overrides, all_details=True, keep_transactions=True)
+@cache
+def simulated(name: str) -> _core.Simulation:
+    path = str(ROOT / "experiments" / f"{name}.toml")
+    simulation = _core.Simulation(path, all_details=True, keep_transactions=True)
     while not simulation.advance(100_000).done:
         pass
     return simulation
@@ -98,7 +100,7 @@ EXPERIMENTS = ("quickstart", "iommu", "translation", "errors", "dma-card", "p2p/
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_causes_of_a_flow_add_up_to_its_transactions(name: str) -> None:
     """Independently of the document: to the latencies of all transactions, one by one."""
-    simulation = simulated(str(ROOT / "experiments" / f"{name}.toml"))
+    simulation = simulated(name)
     document = json.loads(simulation.finish())
     names, seen, table = simulation.transactions()
     columns = table.to_numpy()
@@ -113,7 +115,7 @@ def test_the_causes_of_a_flow_add_up_to_its_transactions(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_figures_are_those_of_studies(name: str) -> None:
-    simulation = simulated(str(ROOT / "experiments" / f"{name}.toml"))
+    simulation = simulated(name)
     found = figures_of(json.loads(simulation.finish()))
     lines = [line.partition(" = ") for line in simulation.record().splitlines()]
     metrics = {name: float(value) for name, equals, value in lines if equals}
@@ -319,6 +321,8 @@ REFUSED: list[tuple[list[str], str]] = [
     (["design.toml"], "there is nothing to compare with"),
     (["design.toml", "nowhere.toml"], "nowhere.toml: No such file"),
     (["design.toml", "none.json"], "none.json has no schema; what can be read is tlplab/result/1"),
+    (["design.toml", "half.json"], "half.json is no whole result of a run (KeyError: 'flows')"),
+    (["half.json", "saved.json"], "half.json is no whole result of a run"),
     (["design.toml", "broken.json"], "broken.json begins like JSON and is none"),
     (["saved.json", "--if", "device.nic.tags=2"], "saved.json, which is a saved result and cannot be run"),
     (["saved.json", "saved.json", "--set", "stop=1us"], "--set stop=1us: there is no experiment"),
@@ -359,6 +363,7 @@ def test_what_cannot_be_compared_is_refused(
     folder = design.parent
     (folder / "saved.json").write_text(text_of())
     (folder / "none.json").write_text("{}")
+    (folder / "half.json").write_text('{"schema": "tlplab/result/1"}')
     (folder / "broken.json").write_text('{"schema": ')
     (folder / "links.pcapng").write_bytes(captured())
     (folder / "cut.pcapng").write_bytes(captured()[:20])

@@ -14,7 +14,7 @@ from tlplab.compare import captures, document, page, show
 from tlplab.compare.alternatives import Alternative, read_all
 from tlplab.compare.difference import Difference, Run, difference, run_of
 from tlplab.compare.running import Variant, of_alternative, run_all, settings_of
-from tlplab.compare.sources import CALLED, Source, legend, names_of, read_result, source_of
+from tlplab.compare.sources import CALLED, Source, legend, names_of, read_result, reading, source_of
 from tlplab.options import complete_it
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.result import Result
@@ -160,5 +160,14 @@ def made(
         raise click.UsageError(f"--set {plain.overrides[0]}: there is no experiment that it could set a key of")
     results = {**saved, **run_all(variants, threads=threads, quiet=quiet)}
     ordered = [*names, *(one.name for one in alternatives)]
-    base, *others = (run_of(name, results[name]) for name in ordered)
+    kinds = dict(zip(names, sources, strict=True))
+    base, *others = (read_run(name, results[name], kinds.get(name)) for name in ordered)
     return base, others
+
+
+def read_run(name: str, result: Result, source: Source | None) -> Run:
+    """A run to be compared. Raises `click.UsageError` for a saved result that is none."""
+    if source is None or source.kind != "result":
+        return run_of(name, result)
+    with reading(source):
+        return run_of(name, result)

@@ -18,7 +18,7 @@ from tlplab import _core
 from tlplab import quantities as q
 from tlplab.compare import words
 from tlplab.compare.figures import Cause
-from tlplab.compare.sources import Source, read_result, source_of
+from tlplab.compare.sources import Source, read_result, reading, source_of
 from tlplab.compare.transactions import Known, Transaction, kept_by, sampled_in
 from tlplab.options import complete_it
 from tlplab.outputs import check_outputs, write_text
@@ -30,6 +30,7 @@ from tlplab.summary import console_for, print_hanging, wrapped
 SCHEMA = "tlplab/explain/1"
 MEDIAN = 50.0
 ROWS_SHOWN = 10
+FLOWS_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ def flows_of(
             raise click.UsageError(
                 f"{source.given} is a saved result: --set, --load and --seed are for experiments, which are run"
             )
-        return sampled_in(read_result(source), source.given)
+        with reading(source):
+            return sampled_in(read_result(source), source.given)
     simulation = _core.Simulation(
         source.path, overrides=overrides, load=load, seed=seed, all_details=True, keep_transactions=True
     )
@@ -211,7 +213,8 @@ def show(console: Console, found: Explained, others: Sequence[str], again: str |
         if known.complete
         else f"of a uniform sample of {q.count(len(known.latencies))} of the {q.count(known.of)} transactions of {known.flow}"
     )
-    more = f"; other flows: {', '.join(others)} (--flow)" if others else ""
+    named = ", ".join([*others[:FLOWS_NAMED], *(["…"] if len(others) > FLOWS_NAMED else [])])
+    more = f"; other flows: {named} (--flow)" if others else ""
     console.print(Text(wrapped(console, told + more), style="dim"))
     console.print()
     show_rows(console, found)

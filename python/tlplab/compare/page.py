@@ -31,6 +31,7 @@ OTHER = "other"
 PLACES_SHOWN = 14
 WAYS_SHOWN = 16
 KEYS_SHOWN = 20
+FLOWS_SHOWN = 24
 # Less of a bar cannot be seen.
 LEAST = 0.0005
 
@@ -185,9 +186,15 @@ def latency(runs: Sequence[Run], found: Sequence[Difference]) -> str:
     """For each flow a bar for each run, as long as its mean latency, split by cause."""
     names = list(dict.fromkeys(name for run in runs for name in run.streams))
     same = [name for name in names if all(is_same(one, name) for one in found)]
-    shown = "".join(one_flow(name, runs, found) for name in names if name not in same)
-    told = ", ".join(f"{name} ({ns(mean(runs[0].streams[name]))})" for name in same)
-    return shown + (f'<p class="note">The same in all: {escape(told)}.</p>' if same else "")
+    changed = [name for name in names if name not in same]
+    notes = []
+    if same:
+        told = [f"{name} ({ns(mean(runs[0].streams[name]))})" for name in same[:FLOWS_SHOWN]]
+        notes.append(f"The same in all: {', '.join(told)}{', …' if len(same) > FLOWS_SHOWN else ''}.")
+    if len(changed) > FLOWS_SHOWN:
+        notes.append(f"{len(changed) - FLOWS_SHOWN} more flows are not shown; --json has them.")
+    shown = "".join(one_flow(name, runs, found) for name in changed[:FLOWS_SHOWN])
+    return shown + "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
 
 def is_same(one: Difference, name: str) -> bool:

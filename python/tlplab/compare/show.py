@@ -21,6 +21,10 @@ PARTS_SHOWN = 6
 SETTINGS_SHOWN = 24
 LINK_ROWS_SHOWN = 24
 HEADING_WIDTH = 22
+FLOWS_SHOWN = 8
+FIGURES_SHOWN = 60
+# Left out first, where there are many.
+DETAILS = (".transactions", ".min", ".p50", ".p90", ".p999", ".max")
 # Figures that others say already.
 SAID_ELSEWHERE = ("lanes", "generation", "bytes")
 
@@ -37,10 +41,19 @@ def show(console: Console, found: Difference, *, every: bool) -> None:
     show_settings(console, found, every=every)
     show_limit(console, found)
     show_figures(console, found, every=every)
-    for flow in found.flows:
+    changed = flows_by_change(found)
+    for flow in found.flows if every else [flow for flow in found.flows if flow in changed[:FLOWS_SHOWN]]:
         show_flow(console, flow, (before.name, after.name), every=every)
+    if not every:
+        say_more(console, len(changed) - FLOWS_SHOWN, "flows whose latency changes")
     show_links(console, found, every=every)
     show_only(console, found)
+
+
+def flows_by_change(found: Difference) -> list[FlowDifference]:
+    """The flows whose causes change, those first whose mean latency changes most of what it was."""
+    changed = [flow for flow in found.flows if any(part.difference for part in flow.parts)]
+    return sorted(changed, key=lambda flow: -abs(flow.mean.difference / (flow.mean.before or 1)))
 
 
 def circumstances(found: Difference) -> list[str]:
@@ -52,7 +65,7 @@ def circumstances(found: Difference) -> list[str]:
     if one["seed"] != other["seed"]:
         lines.append(f"seeds {one['seed']} and {other['seed']}: part of what differs may be chance")
     for run in (found.before, found.after):
-        if run.result["stop_reason"] in ("interrupted", "failed", "time-limit"):
+        if run.result["stop_reason"] in ("interrupted", "failed", "time-limit", "stuck"):
             lines.append(f"{run.name} did not come to its end ({run.result['stop_text']})")
     return lines
 
@@ -97,6 +110,11 @@ def show_figures(console: Console, found: Difference, *, every: bool) -> None:
     """Figures of the run, its flows, its host, its networks and programs."""
     links = {link["lower"] for run in (found.before, found.after) for link in run.result["links"]}
     rows = [change for change in found.changes if worth(change, every=every) and not is_of_link(change.name, links)]
+    if not every and len(rows) > FIGURES_SHOWN:
+        kept = [row for row in rows if not row.name.endswith(DETAILS)][:FIGURES_SHOWN]
+        print_changes(console, "Figures", found, kept)
+        say_more(console, len(rows) - len(kept), "figures")
+        return
     print_changes(console, "Figures", found, rows)
 
 
@@ -258,7 +276,7 @@ def rows_of(found: Sequence[Difference], *, every: bool) -> list[str]:
     flows = list(dict.fromkeys(name for one in found for run in (one.before, one.after) for name in run.streams))
     names = [*RUN_FIGURES, *(f"{flow}.{figure}" for flow in flows for figure in FLOW_FIGURES)]
     known = [name for name in names if any(name in run.figures for one in found for run in (one.before, one.after))]
-    return [name for name in known if every or any(not at(one, name).same for one in found)]
+    return [name for name in known if every or any(at(one, name).seen for one in found)]
 
 
 def at(one: Difference, name: str) -> Change:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -53,11 +55,23 @@ def read_result(source: Source) -> Result:
         document = json.loads(Path(source.path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise click.UsageError(f"{source.given} begins like JSON and is none: {error}") from None
-    schema = document.get("schema")
+    schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         what = f"has the schema {schema!r}" if schema is not None else "has no schema"
         raise click.UsageError(f"{source.given} {what}; what can be read is {SCHEMA}, as tlplab run --json writes it")
     return cast(Result, document)
+
+
+@contextmanager
+def reading(source: Source) -> Iterator[None]:
+    """Says of a result in which something is missing, or is something else than it should be, that it is none. Raises `click.UsageError`."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise click.UsageError(
+            f"{source.given} is no whole result of a run ({what}); write it anew with tlplab run --json"
+        ) from error
 
 
 def names_of(sources: list[Source]) -> list[str]:

@@ -84,7 +84,7 @@ def by_how_much(change: Change) -> str:
     """A change as a part of what was there, or as it is where that says nothing."""
     if change.before is None or change.after is None:
         return "only before" if change.after is None else "only after"
-    if change.same:
+    if not change.seen:
         return "0"
     if change.unit == "%":
         return f"{signed(100 * (change.after - change.before))} points"
