@@ -28,7 +28,7 @@ from tlplab.cli import status
 from tlplab.compare import alternatives, page, words
 from tlplab.compare.difference import Difference, difference, run_of
 from tlplab.compare.figures import Cause, figures_of, streams_of
-from tlplab.compare.show import sentence
+from tlplab.compare.show import circumstances, sentence
 from tlplab.result import Result
 
 SHORT = """\
@@ -184,6 +184,23 @@ def test_documents_that_sum_up_are_compared_in_the_detail_that_both_have() -> No
     found = between(whole, summed)
     assert any(part.cause.behind == "flows" for flow in found.flows for part in flow.parts)
     assert not any(part.difference for flow in found.flows for part in flow.parts)
+
+
+def test_what_passed_over_the_wires_counts() -> None:
+    other = result()
+    other["trace_hash"] = "0" * 16
+    assert between(result(), result()).same
+    assert not between(result(), other).same
+
+
+def test_limits_that_were_found_in_different_ways_are_no_difference() -> None:
+    judged = result()
+    judged["verdict"]["sentence"] = "The tags limit the run: 2 → 4 carries 9 % more."
+    assert not between(result(), judged).same
+    judged["verdict"]["tried"] = {"candidates": 1, "tried": 1, "events": 1, "until_fs": None, "gains": []}
+    found = between(result(), judged)
+    assert found.same
+    assert "what limits was found by runs on one side, and by figures alone on the other" in circumstances(found)
 
 
 def test_the_same_run_does_not_differ(design: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,13 @@ class Difference:
             return False
         if self.before.result["trace_hash"] != self.after.result["trace_hash"]:
             return False
-        return self.figures_same and self.before.limit == self.after.limit
+        return self.figures_same and (self.before.limit == self.after.limit or not self.limits_alike)
+
+    @property
+    def limits_alike(self) -> bool:
+        """Whether what limits was found in the same way on both sides: by runs, or by figures alone."""
+        before, after = (run.result["verdict"]["tried"] is None for run in (self.before, self.after))
+        return before == after
 
     @property
     def figures_same(self) -> bool:

@@ -64,6 +64,8 @@ def circumstances(found: Difference) -> list[str]:
         lines.append(f"by versions {one['version']} and {other['version']} of tlplab, which may simulate differently")
     if one["seed"] != other["seed"]:
         lines.append(f"seeds {one['seed']} and {other['seed']}: part of what differs may be chance")
+    if not found.limits_alike:
+        lines.append("what limits was found by runs on one side, and by figures alone on the other")
     for run in (found.before, found.after):
         if run.result["stop_reason"] in ("interrupted", "failed", "time-limit", "stuck"):
             lines.append(f"{run.name} did not come to its end ({run.result['stop_text']})")
