@@ -74,7 +74,7 @@ def text_of(*overrides: str) -> str:
     simulation = _core.Simulation("design.toml", text=SHORT, overrides=overrides, all_details=True)
     while not simulation.advance(100_000).done:
         pass
-    return simulation.finish()
+    return simulation.finish(brief=True)
 
 
 def result(*overrides: str) -> Result:
@@ -94,7 +94,10 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str], wanted: int =
 
 
 # Switches, latencies of several hops, translation, errors, a card on a network, a device in Python.
-EXPERIMENTS = ("quickstart", "iommu", "translation", "errors", "dma-card", "p2p/acs", "../examples/python/ring")
+EXPERIMENTS = [
+    "quickstart", "iommu", "translation", "errors", "../examples/python/ring",
+    *(pytest.param(name, marks=pytest.mark.full) for name in ("dma-card", "p2p/acs", "p2p/ats", "hotplug", "enumeration")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -477,7 +480,7 @@ def test_several_alternatives_stand_side_by_side(design: Path, capsys: pytest.Ca
     assert re.search(r"^ • wide: ", out, re.MULTILINE)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(st.fractions(-(10**12), 10**12, max_denominator=10**6), min_size=1, max_size=8))
 def test_rounded_parts_add_up(parts: list[Fraction]) -> None:
     steps = words.steps_for(parts)
