@@ -581,7 +581,12 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         str(tmp_path / "out.json"),
     ]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.2)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    until = time.monotonic() + 30
+    while not children.read_text().split():
+        assert time.monotonic() < until, "no run is made"
+        time.sleep(0.05)
+    time.sleep(0.3)
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=20)
     assert run.returncode == 130, err

@@ -179,6 +179,24 @@ def test_a_sample_that_is_too_small_is_refused(design: Path, capsys: pytest.Capt
     assert "the longest is rarely among them" in capsys.readouterr().err
 
 
+def test_of_a_run_with_too_many_transactions_the_sample_has_to_do(
+    design: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    wanted = explained(capsys, "design.toml", "--flow", "nic")
+    monkeypatch.setattr("tlplab.compare.explain.kept_by", lambda _simulation: {})
+    found = explained(capsys, "design.toml", "--flow", "nic")
+    assert found["latency_fs"] == wanted["latency_fs"], "this run is so short that all are in its sample"
+    assert found["there"][0]["what"] is None
+
+
+def test_a_single_transaction_explains_itself(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    design.write_text(DESIGN.replace(', rate = "15Gb/s"', ", count = 1").replace('warmup = "5us"\n', ""))
+    assert status(["explain", "design.toml", "--flow", "nic"]) == 0
+    out = capsys.readouterr().out
+    assert "of the only transaction of nic" in out
+    assert "the transactions there take as long" in " ".join(out.split())
+
+
 def test_a_sample_that_does_not_add_up_is_refused(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = document_of()
     document["samples"][3]["parts"][0][3] += 0.001

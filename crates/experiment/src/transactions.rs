@@ -48,6 +48,7 @@ pub struct Part {
 #[derive(Default)]
 struct Store {
     warmup: Time,
+    most: usize,
     topology: Topology,
     kept: Vec<Kept>,
     intervals: Vec<Interval>,
@@ -55,13 +56,17 @@ struct Store {
 }
 
 /// The transactions of a run. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Transactions(Arc<Mutex<Store>>);
 
 impl Transactions {
     /// Those after a warm-up, which is all that figures count.
     pub fn after(warmup: Time) -> Self {
-        Self(Arc::new(Mutex::new(Store { warmup, ..Store::default() })))
+        Self::at_most(MOST, warmup)
+    }
+
+    fn at_most(most: usize, warmup: Time) -> Self {
+        Self(Arc::new(Mutex::new(Store { warmup, most, ..Store::default() })))
     }
 
     /// What to give to a run as its observer.
@@ -124,7 +129,7 @@ impl Probe for Transactions {
             return;
         }
         store.seen += 1;
-        if store.seen > MOST as u64 {
+        if store.seen > store.most as u64 {
             (store.kept, store.intervals) = (Vec::new(), Vec::new());
             return;
         }
@@ -148,28 +153,44 @@ mod tests {
     use crate::run::{Inputs, Run};
     use crate::{Experiment, Options};
 
-    #[test]
-    fn they_are_those_that_the_figures_count_and_their_parts_add_up() {
-        let text = r#"
-            title = "Two"
-            stop = "40us"
-            warmup = "10us"
-            [device.ssd]
-            under = "host.rp0"
-            link = "gen3 x4"
-            [device.nic]
-            under = "host.rp1"
-            link = "gen3 x4"
-            [load]
-            ssd = { op = "write", size = "4KiB" }
-            nic = { op = "read", size = "1KiB", outstanding = 4 }
-        "#;
+    const TEXT: &str = r#"
+        title = "Two"
+        stop = "40us"
+        warmup = "10us"
+        [device.ssd]
+        under = "host.rp0"
+        link = "gen3 x4"
+        [device.nic]
+        under = "host.rp1"
+        link = "gen3 x4"
+        [load]
+        ssd = { op = "write", size = "4KiB" }
+        nic = { op = "read", size = "1KiB", outstanding = 4 }
+    "#;
+
+    fn run(most: usize) -> (Run, Transactions) {
         let experiment =
-            Experiment::parse_with(&|_| Ok(text.to_owned()), "two.toml", &Options::default()).unwrap();
-        let transactions = Transactions::after(experiment.fabric.warmup);
+            Experiment::parse_with(&|_| Ok(TEXT.to_owned()), "two.toml", &Options::default()).unwrap();
+        let transactions = Transactions::at_most(most, experiment.fabric.warmup);
         let inputs = Inputs { probe: Some(transactions.probe()), ..Inputs::default() };
         let mut run = Run::new(experiment, inputs).unwrap();
         run.finish().unwrap();
+        (run, transactions)
+    }
+
+    #[test]
+    fn of_too_many_none_is_kept_and_all_are_counted() {
+        let all = run(MOST).1.seen();
+        for most in [all as usize - 1, all as usize] {
+            let transactions = run(most).1;
+            assert_eq!(transactions.seen(), all);
+            assert_eq!(transactions.all().len() as u64, if most as u64 == all { all } else { 0 });
+        }
+    }
+
+    #[test]
+    fn they_are_those_that_the_figures_count_and_their_parts_add_up() {
+        let (mut run, transactions) = run(MOST);
         let (all, names) = (transactions.all(), transactions.flows());
         assert_eq!(all.len() as u64, transactions.seen());
         for flow in &run.document().flows {

@@ -207,12 +207,11 @@ def show(console: Console, found: Explained, others: Sequence[str], again: str |
     """The sentence, the causes, and the transactions."""
     known = found.known
     console.print(Text(wrapped(console, sentence(found)), style="bold cyan"))
-    which = f"{q.count(len(known.latencies))} transactions of {known.flow}"
-    told = (
-        f"of all {which}"
-        if known.complete
-        else f"of a uniform sample of {q.count(len(known.latencies))} of the {q.count(known.of)} transactions of {known.flow}"
-    )
+    count = q.count(len(known.latencies))
+    if not known.complete:
+        told = f"of a uniform sample of {count} of the {q.count(known.of)} transactions of {known.flow}"
+    else:
+        told = f"of {f'all {count} transactions' if known.of > 1 else 'the only transaction'} of {known.flow}"
     named = ", ".join([*others[:FLOWS_NAMED], *(["…"] if len(others) > FLOWS_NAMED else [])])
     more = f"; other flows: {named} (--flow)" if others else ""
     console.print(Text(wrapped(console, told + more), style="dim"))
@@ -230,7 +229,8 @@ def show_rows(console: Console, found: Explained) -> None:
     """Cause by cause."""
     steps = words.steps_for([row.difference for row in found.rows], [mean(found.median), mean(found.there)])
     name = f"p{found.percentile:g}"
-    sheet = Sheet(f"Around {name} and the median, means of {len(found.there)} transactions, {steps.unit}", [
+    handful = f"means of {len(found.there)} transactions" if len(found.there) > 1 else "a transaction each"
+    sheet = Sheet(f"Around {name} and the median, {handful}, {steps.unit}", [
         Column("cause", name=True), Column("at", name=True), Column("behind", name=True),
         Column("median"), Column(name), Column("difference", style="bold"),
     ])  # fmt: skip
