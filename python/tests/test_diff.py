@@ -366,6 +366,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["design.toml", "--if", "device.nic.tags*=2ns"], "'2ns' is no number to compute with"),
     (["design.toml", "--if", "device.nic.tags/=0"], "'0' is no number to compute with"),
     (["design.toml", "--if", "device.nic.mps+=1B"], "the base says nothing of device.nic.mps"),
+    (["design.toml", "--if", "device.*.tagz+=1"], "the base has no key like device.*.tagz"),
     (["design.toml", "--if", "a: device.nic.tags"], "'device.nic.tags' sets nothing"),
     (["design.toml", "--if", "device.nic.tags=2,"], "nothing between two commas, or at the end"),
     (["design.toml", "--if", ": device.nic.tags=2"], "no name before its colon"),
@@ -428,6 +429,14 @@ COMPUTED = [
 def test_alternatives_compute_with_what_the_base_has(value: Any, operation: str, wanted: str) -> None:
     found = alternatives.read(f"it: a.b{operation}")
     assert alternatives.overrides(found, {"a.b": value}) == [f"a.b={wanted}"]
+
+
+def test_an_alternative_may_mean_several_keys() -> None:
+    base = {"device.nic.tags": 16, "device.ssd.tags": 32, "host.tags": 8, "device.nic.link": "gen4 x8"}
+    assert alternatives.overrides(alternatives.read("device.*.tags*=2"), base) == [
+        "device.nic.tags=32", "device.ssd.tags=64",
+    ]  # fmt: skip
+    assert alternatives.overrides(alternatives.read("device.n*.tags=1"), base) == ["device.nic.tags=1"]
 
 
 def test_alternatives_are_cut_at_their_commas() -> None:

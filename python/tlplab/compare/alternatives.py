@@ -12,7 +12,7 @@ import click
 
 from tlplab import _core
 
-ASSIGNMENT = re.compile(r"\s*([A-Za-z][\w.-]*?)\s*([+*/-]?)=(?!=)\s*(.*?)\s*", re.DOTALL)
+ASSIGNMENT = re.compile(r"\s*([A-Za-z][\w.*-]*?)\s*([+*/-]?)=(?!=)\s*(.*?)\s*", re.DOTALL)
 QUANTITY = re.compile(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([A-Za-zµ/]*)")
 # Decimal digits that a value may get by an operation.
 DIGITS = 15
@@ -87,7 +87,7 @@ def overrides(one: Alternative, settings: Mapping[str, Any]) -> list[str]:
     """What an alternative sets, as `--set` takes it; `settings` are those of the base. Raises `click.UsageError`."""
     known = dict(settings)
     found = []
-    for step in one.assignments:
+    for step in [key for said in one.assignments for key in expanded(said, settings, one.given)]:
         value = step.value
         if step.operator:
             value = computed(step, known, one.given)
@@ -96,6 +96,17 @@ def overrides(one: Alternative, settings: Mapping[str, Any]) -> list[str]:
             known[step.key] = value.strip(QUOTES)
         found.append(f"{step.key}={value}")
     return found
+
+
+def expanded(step: Assignment, settings: Mapping[str, Any], given: str) -> list[Assignment]:
+    """What is set of each key that a pattern means: a `*` stands for a name, or a part of one."""
+    if "*" not in step.key:
+        return [step]
+    pattern = re.compile("[^.]*".join(re.escape(part) for part in step.key.split("*")))
+    keys = [key for key in settings if pattern.fullmatch(key)]
+    if not keys:
+        raise refused(given, f"the base has no key like {step.key}")
+    return [Assignment(key, step.operator, step.value) for key in keys]
 
 
 def computed(step: Assignment, known: Mapping[str, Any], given: str) -> str:

@@ -59,8 +59,8 @@ def diff_command(
     latency add up to its mean, and their changes to the change of the mean. A run is a function of its experiment
     and seed, so what is shown is no noise; what stays the same is not shown.
 
-    An alternative (--if) sets keys of A: to a value, or by what A has (+=, -=, *=, /=). Without a name it is called
-    by what it sets.
+    An alternative (--if) sets keys of A: to a value, or by what A has (+=, -=, *=, /=); a * in a key stands for any
+    name. Without a name it is called by what it sets.
 
     \b
     Examples:
