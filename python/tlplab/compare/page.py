@@ -176,8 +176,10 @@ def judged(change: Change | None, *, up: bool) -> str:
         return "base"
     if change.same:
         return "the same"
+    if not change.seen:
+        return "about the same"
     text = escape(words.by_how_much(change))
-    if change.difference is None or not change.seen:
+    if change.difference is None:
         return text
     return f'<span class="{"better" if (change.difference > 0) == up else "worse"}">{text}</span>'
 
