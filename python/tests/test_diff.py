@@ -489,7 +489,7 @@ def test_several_alternatives_stand_side_by_side(design: Path, capsys: pytest.Ca
     assert re.search(r"^ • wide: ", out, re.MULTILINE)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.fractions(-(10**12), 10**12, max_denominator=10**6), min_size=1, max_size=8))
 def test_rounded_parts_add_up(parts: list[Fraction]) -> None:
     steps = words.steps_for(parts)
