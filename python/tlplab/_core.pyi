@@ -183,6 +183,9 @@ def comparison(text: str) -> tuple[str, str, str, str]:
 def expect(record: bytes, text: str) -> tuple[bool, list[tuple[str, float | None, str]], str | None]:
     """Of what is expected of a run (`Simulation.record`): whether it holds, its figures, and what may be meant by one that is not there. Raises ExperimentError."""
 
+def record_figures(record: bytes) -> dict[str, float]:
+    """The figures of what a run came to (`Simulation.record`), by their names. Raises ValueError."""
+
 def failed_record(message: str) -> bytes:
     """What a run came to that failed, as studies keep it."""
 
@@ -352,6 +355,7 @@ class Simulation:
         machine: str | None = None,
         open_ends: Sequence[str] = (),
         all_details: bool = False,
+        keep_transactions: bool = False,
     ) -> None:
         """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
 
@@ -359,6 +363,7 @@ class Simulation:
         the place of what the experiment names. `guest` starts a user-mode Linux as the host's software: paths `kernel`
         and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`. `machine` is the one that is meant of an experiment
         with several; the cables of the NICs `open_ends` lead to others (`Cabling`). With `all_details` the document of a large fabric is as long as it gets.
+        `keep_transactions` is for `transactions`, and leaves no room for a trace or a capture.
         """
     def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]:
         """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far
@@ -382,6 +387,12 @@ class Simulation:
         """Closes the trace and the capture, and returns the result document as JSON. With `brief`, what only a page shows is left out: series
         of links and resources, samples, the ladder. Raises RunError, OSError.
         """
+    def transactions(self) -> tuple[list[str], int, Table]:
+        """The names of the flows, how many transactions ended well after the warm-up, and a row for each: flow, start_fs, latency_fs. There are no
+        rows if they are more than a million.
+        """
+    def transaction(self, index: int) -> tuple[str, list[tuple[str, str, str | None, int]]]:
+        """What one of them was, and the parts of its latency in the order of time: cause, place, behind which flow, femtoseconds. Raises IndexError."""
     def expected(self) -> int:
         """How many expectations the experiment has. Raises ExperimentError for a mistake in one."""
     def judged(self) -> list[tuple[str, bool, list[tuple[str, float | None, str]], str | None]]:
@@ -529,6 +540,9 @@ class Output:
 
 def write_text(path: str, text: str) -> None:
     """Writes a file whole or not at all; `-` is the standard output. Raises OSError."""
+
+def report_style() -> str:
+    """The style sheet of the page that shows a run, for other pages that are to look like it."""
 
 def write_report(path: str, result: str) -> None:
     """Writes the page that shows a result document. Raises OSError."""

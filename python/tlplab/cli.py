@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `whatif`, `sweep`, `pareto`, `optimise`, `sensitivity`, `expect`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
+"""The command line: `tlplab run`, `whatif`, `sweep`, `pareto`, `optimise`, `sensitivity`, `expect`, `diff`, `explain`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
 `schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
@@ -35,11 +35,13 @@ ELSEWHERE = {
     "calibrate": "tlplab.bench.calibration.command:calibrate",
     "cfg": "tlplab.nettlp.cfg:cfg_group",
     "device": "tlplab.nettlp.device_command:device_group",
+    "diff": "tlplab.compare.command:diff_command",
     "dissector": "tlplab.nettlp.dissector:dissector_command",
     "dma": "tlplab.nettlp.dma:dma_group",
     "doctor": "tlplab.doctor:doctor_command",
     "dump": "tlplab.nettlp.dump:dump_command",
     "expect": "tlplab.expect:expect_command",
+    "explain": "tlplab.compare.explain:explain_command",
     "guest": "tlplab.guest.command:guest_group",
     "introspect": "tlplab.introspect.command:introspect_group",
     "measure": "tlplab.bench.differential.command:measure_command",

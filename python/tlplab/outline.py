@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import TextIO, TypedDict, cast
+from typing import Any, TextIO, TypedDict, cast
 
 from rich.text import Text
 from rich.tree import Tree
@@ -45,6 +45,8 @@ class Outline(TypedDict):
     title: str
     seed: int
     host: str
+    settings: dict[str, Any]
+    """Each key with its value, defaults of devices, switches and loads included."""
     guest: Guest | None
     components: list[Component]
     loads: list[Load]

@@ -397,6 +397,8 @@ class Result(TypedDict):
     seed: int | str
     """A string where a JSON number would not be exact."""
     experiment: str
+    settings: dict[str, Any]
+    """Each key of the experiment with its value, defaults of devices, switches and loads included."""
     trace_hash: str
     start_fs: int
     end_fs: int

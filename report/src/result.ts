@@ -15,6 +15,8 @@ export interface Result {
   seed: number | string;
   /** The experiment as it was run, TOML. */
   experiment: string;
+  /** Each key of the experiment with its value. */
+  settings: Record<string, unknown>;
   /** 16 hexadecimal digits. */
   trace_hash: string;
   start_fs: number;

@@ -105,7 +105,7 @@ export function mock(spec: MockSpec): Result {
   const dir = links[limited]!.directions[0];
   const place = `${dir.from} → ${dir.to}`;
   return {
-    schema: SCHEMA, title: spec.title, version: "0.1.0", seed: 1, experiment: toml(spec), trace_hash: "9f3c2a7be41d0586",
+    schema: SCHEMA, title: spec.title, version: "0.1.0", seed: 1, experiment: toml(spec), settings: {}, trace_hash: "9f3c2a7be41d0586",
     start_fs: 0, end_fs: END, stop_reason: "stop-time", stop_text: "the stop time", waiting: [], problems: [],
     verdict: spec.empty
       ? { sentence: "Nothing limits the run: no transaction was started.", limit: { resource: "none", kind: "none", utilization: 0, evidence: [] }, next: null }

@@ -80,6 +80,7 @@ pub(crate) fn document(
         version: env!("CARGO_PKG_VERSION").into(),
         seed: experiment.fabric.seed,
         experiment: experiment.source.clone(),
+        settings: experiment.settings.clone(),
         trace_hash: format!("{:016x}", fabric.trace_hash()),
         start_fs: baseline.at.as_fs(),
         end_fs: fabric.now().as_fs(),

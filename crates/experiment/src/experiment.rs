@@ -12,6 +12,7 @@ use crate::ladder::Trigger;
 use crate::load::{self, LoadSpec, Work};
 use crate::machines::{self, Machines};
 use crate::overrides;
+use crate::settings::{self, Settings};
 use crate::stop::{self, Stop};
 use crate::tables;
 use crate::topology::{self, DeviceSpec};
@@ -55,6 +56,8 @@ pub struct Experiment {
     pub source: String,
     /// What it came to: every key with its value, those of the host's profile and defaults included, whatever file or override said so.
     pub resolved: String,
+    /// The same key by key, without what makes no difference to a run.
+    pub settings: Settings,
 }
 
 /// Which packets the report shows one by one.
@@ -349,6 +352,8 @@ fn build(
     check::fill(&sources, &mut root, &tables::EXPERIMENT)?;
     resolve_host(&mut sources, &mut root, read, path)?;
     let resolved = resolved(&root);
+    let mut settings = settings::settings(&sources, &root)?;
+    settings.extend(options.seed.map(|seed| ("seed".to_owned(), seed.into())));
     let view = View::root(&sources, &root);
     let title = view.require(&tables::EXPERIMENT, "title")?.text().to_owned();
     let join = |at: &View<'_>, file: &str| {
@@ -418,6 +423,7 @@ fn build(
         places,
         source,
         resolved,
+        settings,
     })
 }
 

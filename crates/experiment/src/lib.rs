@@ -31,6 +31,7 @@
 //! **The way out.** [`run::Run::document`] fills in the [`result::Document`], which is JSON of the schema `tlplab/result/1` and the only
 //! thing that summaries and report pages read. [`ladder`] keeps a window of packets for it, [`verdict`] finds the sentence that names
 //! what limits the run and what would limit next by its figures; [`whatif`] finds it by runs in which one resource is relaxed.
+//! [`transactions`] keeps all transactions with their causes, for questions about single ones.
 //!
 //! **What software sees.** [`lspci`] enumerates the fabric and tells functions, addresses and links, and gives the dump that the real
 //! tool reads.
@@ -68,10 +69,12 @@ pub mod result;
 mod room;
 pub mod run;
 pub mod schema;
+pub mod settings;
 mod stages;
 pub mod stop;
 pub mod tables;
 pub mod topology;
+pub mod transactions;
 mod transfer;
 mod translation;
 mod tree;

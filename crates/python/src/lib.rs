@@ -104,11 +104,11 @@ mod _core {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::simulation::{Progress, Simulation, report_page, write_report};
+    use super::simulation::{Progress, Simulation, report_page, report_style, write_report};
     #[pymodule_export]
     use super::sweep::{
         RunMaker, Summaries, Sweep, Swept, count_results, failed_record, metric, metric_reference, metrics,
-        study_keys,
+        record_figures, study_keys,
     };
     #[pymodule_export]
     use super::table::Table;

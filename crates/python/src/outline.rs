@@ -93,6 +93,7 @@ fn outline(experiment: &Experiment) -> Value {
         "title": experiment.title,
         "seed": fabric.seed,
         "host": fabric.host.name,
+        "settings": experiment.settings,
         "components": switches.chain(buses).chain(devices).collect::<Vec<_>>(),
         "loads": loads.collect::<Vec<_>>(),
         "guest": experiment.guest.as_ref().map(|guest| json!({ "run": guest.run, "files": guest.files })),

@@ -2,8 +2,9 @@
 
 use crate::guest;
 use crate::residents::{self, PythonResidents, load_objects};
+use crate::table::{Columns, Table};
 use crate::{bench, error, files, judge, outline};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use tlplab_device::nic::OpenEnd;
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::run::{Inputs, Run};
+use tlplab_experiment::transactions::{Kept, Transactions};
 use tlplab_experiment::whatif::{Extent, Study};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_fabric::Driven;
@@ -45,13 +47,15 @@ pub(crate) struct State {
     pub(crate) guest: Option<uml::Session>,
     /// Cables that lead to other simulations, by the NIC that each is plugged in.
     pub(crate) open_ends: BTreeMap<String, OpenEnd>,
+    transactions: Option<Transactions>,
 }
 
 #[pymethods]
 impl Simulation {
     #[new]
     #[pyo3(signature = (path, *, text = None, objects = None, overrides = Vec::new(), load = None, seed = None,
-        trace = None, pcap = None, guest = None, machine = None, open_ends = Vec::new(), all_details = false))]
+        trace = None, pcap = None, guest = None, machine = None, open_ends = Vec::new(), all_details = false,
+        keep_transactions = false))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -67,6 +71,7 @@ impl Simulation {
         machine: Option<String>,
         open_ends: Vec<String>,
         all_details: bool,
+        keep_transactions: bool,
     ) -> PyResult<Self> {
         let options = Options {
             set: overrides,
@@ -90,12 +95,23 @@ impl Simulation {
         let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
         inputs.outside = identities.collect();
         inputs.memory = guest.as_ref().map(guest::Start::memory);
+        if keep_transactions && (trace.is_some() || pcap.is_some()) {
+            return Err(PyValueError::new_err(
+                "a run has one observer: it keeps its transactions, or writes a file",
+            ));
+        }
         let recorder = record(&experiment, trace, pcap)?;
-        inputs.probe = recorder.as_ref().map(recorder::Recorder::probe);
+        let transactions = keep_transactions.then(|| Transactions::after(experiment.fabric.warmup));
+        inputs.probe = match &transactions {
+            Some(transactions) => Some(transactions.probe()),
+            None => recorder.as_ref().map(recorder::Recorder::probe),
+        };
         let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
         let residents = PythonResidents::place(py, &mut run, parties);
         let guest = guest.map(guest::Start::start).transpose()?;
-        Ok(Self { state: Mutex::new(State { run, traces, recorder, residents, guest, open_ends }) })
+        Ok(Self {
+            state: Mutex::new(State { run, traces, recorder, residents, guest, open_ends, transactions }),
+        })
     }
 
     /// Goes on for at most `events` events.
@@ -187,6 +203,28 @@ impl Simulation {
         Ok(py.detach(|| tlplab_study::run::record(&state.run.document()).write()))
     }
 
+    /// The names of the flows, how many transactions ended well, and a row for each; no rows, if they are more than can be kept.
+    fn transactions(&self) -> PyResult<(Vec<String>, u64, Table)> {
+        let state = self.state()?;
+        let kept = state.transactions.as_ref().ok_or_else(not_kept)?;
+        let all = kept.all();
+        let column = |of: fn(&Kept) -> u64| all.iter().map(|one| of(one) as i64).collect();
+        let mut columns = Columns::default();
+        columns.integers("flow", column(|one| one.flow as u64));
+        columns.integers("start_fs", column(|one| one.start.as_fs()));
+        columns.integers("latency_fs", column(|one| one.latency.as_fs()));
+        Ok((kept.flows(), kept.seen(), columns.finish()?))
+    }
+
+    /// What one of the transactions was, and the parts of its latency: cause, place, behind which flow, and femtoseconds.
+    fn transaction(&self, index: usize) -> PyResult<(String, Vec<Part>)> {
+        let state = self.state()?;
+        let kept = state.transactions.as_ref().ok_or_else(not_kept)?;
+        let text = kept.text(index).ok_or_else(|| PyIndexError::new_err("there is no such transaction"))?;
+        let parts = kept.parts(index).into_iter();
+        Ok((text, parts.map(|part| (part.cause, part.place, part.behind, part.duration.as_fs())).collect()))
+    }
+
     /// How many expectations the experiment has.
     fn expected(&self, py: Python<'_>) -> PyResult<usize> {
         let read = tlplab_study::expect::read(self.state()?.run.experiment());
@@ -224,6 +262,13 @@ impl Simulation {
         });
         Ok(judge::Judge::new(study.map_err(judge::refuse)?))
     }
+}
+
+/// Cause, place, behind which flow, femtoseconds.
+type Part = (&'static str, String, Option<String>, u64);
+
+fn not_kept() -> PyErr {
+    PyRuntimeError::new_err("this run does not keep its transactions")
 }
 
 /// Why somebody outside ends a run, by its token.
@@ -291,6 +336,12 @@ pub(crate) fn record(
         scale: perfetto::Scale::default(),
     };
     recorder::Recorder::create(targets).map(Some).map_err(|error| error::file(&error))
+}
+
+/// The style sheet of that page, for others that are to look like it.
+#[pyfunction]
+pub(crate) fn report_style() -> &'static str {
+    report::style()
 }
 
 /// Writes the page that shows a result document.

@@ -418,6 +418,13 @@ pub(crate) fn count_results(py: Python<'_>, store: PathBuf) -> usize {
     py.detach(|| Store::new(store).count())
 }
 
+/// The figures of what a run came to.
+#[pyfunction]
+pub(crate) fn record_figures(record: &[u8]) -> PyResult<BTreeMap<String, f64>> {
+    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is no record"))?;
+    Ok(record.metrics.iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
 /// What a run came to that failed, as studies keep it.
 #[pyfunction]
 pub(crate) fn failed_record(message: String) -> Vec<u8> {

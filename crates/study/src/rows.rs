@@ -134,7 +134,8 @@ impl Sweep {
 
     /// Which step of its axis each of these points has: of the axis of a column.
     pub fn steps_at(&self, column: usize, points: impl Iterator<Item = usize>) -> Vec<u32> {
-        let mut axes = self.study.axes.iter().enumerate().flat_map(|(at, axis)| axis.columns.iter().map(move |_| at));
+        let mut axes =
+            self.study.axes.iter().enumerate().flat_map(|(at, axis)| axis.columns.iter().map(move |_| at));
         let Some(axis) = axes.nth(column) else { return points.map(|_| 0).collect() };
         let step = |number| self.point_of(number).map_or(0, |point| point.steps[axis]);
         points.map(|number| u32::try_from(step(number)).unwrap_or(u32::MAX)).collect()

@@ -24,6 +24,12 @@ pub fn html(result_json: &str) -> String {
     page
 }
 
+/// The style sheet of the page, for other pages that are to look like it.
+pub fn style() -> &'static str {
+    let behind = PAGE.split_once("<style>").map_or("", |(_, behind)| behind);
+    behind.split_once("</style>").map_or("", |(style, _)| style)
+}
+
 /// Writes the page to `path`, whole or not at all; `-` is standard output.
 ///
 /// # Errors
@@ -35,6 +41,12 @@ pub fn write(path: impl AsRef<Path>, result_json: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_style_sheet_is_whole() {
+        assert!(style().contains("--cause-queueing:") && !style().contains('<'));
+        assert_eq!(style().matches('{').count(), style().matches('}').count());
+    }
 
     #[test]
     fn the_page_has_one_place_for_the_result() {

@@ -8,6 +8,7 @@ mod host;
 mod limits;
 
 pub use crate::lspci::Problem;
+use crate::settings::Settings;
 use crate::stop::StopReason;
 pub use host::{AnsweredTranslations, CacheUse, DeviceTranslations, HostUse, IommuUse, TranslationFault};
 pub use limits::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
@@ -51,6 +52,8 @@ pub struct Document {
     pub seed: u64,
     /// The experiment as it was run: TOML, with what was included and overridden.
     pub experiment: String,
+    /// What that came to: each key of the experiment with its value, defaults of devices, switches and loads included.
+    pub settings: Settings,
     /// Hash of everything that went over the wires: 16 hexadecimal digits.
     pub trace_hash: String,
     /// Where statistics begin.
