@@ -90,6 +90,8 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab schema --metrics -o docs/metrics.md
+	$(BIN)/python site/reference.py
+	$(BIN)/python site/diagrams.py
 	for study in quickstart nic-400g packets; do $(BIN)/tlplab sweep studies/designs/$$study.toml --quiet --markdown studies/designs/$$study.md; done
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
@@ -218,7 +220,7 @@ test-full: test test-more test-beside test-long ## run the tests that need minut
 
 # What needs minutes, or programs that `make test` does without.
 .PHONY: test-more
-test-more: wheel rtl/.venv/.run
+test-more: wheel rtl/.venv/.run site/.venv/.run
 	.ci/install-peers tshark chromium lspci valgrind
 	.ci/install-rtl --system
 	.ci/driver
@@ -266,7 +268,7 @@ prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datag
 	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test library junk -- --nocapture
 
 .PHONY: lint
-lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, freshness of generated files
+lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, words of the documentation, freshness of generated files
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(BIN)/ruff check --quiet
@@ -274,6 +276,7 @@ lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, fres
 	$(BIN)/mypy
 	$(BIN)/python .ci/layers.py
 	$(BIN)/python .ci/licences.py
+	$(BIN)/python .ci/words.py
 	PATH="$(CURDIR)/$(BIN):$$PATH"; command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --version 0.20.2 --locked --root $(VENV); cargo-deny --locked check --hide-inclusion-graph bans licenses sources
 	$(PYTHON) report/check_fresh.py
 
@@ -314,6 +317,17 @@ bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two
 bench-rtl: build rtl ## measure the co-simulated DMA core's speed (minutes); writes bench/rtl-speed.json
 	$(BIN)/python bench/cosim.py
 
+# The documentation as a site, of the pages in docs/README.md.
+site/.venv/.run: site/requirements.txt
+	$(PYTHON) -m venv site/.venv
+	site/.venv/bin/pip install --quiet --requirement site/requirements.txt
+	@touch $@
+
+.PHONY: site
+site: site/.venv/.run ## build the documentation into out/site, for a browser without a network; fails on broken links
+	NO_MKDOCS_2_WARNING=1 site/.venv/bin/mkdocs --quiet build --config-file site/mkdocs.yml
+	@printf 'The site is %s.\n' "$(CURDIR)/out/site/index.html"
+
 # With CRATE one of the five, with FILES some of its sources.
 .PHONY: mutants
 mutants: $(VENV)/.run ## change the sans-IO crates in one place at a time: do their own tests notice? (hours; CRATE=wire); writes bench/mutants.json
@@ -335,5 +349,5 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS on new inputs
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf target $(VENV) bench/.venv rtl/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target $(VENV) bench/.venv rtl/.venv site/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python .ci -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -167,6 +167,11 @@ def life() -> str:
     return drawing.svg("A read of 512 bytes through a switch: packets over time, and where each nanosecond went")
 
 
+def limit_of(packet: Any) -> int:
+    """The header credits that an UpdateFC allows."""
+    return int(packet["text"].split("hdr ")[1].split(",")[0])
+
+
 def credits_page() -> str:
     """Writes that wait for credits."""
     document = run("examples/concepts/credits.toml")
@@ -179,12 +184,8 @@ def credits_page() -> str:
 
     def label(packet: Any) -> str | None:
         if packet["kind"] == "MWr":
-            return names[packet["sequence"]]
-        return (
-            f"UpdateFC-P, limit {packet['text'].split('hdr ')[1].split(',')[0]}"
-            if packet["kind"] == "UpdateFC-P"
-            else None
-        )
+            return names[int(packet["sequence"])]
+        return f"UpdateFC-P, limit {limit_of(packet)}" if packet["kind"] == "UpdateFC-P" else None
 
     ladder.packets(label)
     # What the card may still send, from its own packets and the limits it is told.
@@ -198,7 +199,7 @@ def credits_page() -> str:
         if packet["kind"] == "MWr":
             changes.append((ns(packet["start_fs"]), limit, sent + 1))
         elif packet["kind"] == "UpdateFC-P":
-            changes.append((ns(packet["arrive_fs"]), int(packet["text"].split("hdr ")[1].split(",")[0]), sent))
+            changes.append((ns(packet["arrive_fs"]), limit_of(packet), sent))
     drawing.text(40, 36, "header credits left", "small")
     for (begins, limit, sent), (ends, *_) in zip(changes, [*changes[1:], (end, 0, 0)], strict=True):
         if ends > begins and begins < end:
@@ -230,7 +231,7 @@ def replay() -> str:
 
     def label(packet: Any) -> str:
         if packet["kind"] == "Nak":
-            return packet["text"]
+            return str(packet["text"])
         words = f"MWr, sequence {packet['sequence']}"
         if packet["id"] == damaged["id"]:
             return words + ": LCRC wrong"
@@ -255,6 +256,18 @@ def replay() -> str:
     )
 
 
+def numbered() -> Callable[[Any], str | None]:
+    """Labels that count writes, and leave DLLPs out."""
+    writes = iter(range(1, 1000))
+
+    def label(packet: Any) -> str | None:
+        if packet["kind"] == "MWr":
+            return f"MWr {next(writes)}"
+        return str(packet["kind"]) if packet["class"] == "tlp" else None
+
+    return label
+
+
 def ordering() -> str:
     """The same run with and without Relaxed Ordering."""
     drawing = Drawing(860, 560)
@@ -267,16 +280,7 @@ def ordering() -> str:
         drawing.text(left + 140, 26, name, "middle bold")
         ladder.columns(["card", "root complex"])
         ladder.clock(100)
-        stores = iter(range(1, 100))
-        ladder.packets(
-            lambda packet, stores=stores: (
-                f"MWr {next(stores)}"
-                if packet["kind"] == "MWr"
-                else packet["kind"]
-                if packet["class"] == "tlp"
-                else None
-            )
-        )
+        ladder.packets(numbered())
     return drawing.svg("A completion behind posted writes of the processor, with and without Relaxed Ordering")
 
 
@@ -300,7 +304,7 @@ def attribution() -> str:
 
 
 DRAWINGS: dict[str, Callable[[], str]] = {
-    "life": life,
+    "read": life,
     "credits": credits_page,
     "replay": replay,
     "ordering": ordering,

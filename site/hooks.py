@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 import pages
 
+# The theme takes this from a network where pages come from the file system; iframe-worker.js is version 1.0.4 of it (MIT, Martin Donath).
+SHIM = "https://unpkg.com/iframe-worker/shim"
 LANGUAGES = {".rs": "rust", ".py": "python", ".h": "c", ".c": "c", ".sv": "systemverilog", ".cpp": "cpp", ".sh": "bash"}
 PLAIN = (".toml", ".json", ".lua")
 
@@ -45,7 +48,7 @@ def on_files(files: Files, config: Any) -> Files:
         for file in files
         if Path(file.abs_src_path or "").parts[: len(pages.ROOT.parts) + 1] != (*pages.ROOT.parts, "docs")
     ]
-    for path in [*pages.pages(), *sorted(linked(pages.PICTURES)), "site/site.css"]:
+    for path in [*pages.pages(), *sorted(linked(pages.PICTURES)), "site/site.css", "site/iframe-worker.js"]:
         kept.append(File(path, str(pages.ROOT), config.site_dir, False))
     for path in sorted(linked(None)):
         kept.append(File.generated(config, shown_at(path), content=listing(path)))
@@ -101,3 +104,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             line = pages.LINK.sub(lead, re.sub(r"^( +)(?=[-*] )", r"\1\1", line))
         lines.append(line)
     return re.sub(r"^<!-- (\S+) -->\n```(\w+)$", r'```\2 title="\1"', "\n".join(lines) + "\n", flags=re.MULTILINE)
+
+
+def on_post_build(config: Any) -> None:
+    """Pages take nothing from a network."""
+    site = Path(config.site_dir)
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8").replace(
+            SHIM, os.path.relpath(site / "site/iframe-worker.js", path.parent)
+        )
+        if outside := re.search(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=[\"']?(https?:[^\"' >]*)", text):
+            raise PluginError(f"{path.relative_to(site)}: {outside[1]} would be fetched from a network")
+        path.write_text(text, encoding="utf-8")
