@@ -325,7 +325,8 @@ site/.venv/.run: site/requirements.txt
 
 .PHONY: site
 site: site/.venv/.run ## build the documentation into out/site, for a browser without a network; fails on broken links
-	NO_MKDOCS_2_WARNING=1 site/.venv/bin/mkdocs --quiet build --config-file site/mkdocs.yml
+	@# --quiet would leave warnings out of what --strict counts
+	NO_MKDOCS_2_WARNING=1 site/.venv/bin/mkdocs build --config-file site/mkdocs.yml >site/.venv/build.log 2>&1 || { cat site/.venv/build.log >&2; exit 1; }
 	@printf 'The site is %s.\n' "$(CURDIR)/out/site/index.html"
 
 # With CRATE one of the five, with FILES some of its sources.

@@ -21,7 +21,9 @@ PLAIN = (".toml", ".json", ".lua")
 
 
 def on_config(config: Any) -> Any:
-    """The navigation is the table of contents; anchors are those of code hosts."""
+    """Links are checked, the navigation is the table of contents, anchors are those of code hosts."""
+    if wrong := pages.broken_links(pages.pages()):
+        raise PluginError("\n".join(wrong))
     nav: list[Any] = [{"tlplab": pages.HOME}]
     tabs: dict[str, list[Any]] = {}
     groups: dict[tuple[str, str], list[Any]] = {}

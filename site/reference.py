@@ -22,22 +22,26 @@ def command_page() -> str:
         f"# Commands\n\nThe help of every command, as `--help` prints it. {GENERATED}\n\n"
         "Options that many commands share: `--quiet` leaves out summary and progress bar, `--json FILE|-` writes the result, `--set KEY=VALUE` overrides a key of the experiment.\n"
     ]
-    for level, path, command in tree(commands, "tlplab", 2):
-        context = click.Context(command, info_name=path, terminal_width=WIDTH, max_content_width=WIDTH)
-        parts.append(f"\n{'#' * level} {path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+    for level, context in tree(commands, None, "tlplab", 2):
+        parts.append(
+            f"\n{'#' * level} {context.command_path}\n\n```text\n{context.command.get_help(context).rstrip()}\n```\n"
+        )
     return "".join(parts)
 
 
-def tree(command: click.Command, path: str, level: int) -> Iterator[tuple[int, str, click.Command]]:
-    """(level of the heading, words, command) of a command and those below it."""
-    yield level, path, command
+def tree(
+    command: click.Command, parent: click.Context | None, name: str, level: int
+) -> Iterator[tuple[int, click.Context]]:
+    """(level of the heading, context) of a command and those below it."""
+    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    context = click.Context(command, parent, name, **settings)
+    yield level, context
     if isinstance(command, click.Group):
-        below = level if path == "tlplab" else level + 1
-        with click.Context(command, info_name=path) as context:
-            for name in command.list_commands(context):
-                found = command.get_command(context, name)
-                if found is not None and not found.hidden:
-                    yield from tree(found, f"{path} {name}", below)
+        below = level if parent is None else level + 1
+        for word in command.list_commands(context):
+            found = command.get_command(context, word)
+            if found is not None and not found.hidden:
+                yield from tree(found, context, word, below)
 
 
 def result_page() -> str:

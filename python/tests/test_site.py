@@ -144,15 +144,7 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     mkdocs = ROOT / "site/.venv/bin/mkdocs"
     if not mkdocs.exists():
         pytest.skip("make site has not been run")
-    command = [
-        str(mkdocs),
-        "--quiet",
-        "build",
-        "--config-file",
-        str(ROOT / "site/mkdocs.yml"),
-        "--site-dir",
-        str(tmp_path),
-    ]
+    command = [str(mkdocs), "build", "--config-file", str(ROOT / "site/mkdocs.yml"), "--site-dir", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env={"NO_MKDOCS_2_WARNING": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     for page in pages.pages():
