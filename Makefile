@@ -93,6 +93,8 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	@# Each page says the command that writes it.
 	for page in studies/designs/*.md; do sed -n 's/^This page is generated from .*`tlplab \(.*\)`\.$$/\1 --quiet/p' $$page | xargs --no-run-if-empty $(BIN)/tlplab; done
 	$(BIN)/python -m studies.designs.index
+	$(BIN)/python site/reference.py
+	$(BIN)/python site/diagrams.py
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown studies/gem5/README.md
@@ -220,7 +222,7 @@ test-full: test test-more test-beside test-long ## run the tests that need minut
 
 # What needs minutes, or programs that `make test` does without.
 .PHONY: test-more
-test-more: wheel rtl/.venv/.run
+test-more: wheel rtl/.venv/.run site/.venv/.run
 	.ci/install-peers tshark chromium lspci valgrind
 	.ci/install-rtl --system
 	.ci/driver
@@ -268,7 +270,7 @@ prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datag
 	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test library junk -- --nocapture
 
 .PHONY: lint
-lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, freshness of generated files
+lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, words of the documentation, freshness of generated files
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(BIN)/ruff check --quiet
@@ -276,6 +278,7 @@ lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, fres
 	$(BIN)/mypy
 	$(BIN)/python .ci/layers.py
 	$(BIN)/python .ci/licences.py
+	$(BIN)/python .ci/words.py
 	PATH="$(CURDIR)/$(BIN):$$PATH"; command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --version 0.20.2 --locked --root $(VENV); cargo-deny --locked check --hide-inclusion-graph bans licenses sources
 	$(PYTHON) report/check_fresh.py
 
@@ -316,6 +319,18 @@ bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two
 bench-rtl: build rtl ## measure the co-simulated DMA core's speed (minutes); writes bench/rtl-speed.json
 	$(BIN)/python bench/cosim.py
 
+# The documentation as a site, of the pages in docs/README.md.
+site/.venv/.run: site/requirements.txt
+	$(PYTHON) -m venv site/.venv
+	site/.venv/bin/pip install --quiet --requirement site/requirements.txt
+	@touch $@
+
+.PHONY: site
+site: site/.venv/.run ## build the documentation into out/site, for a browser without a network; fails on broken links
+	@# --quiet would leave warnings out of what --strict counts
+	NO_MKDOCS_2_WARNING=1 site/.venv/bin/mkdocs build --config-file site/mkdocs.yml >site/.venv/build.log 2>&1 || { cat site/.venv/build.log >&2; exit 1; }
+	@printf 'The site is %s.\n' "$(CURDIR)/out/site/index.html"
+
 # With CRATE one of the five, with FILES some of its sources.
 .PHONY: mutants
 mutants: $(VENV)/.run ## change the sans-IO crates in one place at a time: do their own tests notice? (hours; CRATE=wire); writes bench/mutants.json
@@ -337,5 +352,5 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS on new inputs
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf target $(VENV) bench/.venv rtl/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target $(VENV) bench/.venv rtl/.venv site/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python .ci -name __pycache__ -type d -prune -exec rm -rf {} +

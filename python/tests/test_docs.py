@@ -241,8 +241,8 @@ def test_the_guide_is_made_of_excerpts() -> None:
     assert {"examples/python/engine.py", "examples/rust/engine.rs"} <= files
 
 
-def test_the_readme_has_a_tour() -> None:
-    assert sum(len(read_steps(block)) for _, block in blocks(ROOT / "README.md")) >= 5
+def test_the_first_minutes_are_a_tour() -> None:
+    assert sum(len(read_steps(block)) for _, block in blocks(ROOT / "docs/five-minutes.md")) >= 5
 
 
 def test_what_a_session_leaves_behind_is_ended(tmp_path: Path) -> None:

@@ -407,8 +407,8 @@ class Result(TypedDict):
     stop_text: str
     """The same, for people."""
     waiting: list[Waiting]
+    """Programs that wait for an event that never comes: the run got nowhere."""
     guest: Guest | None
-    """Programs that wait for what never comes: the run got nowhere."""
     verdict: Verdict
     flows: list[Flow]
     measured: list[Measured]

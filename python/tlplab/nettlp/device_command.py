@@ -155,7 +155,12 @@ def site_options(*, issues: bool) -> Decorator:
     help="Bytes of each, 60B to 2KiB.",
 )
 @click.option(
-    "--lanes", metavar="N", type=click.IntRange(1, 16), default=LANES, show_default=True, help="Threads that answer."
+    "--lanes",
+    metavar="N",
+    type=click.IntRange(1, 16),
+    default=LANES,
+    show_default="one for each processor",
+    help="Threads that answer.",
 )
 @click.option("-H", "hexdump", is_flag=True, hidden=True, help="Without effect; the published application has it.")
 def psmem_command(

@@ -1,0 +1,122 @@
+"""The pages of reference that are made from the code: python site/reference.py writes them, and a test compares them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from tlplab.cli import commands
+
+ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 100
+GENERATED = "This page is generated: `make generate`."
+
+
+def command_page() -> str:
+    """The help of every command."""
+    parts = [
+        f"# Commands\n\nThe help of every command, as `--help` prints it. {GENERATED}\n\n"
+        "Options that many commands share: `--quiet` leaves out summary and progress bar, `--json FILE|-` writes the result, `--set KEY=VALUE` overrides a key of the experiment.\n"
+    ]
+    for level, context in tree(commands, None, "tlplab", 2):
+        parts.append(
+            f"\n{'#' * level} {context.command_path}\n\n```text\n{context.command.get_help(context).rstrip()}\n```\n"
+        )
+    return "".join(parts)
+
+
+def tree(
+    command: click.Command, parent: click.Context | None, name: str, level: int
+) -> Iterator[tuple[int, click.Context]]:
+    """(level of the heading, context) of a command and those below it."""
+    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    context = click.Context(command, parent, name, **settings)
+    yield level, context
+    if isinstance(command, click.Group):
+        below = level if parent is None else level + 1
+        for word in command.list_commands(context):
+            found = command.get_command(context, word)
+            if found is not None and not found.hidden:
+                yield from tree(found, context, word, below)
+
+
+def result_page() -> str:
+    """The fields of a result document."""
+    source = ast.parse((ROOT / "python/tlplab/result.py").read_text(encoding="utf-8"))
+    tables = [node for node in source.body if isinstance(node, ast.ClassDef)]
+    names = {node.name for node in tables}
+    # The document first, then its parts as they stand in the file.
+    tables.sort(key=lambda node: node.name != "Result")
+    about = (ast.get_docstring(source) or "").split("\n\n", 1)[1].replace("\n", " ")
+    parts = [
+        "# The result document\n\n`tlplab run --json FILE` and `tl.run` give a document of the schema `tlplab/result/1`. "
+        f"{about}\n\nThe types are those of Python, as in `tlplab.Result`; a name is a table below. {GENERATED}\n"
+    ]
+    for node in tables:
+        parts.append(f"\n## {node.name}\n\n{(ast.get_docstring(node) or '').replace(chr(10), ' ')}\n")
+        bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in names]
+        if bases:
+            parts.append(f"\nBeside the fields of [{bases[0]}](#{bases[0].lower()}):\n")
+        rows = [row(field, note, names) for field, note in fields(node)]
+        if rows:
+            parts.append("\n| field | type | meaning |\n|---|---|---|\n" + "".join(rows))
+    return "".join(parts)
+
+
+def fields(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
+    """Each field, and the text below it."""
+    for number, statement in enumerate(node.body):
+        if isinstance(statement, ast.AnnAssign):
+            after = node.body[number + 1] if number + 1 < len(node.body) else None
+            is_note = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            yield statement, str(after.value.value) if is_note else ""  # type: ignore[union-attr]
+
+
+def row(field: ast.AnnAssign, note: str, names: set[str]) -> str:
+    kind = ast.unparse(field.annotation).replace("|", r"\|")
+    linked = [name for name in re.findall(r"\w+", kind) if name in names]
+    shown = kind if linked else f"`{kind}`"
+    for name in set(linked):
+        shown = re.sub(rf"\b{name}\b", f"[{name}](#{name.lower()})", shown)
+    shown = re.sub(r"\[(?=\[)", r"\\[", shown)
+    text = " ".join(note.split()).replace("|", r"\|")
+    return f"| `{ast.unparse(field.target)}` | {shown} | {text} |\n"
+
+
+def rust_page() -> str:
+    """The crates, each with the first sentence of its tour."""
+    rows = []
+    for library in sorted(ROOT.glob("crates/*/src/lib.rs")):
+        crate = library.parents[1].name
+        tour = [line[3:].strip() for line in library.read_text(encoding="utf-8").splitlines() if line.startswith("//!")]
+        paragraph = " ".join(tour[: tour.index("")] if "" in tour else tour)
+        sentence = re.sub(r"\[(`[^`]*`)\](\([^)]*\))?", r"\1", re.split(r"(?<=\.)\s", paragraph)[0]).rstrip(":.") + "."
+        rows.append(f"| [{crate}](../crates/{crate}/src/lib.rs) | {sentence} |\n".replace(r"\[", "["))
+    return (
+        "# Rust\n\n`cargo doc --no-deps --open` builds the documentation of all crates, with types, units, errors and examples. The `lib.rs` of a crate is a tour that ends in the file you need; "
+        "[Architecture](architecture.md) has the arrows between crates.\n\n"
+        "- A device of your own: [Write a device](write-a-device.md) and [copier.rs](../examples/rust/copier.rs), by the contract in [contract.rs](../crates/device/src/contract.rs).\n"
+        "- A fabric in a program: `tlplab_fabric::Builder` takes a configuration and devices, and gives a `Fabric` that runs.\n"
+        "- An experiment file in a program: `tlplab_experiment::Experiment::parse`, then `run::run`.\n\n"
+        f"| crate | contents |\n|---|---|\n{''.join(rows)}\n{GENERATED}\n"
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/commands.md": command_page,
+    "docs/result.md": result_page,
+    "docs/rust.md": rust_page,
+}
+
+
+def main() -> None:
+    for path, page in PAGES.items():
+        (ROOT / path).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
