@@ -11,6 +11,7 @@ core/tx_queue.sv
 core/completion.sv
 core/write_ends.sv
 core/slave.sv
+core/shim_rules.sv
 core/user_rules.sv
 core/tlpdma_core.sv
 user/channel.sv

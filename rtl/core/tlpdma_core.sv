@@ -520,6 +520,7 @@ module tlpdma_core #(
                      !mrd_valid && !drd_valid && !mwr_valid && !post_valid;
 
 `ifndef SYNTHESIS
+  shim_rules shim_rules (.*);
   user_rules user_rules (
       .clk (user_clk),
       .rst (user_rst),

@@ -10,6 +10,7 @@ module user_rules #(
 ) (
     input logic         clk,
     input logic         rst,
+    input logic         user_bus_master,
     input logic [  2:0] mrrs,
     input logic         mrd_valid,
     input logic [ 63:0] mrd_addr,
@@ -60,6 +61,10 @@ module user_rules #(
     input logic [255:0] srd_data,
     input logic         srd_data_ready
 );
+  // Before the first reset anything may stand at the ports.
+  logic begun = 1'b0;
+  always @(posedge clk) if (rst) begun <= 1'b1;
+
   // ---- requests ----
   logic mrd_waited, drd_waited, mwr_waited, post_waited, drd_exchanged;
   logic [121:0] mrd_kept;
@@ -69,7 +74,7 @@ module user_rules #(
   logic [ 12:0] drd_end;  // from the multiple of MRRS before it
   assign drd_end = {1'b0, drd_addr[11:0] & ~(12'hf80 << mrrs)} + {3'd0, drd_len};
   always @(posedge clk) begin
-    if (!rst) begin
+    if (!rst && begun) begin
       if (mrd_valid || mrd_waited) begin
         if (mrd_waited) begin
           if (!mrd_valid) $fatal(1, "%m: mrd_* changed before it was taken");
@@ -105,6 +110,7 @@ module user_rules #(
         mwr_waited <= !mwr_ready;
       end
       if (post_valid || post_waited) begin
+        if (!post_ready && !user_bus_master) $fatal(1, "%m: post_* waits without bus mastering");
         if (post_waited) begin
           if (!post_valid || {post_addr, post_two, post_four} !== post_kept[129:64])
             $fatal(1, "%m: post_* changed before it was taken");
@@ -130,7 +136,7 @@ module user_rules #(
   logic [7:0] writes;  // taken and not done
   assign span = {8'd0, mwr_len} + {27'd0, mwr_lane} + 32'd31;
   always @(posedge clk) begin
-    if (!rst) begin
+    if (!rst && begun) begin
       if (mwr_data_valid || mwr_data_waited) begin
         if (mwr_data_waited) begin
           if (!mwr_data_valid) $fatal(1, "%m: mwr_data changed before it was taken");
@@ -177,7 +183,7 @@ module user_rules #(
   logic [ 34:0] srd_kept;
   logic [255:0] srd_data_kept;
   always @(posedge clk) begin
-    if (!rst) begin
+    if (!rst && begun) begin
       if (mrd_data_valid || mrd_data_waited) begin
         if (mrd_data_waited) begin
           if (!mrd_data_valid || {mrd_data_addr, mrd_data_strobe, mrd_data_id} !== mrd_place_kept)

@@ -2,15 +2,52 @@
 /* The six functions of tlplab_rtl.h over the hard IP's model, and what Verilator's runtime calls when the core gives up. */
 #include "hard_ip.h"
 #include "identity.h"
+#include "print.h"
 
+#include <algorithm>
+#include <cstdarg>
 #include <cstdio>
+
+namespace {
+
+// What Verilator's runtime printed before it stops, "[time] %Fatal: file:line: Assertion failed in PLACE: TEXT".
+thread_local std::string last_words;
+
+// PLACE: TEXT, where the text does not begin with its place anyway (%m).
+std::string why_it_stopped() {
+    static std::string const before = "Assertion failed in ";
+    std::string said;
+    said.swap(last_words);
+    size_t const at = said.find(before);
+    if (at == std::string::npos) return "the core stopped ($stop, or a failed assertion)";
+    said.erase(said.find_last_not_of('\n') + 1).erase(0, at + before.size());
+    size_t const end = said.find(": ");
+    if (end != std::string::npos && said.compare(end + 2, end + 2, said, 0, end + 2) == 0) said.erase(0, end + 2);
+    return said;
+}
+
+} // namespace
+
+int tlplab_print(char const *format, ...) {
+    va_list values, again;
+    va_start(values, format);
+    va_copy(again, values);
+    std::string text(static_cast<size_t>(std::max(0, std::vsnprintf(nullptr, 0, format, again))), '\0');
+    va_end(again);
+    std::vsnprintf(text.data(), text.size() + 1, format, values);
+    va_end(values);
+    // That is for the run's error, not for whatever the program prints.
+    if (text.find("%Fatal: ") == std::string::npos && text.find("%Error: ") == std::string::npos) return std::fputs(text.c_str(), stdout);
+    last_words.swap(text);
+    return 0;
+}
 
 // $fatal, $stop and $finish of the core fail the run instead of ending the process.
 void vl_fatal(const char *file, int line, const char *, const char *message) VL_MT_UNSAFE {
     throw tlplab::ModelError(std::string(file) + ":" + std::to_string(line) + ": " + message);
 }
 void vl_stop(const char *file, int line, const char *) VL_MT_UNSAFE {
-    throw tlplab::ModelError(std::string(file) + ":" + std::to_string(line) + ": the core stopped ($stop, or a failed assertion)");
+    throw tlplab::ModelError(std::string(file) + ":" + std::to_string(line) + ": " + why_it_stopped());
 }
 void vl_finish(const char *file, int line, const char *) VL_MT_UNSAFE {
     throw tlplab::ModelError(std::string(file) + ":" + std::to_string(line) + ": the core called $finish");

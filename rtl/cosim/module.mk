@@ -34,6 +34,7 @@ VERILOG := $(filter-out %.cpp %.cc %.c,$(SOURCES))
 PIC := -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique
 # $stop, $finish and $fatal are this model's errors, see abi.cpp.
 HOOKS := -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL
+PRINT := -include $(abspath $(HERE))/print.h -DVL_PRINTF=tlplab_print
 # -fno-split: statements stay in their block, in its order; a block that reads a register before it writes it needs no second copy of it.
 VERILATOR_FLAGS := --cc -O3 -fno-split --x-assign fast --x-initial fast --no-assert --noassert-case \
 	--timescale 1fs/1fs --MMD -Wno-fatal
@@ -60,7 +61,7 @@ link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
 	$(CXX) -std=c++17 $(HARNESS) $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DONLY_CLOCKS_TRIGGER=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
 		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz)
 build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
-	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=$(HARNESS) >$2/build.log || { cat $2/build.log >&2; exit 1; }
+	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL="$(HARNESS) $(PRINT)" >$2/build.log || { cat $2/build.log >&2; exit 1; }
 compile = $(call build,Vtop,$(BUILD),$(FAST) $1)
 
 GENERATE := -fprofile-generate -fprofile-update=single

@@ -69,6 +69,24 @@ async def payload_and_request_sizes(dut: Any, sizes: tuple[int, int]) -> None:
     assert used == {"read": min(mrrs, 512), "write": min(mps, 512)}
 
 
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def sizes_beyond_the_parameters(dut: Any) -> None:
+    """The host allows 1024 and 4096 bytes: requests are as large as the core was built for, and its user is told that."""
+    b = await bench(dut, mrrs=4096)
+    b.function.pcie_cap.max_payload_size = 3
+    b.device.show_configuration()
+    await Timer(1, "us")
+    core, most = dut.device.core, {"read": int(dut.MRRS_MAX.value), "write": int(dut.MPS_MAX.value)}
+    told = {"read": 128 << int(core.user_mrrs.value), "write": 128 << int(core.user_mps.value)}
+    assert told == most
+    board = Scoreboard(b, 8 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    await read_back(b, board, c2h)
+    assert {kind: max(words for what, words in b.checker.sizes if what == kind) * 4 for kind in most} == most
+    await settle(b, board)
+
+
 @cocotb.test(skip=not every_case(), timeout_time=3, timeout_unit="ms")
 @cocotb.parametrize(pcie_mhz=[125, 250] if ULTRASCALE_PLUS else [62.5, 125, 250], user_mhz=[150, 200, 250])
 async def clock_ratios(dut: Any, pcie_mhz: float, user_mhz: float) -> None:

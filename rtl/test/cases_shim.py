@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -127,3 +128,42 @@ async def a_class_without_room_holds_no_other(dut: Any) -> None:
     device._room[1] = 64
     await ClockCycles(dut.pcie_clk, 100)
     assert [tlp.tag for tlp in back[8:]] == list(range(8))
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def completions_wait_for_their_queue(dut: Any) -> None:
+    """More headers than the queue behind has places for, without data that would hold them: none is lost."""
+    dut.loop_cpl.value = 1
+    dut.hold.value = 1
+    device = await start(dut)
+    source = random.Random(1)
+    bare = [completion(0, 1, number % 32, source) for number in range(80)]
+    for number, tlp in enumerate(bare):
+        tlp.fmt_type, tlp.status, tlp.data, tlp.length = TlpType.CPL, CplStatus.UR, bytearray(), 0
+        tlp.byte_count = number + 1
+    task = cocotb.start_soon(check(dut, device, bare, 2000))
+    await ClockCycles(dut.pcie_clk, 500)
+    assert device.pending(), "the queue has room for all of them"
+    dut.hold.value = 0
+    await task
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def idle_says_that_nothing_is_inside(dut: Any) -> None:
+    """Not before the last beat of what leaves was taken, however long the hard IP waits in its middle."""
+    dut.loop_cpl.value = 0
+    dut.hold.value = 0
+    device = await start(dut)
+    source = random.Random(1)
+    back: list[Tlp] = []
+    device.on_sent.append(back.append)
+    for stopped in (0, 1, 3):  # beats that the hard IP takes
+        await ClockCycles(dut.pcie_clk, 100)
+        assert dut.idle.value == 1
+        seen, device.beats_out = len(back), 0
+        device.tx_pause = (device.beats_out == stopped for _ in itertools.count())
+        device.deliver(request(WRITES[0], 0x100, 12, 1, source))
+        await ClockCycles(dut.pcie_clk, 100)
+        assert (device.beats_out, len(back)) == (stopped, seen)
+        assert dut.idle.value == 0, f"idle after {stopped} beats of a TLP"
+        device.tx_pause = None

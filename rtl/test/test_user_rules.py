@@ -42,6 +42,7 @@ BROKEN = {
     31: "srd_* while another read is open",
     32: "srd_data without a read",
     33: f"srd_data {CHANGED}",
+    34: "post_* waits without bus mastering",
 }
 
 

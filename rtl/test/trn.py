@@ -309,7 +309,8 @@ class TrnDevice(Device):
         """
         dut = self.dut
         start, end = int(dut.trn_tsof.value), int(dut.trn_teof.value)
-        words = int(dut.trn_trem.value) + 1 if end else self.dws
+        words = int(dut.trn_trem.value) + 1
+        assert end or words == self.dws, f"{words} words in a beat that is not the last"
         value = dut.trn_td.value
         if not value.is_resolvable:
             bits = str(value)[: 32 * words]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Drives both sides of the user's port as the rules of user_rules allow, then breaks one of them: +broken=NUMBER (none: 0).
 module user_rules_bench;
-  logic clk = 1'b0, rst = 1'b1;
+  logic clk = 1'b0, rst = 1'b1, user_bus_master = 1'b1;
   logic [2:0] mrrs = 3'd2;
   logic
       mrd_valid = 0, mrd_ready = 0, drd_valid = 0, drd_ready = 0, drd_waits = 0, mrd_data_valid = 0, mrd_data_ready = 0;
@@ -63,7 +63,14 @@ module user_rules_bench;
     // an answer at once
     {srd_valid, srd_ready, srd_data_valid, srd_data_ready} = '1;
     steps(1);
-    {post_valid, post_ready, post_two, post_four, post_addr} = {4'b0000, 64'd4};
+    // dropped at once, and so is one that waited
+    {post_two, post_four, post_addr, user_bus_master} = {2'b00, 64'd4, 1'b0};
+    steps(1);
+    {post_ready, user_bus_master} = 2'b01;
+    steps(1);
+    {post_ready, user_bus_master} = 2'b10;
+    steps(1);
+    {post_valid, post_ready, user_bus_master} = 3'b001;
     {srd_valid, srd_ready, srd_data_valid, srd_data_ready}   = '0;
     steps(1);
   endtask
@@ -107,6 +114,7 @@ module user_rules_bench;
       31: {srd_valid, srd_ready} = '1;
       32: srd_data_valid = 1;
       33: {srd_valid, srd_ready, srd_data_valid} = '1;
+      34: {post_valid, user_bus_master} = 2'b10;
       default: ;
     endcase
     steps(1);

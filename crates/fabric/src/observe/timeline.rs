@@ -117,11 +117,11 @@ impl Timeline {
         let bins = self.filled(series);
         let mut rest = amount;
         let whole = (to - from).as_fs();
-        for bin in first..last {
+        for (bin, sum) in bins.iter_mut().enumerate().take(last).skip(first) {
             let before = ((bin as u64 + 1) << shift) - from.as_fs();
             let came = (u128::from(amount) * u128::from(before) / u128::from(whole)) as u64;
             let later = amount - came;
-            bins[bin] += rest - later;
+            *sum += rest - later;
             rest = later;
         }
         bins[last] += rest;
