@@ -312,7 +312,7 @@ bench-scan: build ## measure how long tlplab scan takes for 1000 devices (second
 	$(BIN)/python bench/scan.py
 
 .PHONY: bench-sweep
-bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two processors, and by workers of dask (six minutes, a quiet machine); writes bench/sweep.json
+bench-sweep: $(VENV)/.dev build ## measure 1000 points of a study on one and two processors, a million known ones, and workers of dask (fifteen minutes, a quiet machine); writes bench/sweep.json
 	$(BIN)/python bench/sweep.py
 
 .PHONY: bench-rtl
