@@ -62,7 +62,8 @@ module user_rules #(
     input logic         srd_data_ready
 );
   // Before the first reset anything may stand at the ports.
-  logic begun = 1'b0;
+  logic begun;
+  initial begun = 1'b0;
   always @(posedge clk) if (rst) begun <= 1'b1;
 
   // ---- requests ----

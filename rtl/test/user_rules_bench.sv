@@ -71,7 +71,7 @@ module user_rules_bench;
     {post_ready, user_bus_master} = 2'b10;
     steps(1);
     {post_valid, post_ready, user_bus_master} = 3'b001;
-    {srd_valid, srd_ready, srd_data_valid, srd_data_ready}   = '0;
+    {srd_valid, srd_ready, srd_data_valid, srd_data_ready} = '0;
     steps(1);
   endtask
 

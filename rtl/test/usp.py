@@ -127,6 +127,14 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
             self._changes += enabled != function.bus_master_enable
             self.show_configuration()
 
+        def master(enable: bool) -> None:
+            """Sets Bus Master Enable at once."""
+            self._changes += enable != function.bus_master_enable
+            function.bus_master_enable = enable
+            self.show_configuration()
+
+        self.master = master
+
         function.write_config_register = write_and_show
         self.show_configuration()
 
@@ -352,5 +360,6 @@ USP_FAULTS: dict[str, tuple[Fault, int, int]] = {
     "Function Level Reset": (given_up(ErrorCode.FLR), 4, 3),
     "cut in the middle": (cut_short(lambda dws: dws // 2), 3, 2),
     "cut in its first beat": (cut_short(lambda _: 2), 3, 2),
+    "broken off when all has come": (cut_short(lambda dws: dws), 3, 2),
     "cut before its last DW": (cut_short(lambda dws: dws - 1, discontinue=False), 3, 2),
 }
