@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,6 +206,31 @@ def test_a_scheduler_that_is_not_there_is_told(
     said = capsys.readouterr().err
     assert "--address tcp://127.0.0.1:9: no scheduler of dask answers there" in said
     assert "Traceback" not in said
+
+
+def test_no_garbage_is_collected_while_a_client_starts(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is collected closes itself, and waits for a lock that one which starts holds: a run of these tests once stood still there."""
+    import distributed
+
+    class Forgotten:
+        pass
+
+    forgotten = Forgotten()
+    forgotten.itself = forgotten  # type: ignore[attr-defined]
+    there = weakref.ref(forgotten)
+    seen = []
+
+    def client(*_arguments: object, **_options: object) -> None:
+        seen.append((gc.isenabled(), there() is None))
+        raise OSError("nobody answers")
+
+    monkeypatch.setattr(distributed, "Client", client)
+    gc.disable()
+    del forgotten
+    gc.enable()
+    assert sweep("--engine", "dask", "--address", "tcp://127.0.0.1:9") == 2
+    assert seen == [(False, True)]
+    assert gc.isenabled()
 
 
 def test_without_dask_it_is_said_what_brings_it(

@@ -8,6 +8,7 @@ with another file under the same name, it refuses. Runs of a worker that is lost
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import queue
@@ -86,19 +87,38 @@ def connected(address: str | None, threads: int | None) -> Iterator[Client]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(silence())
         if address is None:
-            cluster = LocalCluster(
-                n_workers=threads or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="127.0.0.1",
-                dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL,
-                preload=[__name__], local_directory=stack.enter_context(tempfile.TemporaryDirectory(prefix="tlplab-dask-")),
-            )  # fmt: skip
-            yield stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tlplab-dask-"))
+            with uncollected():
+                cluster = LocalCluster(
+                    n_workers=threads or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL,
+                    preload=[__name__], local_directory=folder,
+                )  # fmt: skip
+                client = Client(stack.enter_context(cluster), set_as_default=False)
+            yield stack.enter_context(client)
             return
         try:
-            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            with uncollected():
+                client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise mistake(f"--address {address}", f"no scheduler of dask answers there: {why}") from None
         yield stack.enter_context(client)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Collects garbage, and none meanwhile. A client that was never closed closes itself when it is collected; that takes the lock which another client
+    holds while it starts, and one thread would wait for itself.
+    """
+    gc.collect()
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def dask_setup(_worker: object) -> None:

@@ -136,7 +136,8 @@ def counted(done: Done, count: int) -> str:
     refused = done.swept.counts()[2]
     # What was made elsewhere was found when the threads looked again.
     made, known = made + done.in_processes, known - done.in_processes
-    text = f"{points(count)}: {made or 'no'} run{'' if made == 1 else 's'} made, {known} known"
+    runs = "1 run" if made == 1 else f"{q.count(made) if made else 'no'} runs"
+    text = f"{points(count)}: {runs} made, {q.count(known) if known else 0} known"
     if refused:
         text += f", {refused} refused"
     out = [f"{name} ({number})" for name, number in done.sweep.left_out if number]
