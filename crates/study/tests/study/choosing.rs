@@ -1,6 +1,7 @@
 //! Points that somebody chooses, and what is around one.
 
-use crate::Bench;
+use crate::{Bench, run};
+use tlplab_study::Sweep;
 use tlplab_study::axis::Span;
 use tlplab_study::expression::Value;
 
@@ -88,4 +89,22 @@ fn all_is_known_when_each_run_is() {
     sweep.points = all;
     let refused = sweep.points.kept.last().is_some_and(|point| point.steps[0] == 2);
     assert_eq!(sweep.knows_all(&mut always), refused);
+}
+
+/// Whoever chooses numbers points by their places in a list: what is known of them is known by their steps.
+#[test]
+fn chosen_points_have_the_results_of_their_steps_whatever_was_run_before() {
+    let bench = Bench::new();
+    let text = "[[axis]]\nkey = \"device.ssd.link\"\nvalues = [\"gen3 x1\", \"gen3 x2\", \"gen3 x4\"]\n\
+        [[axis]]\nkey = \"load.ssd.size\"\nvalues = [\"512B\", \"4KiB\"]";
+    let all = bench.run(text).rows;
+    for steps in [&[[2, 1], [0, 0], [1, 1]][..], &[[1, 0], [2, 0]], &[[0, 1]]] {
+        let study = bench.study(text);
+        let points = study.choose(&steps.iter().map(|step| step.to_vec()).collect::<Vec<_>>()).unwrap();
+        let outcome = run(&Sweep { points, ..bench.sweep_of(study) }, 1);
+        assert_eq!(outcome.progress.known, steps.len());
+        for (row, [link, size]) in outcome.rows.iter().zip(steps) {
+            assert_eq!(row.came, all[2 * link + size].came);
+        }
+    }
 }
