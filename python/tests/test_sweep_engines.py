@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import a_study
 import pytest
 
 import tlplab as tl
@@ -29,49 +30,19 @@ distributed = pytest.importorskip("distributed")
 from tlplab.study import dask_engine  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPERIMENT = """\
-title = "SSD and NIC share one uplink"
-stop = "10us"
-host = "xeon-e5-2637v3"
-[switch.sw0]
-under = "host.rp0"
-link = "gen4 x4"
-[device.ssd]
-under = "sw0"
-link = "gen4 x4"
-[device.nic]
-under = "sw0"
-link = "gen4 x8"
-[load]
-ssd = { op = "read", size = "4KiB", outstanding = 32 }
-nic = { op = "write", size = "1500B", rate = "25Gb/s" }
-"""
-STUDY = """\
-title = "Uplinks"
-experiment = "one.toml"
-metrics = ["throughput"]
-[[axis]]
-key = "switch.sw0.link"
-name = "uplink"
-values = ["gen4 x4", "gen9 x8", "gen4 x8"]
-[[axis]]
-key = "load.nic.rate"
-name = "nic_rate"
-from = "10Gb/s"
-to = "40Gb/s"
-by = "10Gb/s"
-"""
+# Of a host whose reads do not all take as long.
+EXPERIMENT = a_study.EXPERIMENT.replace("[switch", 'host = "xeon-e5-2637v3"\n[switch', 1).replace("write", "read", 1)
+# All of its points, and one figure.
+STUDY = a_study.STUDY[: a_study.STUDY.index("[[filter]]")].replace(', "share = nic.throughput / throughput"', "")
 REPEATS = '[repeats]\nseeds = 8\nuntil = "ssd.latency.mean within 0.05%"\n'
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A study in a folder of its own, with a store of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "one.toml").write_text(EXPERIMENT)
-    (tmp_path / "study.toml").write_text(STUDY)
-    return tmp_path / "study.toml"
+def study(study: Path) -> Path:
+    """The study of this file, where the usual one is."""
+    study.with_name("one.toml").write_text(EXPERIMENT)
+    study.write_text(STUDY)
+    return study
 
 
 @pytest.fixture(scope="module")
