@@ -245,10 +245,16 @@ impl Index {
             // Ends where the pack does, or is no pack.
             let _ = pack.scan(|key, length, at| found.push((key, length, at)));
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            for (key, length, at) in found {
+            let found = found.into_iter().map(|(key, length, at)| (key, Place { pack: number, length, at }));
+            if self.places.is_empty() {
+                // A million of them are sorted sooner than put in one by one. Of a run that is there twice the later result is as good.
+                self.places = found.collect();
+                return;
+            }
+            for (key, place) in found {
                 // Two have made the same run: one of them is enough, if it is whole.
                 if self.places.get(&key).is_none_or(|known| self.record(&key, *known).is_none()) {
-                    self.places.insert(key, Place { pack: number, length, at });
+                    self.places.insert(key, place);
                 }
             }
         }
