@@ -17,7 +17,7 @@ from a_study import STUDY
 
 import tlplab as tl
 from tlplab.cli import status
-from tlplab.study import columns, html, plots, reports, running, scales
+from tlplab.study import alone, columns, html, plots, reports, running, scales
 
 
 def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,8 +291,8 @@ def test_a_path_is_shortened_only_if_it_stays_the_same_file(tmp_path: Path, monk
     Path("a/b").mkdir(parents=True)
     Path("far/away").mkdir(parents=True)
     Path("link").symlink_to("far/away")
-    assert html.short("a/b/../../one.toml") == "one.toml"
-    assert html.short("link/../one.toml") == "link/../one.toml"
+    assert alone.short("a/b/../../one.toml") == "one.toml"
+    assert alone.short("link/../one.toml") == "link/../one.toml"
 
 
 def data_of_report(page: str | Path) -> dict[str, Any]:

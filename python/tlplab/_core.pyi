@@ -92,18 +92,16 @@ class Sweep:
     @property
     def parameters(self) -> list[tuple[bool, list[ColumnOf]]]:
         """Of each axis whether it is a range, and its columns. A Latin hypercube's keys are axes of their own."""
-    def recipe(self, place: int) -> tuple[str | None, list[str], str | None, int | None] | None:
-        """The experiment, what is set at a point of this place among the points, a file with its loads, and its first seed if the study says one."""
     def knows_all(self, progress: Callable[[int], object]) -> bool:
         """Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, after Ctrl-C."""
     def __len__(self) -> int:
         """How many points there are."""
     @property
-    def inputs(self) -> tuple[str | None, list[str], dict[int, list[str]]]:
-        """With which a point is run by itself: the experiment, if the study is of one, what all points set, and what each sets beyond that, by its number."""
+    def inputs(self) -> tuple[str | None, str | None, list[str], dict[int, list[str]]]:
+        """With which a point is run by itself: the experiment and a file with its loads, if the study is of one, what all points set, and what each sets beyond that, by its number."""
     @property
-    def load(self) -> str | None:
-        """The file whose loads replace those of the experiment."""
+    def first_seed(self) -> int | None:
+        """The seed of the first run of each point, if the study says one."""
     def run(self, threads: int, progress: Callable[[tuple[int, int, int]], object]) -> Swept:
         """Runs what is not known; `progress` is told now and then how many runs are over, of how many, and how many of them were known.
 

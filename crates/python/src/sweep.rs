@@ -120,16 +120,6 @@ impl Sweep {
         chosen::parameters(py, &self.sweep.study)
     }
 
-    /// The experiment, if the study is of one, what is set at a point of this place among the points, a file with its loads, and its first seed.
-    #[allow(clippy::type_complexity)] // a tuple in Python
-    fn recipe(&self, place: usize) -> Option<(Option<String>, Vec<String>, Option<String>, Option<u64>)> {
-        let point = self.sweep.points.kept.get(place)?;
-        let study = &self.sweep.study;
-        let (path, load) = study.experiment().unzip();
-        let load = load.flatten().map(str::to_owned);
-        Some((path.map(str::to_owned), study.overrides(point), load, study.repeats.seed(0)))
-    }
-
     /// Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, if it was interrupted.
     fn knows_all(&self, py: Python<'_>, progress: Py<PyAny>) -> PyResult<bool> {
         let (mut watch, mut looked) = (Watch::new(progress), 0);
@@ -146,19 +136,22 @@ impl Sweep {
         self.sweep.points.kept.len()
     }
 
-    /// With which a point is run by itself: the experiment, if the study is of one, what all points set, and what each sets beyond that, by its number.
+    /// With which a point is run by itself: the experiment and a file with its loads, if the study is of one, what all points set, and what each sets
+    /// beyond that, by its number.
     #[getter]
-    fn inputs(&self) -> (Option<String>, Vec<String>, BTreeMap<usize, Vec<String>>) {
+    fn inputs(&self) -> Inputs {
         let study = &self.sweep.study;
         let own = |point: &tlplab_study::study::Point| study.overrides(point).split_off(study.set.len());
         let points = self.sweep.points.kept.iter().map(|point| (point.number, own(point)));
-        (study.experiment().map(|(path, _)| path.to_owned()), study.set.clone(), points.collect())
+        let (path, load) = study.experiment().unzip();
+        let load = load.flatten().map(str::to_owned);
+        (path.map(str::to_owned), load, study.set.clone(), points.collect())
     }
 
-    /// The file whose loads replace those of the experiment.
+    /// The seed of the first run of each point, if the study says one.
     #[getter]
-    fn load(&self) -> Option<&str> {
-        self.sweep.study.experiment()?.1
+    fn first_seed(&self) -> Option<u64> {
+        self.sweep.study.repeats.seed(0)
     }
 
     /// Runs what is not known; `progress` is told how many runs are over, of how many, and how many of them were known.
@@ -179,6 +172,9 @@ impl Sweep {
         Ok(next.as_ref().map(told))
     }
 }
+
+/// An experiment, a file with its loads, what all points set, and what each sets.
+type Inputs = (Option<String>, Option<String>, Vec<String>, BTreeMap<usize, Vec<String>>);
 
 /// A run that is made elsewhere: its key, whether Python has a part in it, and all that there is to know.
 type ElsewhereTuple = (String, bool, String);

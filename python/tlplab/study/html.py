@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.outputs import write_text
-from tlplab.study import page, show
+from tlplab.study import alone, page, show
 from tlplab.study.reports import Reports
 from tlplab.study.running import Asked, Done
 
@@ -125,26 +124,17 @@ def column(values: Sequence[Any]) -> Any:
     return list(values)
 
 
-def short(path: str) -> str:
-    """A path without the folders that it leaves again, where that is the same file."""
-    straight = os.path.normpath(path)
-    return straight if os.path.realpath(straight) == os.path.realpath(path) else path
-
-
 def command(done: Done, points: Sequence[int]) -> dict[str, Any] | None:
     """The command that runs a point by itself: its head, and what each row adds. Quoted for a shell. None where no run has a report."""
-    experiment, common, own = done.sweep.inputs
+    experiment, load, common, own = done.sweep.inputs
     if experiment is None:
         return None
-    load = done.sweep.load
-    head = ["tlplab", "run", short(experiment), *(word for one in common for word in ("--set", one))]
-    head += ["--load", load] if load is not None else []
     most = max((len(sets) for sets in own.values()), default=0)
 
     def told(point: int, at: int) -> str:
         return shlex.join(["--set", own[point][at]]) if at < len(own[point]) else ""
 
     return {
-        "head": shlex.join(head),
+        "head": shlex.join(alone.words(experiment, common, load)),
         "sets": [column([told(point, at) for point in points]) for at in range(most)],
     }

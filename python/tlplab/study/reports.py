@@ -66,14 +66,14 @@ class Task:
 
 def make(asked: Asked, done: Done) -> Reports:
     """Makes the first run of each point again, with all that a report tells. Raises `click.UsageError` if they are too large together."""
-    experiment, common, own = done.sweep.inputs
+    experiment, load, common, own = done.sweep.inputs
     if experiment is None:
         raise click.UsageError("--reports: only runs of an experiment have reports; leave it out")
     table = done.swept.table().to_numpy()
     tasks: dict[int, Task] = {}
     for point, seed, kind in zip(*(table[name].tolist() for name in ("point", "seed", "kind")), strict=True):
         if kind == "done" and point not in tasks:
-            tasks[point] = Task(point, experiment, [*common, *own[point]], done.sweep.load, seed)
+            tasks[point] = Task(point, experiment, [*common, *own[point]], load, seed)
     reports = Reports()
     todo = list(tasks.values())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import TypeAlias
 import click
 
 from tlplab import _core
-from tlplab.study import running
+from tlplab.study import alone, running
 from tlplab.study.running import Asked, Done
 from tlplab.study.show import setting
 
@@ -140,16 +139,12 @@ class Space:
 
     def command(self, steps: Steps) -> str:
         """The command that runs a point which no filter leaves out."""
-        found = self.open([list(steps)]).recipe(0)
-        assert found is not None
-        experiment, sets, load, seed = found
+        sweep = self.open([list(steps)])
+        experiment, load, common, own = sweep.inputs
+        sets = [*common, *own[0]]
         if experiment is None:
             return " ".join(sets)
-        plain = os.path.normpath(experiment)
-        words = ["tlplab", "run", plain if os.path.realpath(plain) == os.path.realpath(experiment) else experiment]
-        words += [word for one in sets for word in ("--set", one)]
-        words += [*(["--load", load] if load else []), *(["--seed", str(seed)] if seed is not None else [])]
-        return " ".join(shlex.quote(word) for word in words)
+        return shlex.join(alone.words(experiment, sets, load, sweep.first_seed))
 
 
 def parameter(number: int, ordered: bool, columns: Sequence[_core.ColumnOf]) -> Parameter:
