@@ -183,9 +183,9 @@ test("what is chosen stands in the address and is read back", () => {
 });
 
 test("the command of a point has what it sets and its seed, and a shell reads it as it is meant", () => {
-  const command = commandOf(points, 21);
+  const command = commandOf(points, 21)!;
   assert.match(command, /^tlplab run one\.toml --set stop=60us --set 'uplink="gen9 x8"' --set 'rate="5000000000"' --set 'tags="16"' --report point-21\.html$/);
-  assert.match(commandOf(points, 0), /--seed 1 --report/);
+  assert.match(commandOf(points, 0)!, /--seed 1 --report/);
   const words = execFileSync("sh", ["-c", `${command.replace(/^tlplab/, "printf '%s\\n'")}`], { encoding: "utf8" }).trimEnd().split("\n");
   assert.deepEqual(words.slice(4, 6), ["--set", 'uplink="gen9 x8"']);
 });
