@@ -7,7 +7,7 @@
 //!
 //! The machine's time begins a moment after every served device has been heard of (`GRACE`), and then follows the wall clock ([`PacedRun`]).
 
-use super::paced::{End, Lag, PacedRun};
+use super::paced::{Arrival, End, Lag, PacedRun};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use tlplab_device::simple_nic::FRAMES;
@@ -126,9 +126,8 @@ impl LiveFabric {
         if self.paced.is_going_on()
             && let Some(program) = self.paced.run.drivers().iter().position(|driven| driven == device)
         {
-            let at = self.paced.run.now();
-            self.paced.run.host_acts(program, HostAction::Timer { at, id: FRAMES });
-            self.paced.look_ahead();
+            let at_once = HostAction::Timer { at: Time::ZERO, id: FRAMES };
+            self.paced.bring(now, Arrival::Program(program, at_once));
         }
     }
     /// How far behind the wall clock it is.
@@ -153,8 +152,7 @@ impl LiveFabric {
         }
         let node = self.elsewhere.served[device].node;
         let op = self.paced.run.next_device_op(node);
-        self.paced.run.device_acts(node, action(op));
-        self.paced.look_ahead();
+        self.paced.bring(now, Arrival::Device(node, action(op)));
         Some(op)
     }
 }
@@ -285,15 +283,11 @@ impl Host for LiveFabric {
     fn mmio_done(&mut self, now: Time, token: MmioToken, result: Result<Payload, DmaError>) {
         let Some((device, Some(reply))) = self.elsewhere.asked.remove(&token) else { return };
         self.advance(now);
-        if self.paced.ended().is_some() || !self.paced.run.fabric().is_asked(reply) {
-            return;
-        }
         let action = match result {
             Ok(data) => Action::Reply { token: reply, data },
             Err(error) => Action::ReplyError { token: reply, refusal: refusal(&error) },
         };
-        self.paced.run.device_acts(self.elsewhere.served[device].node, action);
-        self.paced.look_ahead();
+        self.paced.bring(now, Arrival::Device(self.elsewhere.served[device].node, action));
     }
 
     fn deadline(&self) -> Option<Time> {

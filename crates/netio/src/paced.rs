@@ -1,11 +1,15 @@
 //! A run in wall time.
 //!
 //! Simulated time follows the wall clock, and is never ahead of it. Where the simulation takes longer than what it simulates, it [lags](Lag)
-//! and catches up as it can. The clock of a fabric cannot be set back, so such a run lives for [`LIFETIME`] and then ends, and says so.
+//! and catches up as it can. What comes from outside happens at the simulated time at which it came, or after it: a fabric that lags is not told
+//! before it has reached that time, so that nothing is answered sooner than it answers. The clock of a fabric cannot be set back, so such a run
+//! lives for [`LIFETIME`] and then ends, and says so.
 
+use std::collections::VecDeque;
+use tlplab_device::{Action, HostAction};
 use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::{Run, RunError};
-use tlplab_fabric::{Driven, Told};
+use tlplab_fabric::{Driven, NodeId, Told};
 use tlplab_units::{Duration, Time};
 
 /// How long such a run lives: what the clock of a fabric holds, less a little.
@@ -49,6 +53,15 @@ pub struct Lag {
 pub(crate) type Listener<'a> =
     &'a mut dyn FnMut(&mut Run, &mut dyn Residents, Told) -> Result<(), ResidentFailure>;
 
+/// Comes from outside.
+#[derive(Clone, Debug)]
+pub(crate) enum Arrival {
+    /// A device acts.
+    Device(NodeId, Action),
+    /// A host program acts.
+    Program(usize, HostAction),
+}
+
 /// A run in wall time; see the [module](self).
 pub(crate) struct PacedRun {
     pub(crate) run: Run,
@@ -57,6 +70,8 @@ pub(crate) struct PacedRun {
     origin: Option<i128>,
     /// When something happens next, in simulated time.
     next: Option<Time>,
+    /// What has come, with its simulated time, in the order of these.
+    arrivals: VecDeque<(Time, Arrival)>,
     lag: Lag,
     end: Option<End>,
 }
@@ -64,7 +79,8 @@ pub(crate) struct PacedRun {
 impl PacedRun {
     /// A run whose time has not begun to pass.
     pub(crate) fn new(run: Run, residents: Box<dyn Residents>) -> Self {
-        Self { run, residents, origin: None, next: None, lag: Lag::default(), end: None }
+        let arrivals = VecDeque::new();
+        Self { run, residents, origin: None, next: None, arrivals, lag: Lag::default(), end: None }
     }
 
     /// The run's present is the wall clock's `now`.
@@ -91,7 +107,7 @@ impl PacedRun {
     }
 
     /// Simulated time at `now`; `None` before it begins.
-    fn simulated(&self, now: Time) -> Option<Time> {
+    pub(crate) fn simulated(&self, now: Time) -> Option<Time> {
         let fs = i128::from(now.as_fs()) - self.origin?;
         u64::try_from(fs).ok().map(|fs| Time::from_fs(fs.min(LIFETIME.as_fs())))
     }
@@ -117,10 +133,35 @@ impl PacedRun {
                 }
             }
         }
+        self.admit();
         if until == Time::ZERO + LIFETIME {
             self.end.get_or_insert(End::TooOld);
         }
         self.look_ahead();
+    }
+
+    /// Something comes from outside at `now`, to which the run [has gone on](Self::advance).
+    pub(crate) fn bring(&mut self, now: Time, arrival: Arrival) {
+        let at = self.simulated(now).unwrap_or(Time::ZERO);
+        self.arrivals.push_back((at, arrival));
+        self.admit();
+        self.look_ahead();
+    }
+
+    /// Tells the run what came no later than its present.
+    fn admit(&mut self) {
+        while self.arrivals.front().is_some_and(|(at, _)| *at <= self.run.now())
+            && let Some((_, arrival)) = self.arrivals.pop_front()
+        {
+            match arrival {
+                _ if self.end.is_some() => {}
+                // Its request has ended meanwhile.
+                Arrival::Device(_, Action::Reply { token, .. } | Action::ReplyError { token, .. })
+                    if !self.run.fabric().is_asked(token) => {}
+                Arrival::Device(node, action) => self.run.device_acts(node, action),
+                Arrival::Program(program, action) => self.run.host_acts(program, action),
+            }
+        }
     }
 
     /// Lets those outside hear what the run has for them.

@@ -8,7 +8,7 @@ use tlplab_cfgspace::enumerate::BarFound;
 use tlplab_cfgspace::{ConfigSpace, MsixMemory};
 use tlplab_device::{Action, Event, HostAction, IO_SPACE, OpId, Payload, Refusal, ReplyToken, ecam_address};
 use tlplab_fabric::NodeId;
-use tlplab_units::Bdf;
+use tlplab_units::{Bdf, Time};
 use tlplab_vfio::PortEvent;
 
 /// Streams of the host program that stands for the guest's processors.
@@ -135,6 +135,33 @@ fn entry(base: u64, vector: u16) -> impl Iterator<Item = (u64, u16, usize)> {
     (0..4).map(move |dword| (base + 16 * u64::from(vector) + 4 * dword as u64, vector, dword))
 }
 
+/// The steps of a function, in their order.
+#[derive(Debug, Default)]
+struct Steps {
+    /// Each with the simulated time at which it came.
+    waiting: VecDeque<(Time, Step)>,
+    /// The simulated time of those that come now.
+    arrival: Time,
+    /// One is under way.
+    busy: bool,
+}
+
+impl Steps {
+    fn push(&mut self, step: Step) {
+        self.waiting.push_back((self.arrival, step));
+    }
+
+    /// Begins the next at `now`, if it may. A fabric that lags has not reached the time at which the latest came: begun before it, they would be
+    /// answered sooner than the fabric answers.
+    fn begin_next(&mut self, now: Time) -> Option<Step> {
+        if self.busy || self.waiting.front()?.0 > now {
+            return None;
+        }
+        self.busy = true;
+        self.waiting.pop_front().map(|(_, step)| step)
+    }
+}
+
 /// A device of the fabric as a function; see the [module](self).
 pub(super) struct Function {
     pub(super) name: String,
@@ -144,9 +171,7 @@ pub(super) struct Function {
     /// Where the processor sees each BAR.
     bars: [Option<u64>; 6],
     given: Given,
-    steps: VecDeque<Step>,
-    /// A step is under way.
-    busy: bool,
+    steps: Steps,
     /// What reads of configuration space have brought so far.
     gathered: BTreeMap<ReplyToken, Vec<u8>>,
     reads: u64,
@@ -182,8 +207,7 @@ impl Function {
             socket,
             bars,
             given,
-            steps: VecDeque::new(),
-            busy: false,
+            steps: Steps::default(),
             gathered: BTreeMap::new(),
             reads: 0,
             writes: 0,
@@ -213,16 +237,15 @@ impl Function {
         }
     }
 
-    /// Takes what the port has for it.
-    pub(super) fn take_events(&mut self) {
+    /// Takes what the port has for it, at a simulated time.
+    pub(super) fn take_events(&mut self, now: Time) {
+        self.steps.arrival = now;
         while let Some(event) = self.socket.port.take_event() {
             match event {
                 PortEvent::Device(Event::MmioRead { bar, offset, bytes, reply }) => {
                     self.reads += 1;
                     match self.bars[usize::from(bar)] {
-                        Some(base) => {
-                            self.steps.push_back(Step::Read { address: base + offset, bytes, reply })
-                        }
+                        Some(base) => self.steps.push(Step::Read { address: base + offset, bytes, reply }),
                         None => {
                             let refusal = Refusal::UnsupportedRequest;
                             self.act(Action::ReplyError { token: reply, refusal });
@@ -231,15 +254,15 @@ impl Function {
                 }
                 PortEvent::Device(Event::MmioWrite { bar, offset, data }) => {
                     self.writes += 1;
-                    let base = self.bars[usize::from(bar)];
-                    let step = base.map(|base| Step::Write { address: base + offset, data });
-                    self.steps.extend(step);
+                    if let Some(base) = self.bars[usize::from(bar)] {
+                        self.steps.push(Step::Write { address: base + offset, data });
+                    }
                 }
                 PortEvent::ConfigRead { offset, bytes, reply } => self.read_config(offset, bytes, reply),
                 PortEvent::ConfigWrite { offset, data, reply } => {
                     self.write_config(offset, &data, Some(reply))
                 }
-                PortEvent::UnmaskIntx => self.steps.push_back(Step::Status),
+                PortEvent::UnmaskIntx => self.steps.push(Step::Status),
                 PortEvent::Device(Event::Reset) => self.reset(),
                 // What the device hears is the fabric's to tell.
                 PortEvent::Device(_) => {}
@@ -253,13 +276,7 @@ impl Function {
         while at < end {
             let next = (at / 4 * 4 + 4).min(end);
             let (address, bytes) = (ecam_address(self.id, at), u32::from(next - at));
-            self.steps.push_back(Step::ConfigRead {
-                address,
-                bytes,
-                reply,
-                begin: offset,
-                last: next == end,
-            });
+            self.steps.push(Step::ConfigRead { address, bytes, reply, begin: offset, last: next == end });
             at = next;
         }
     }
@@ -284,7 +301,7 @@ impl Function {
         let count = parts.len();
         for (number, (at, data)) in (1..).zip(parts) {
             let reply = reply.filter(|_| number == count);
-            self.steps.push_back(Step::ConfigWrite { address: ecam_address(self.id, at), data, reply });
+            self.steps.push(Step::ConfigWrite { address: ecam_address(self.id, at), data, reply });
         }
         if let Some(reply) = reply.filter(|_| count == 0) {
             self.act(Action::Reply { token: reply, data: Payload::EMPTY });
@@ -293,7 +310,7 @@ impl Function {
 
     /// Resets the function, and gives it again what firmware gave it. Without a reset of its own it is no bus master any more, and that is all.
     fn reset(&mut self) {
-        self.steps.clear();
+        self.steps.waiting.clear();
         self.gathered.clear();
         let Some(at) = self.given.reset else {
             return self.push_config_writes(vec![(COMMAND, vec![0, 0])], None);
@@ -307,30 +324,23 @@ impl Function {
             parts.push((COMMAND, MEMORY.to_le_bytes().to_vec()));
         }
         self.push_config_writes(parts, None);
-        let entries = self.given.table.iter();
-        let writes = entries.map(|(address, word)| Step::Write {
-            address: *address,
-            data: Payload::from(word.to_le_bytes().to_vec()),
-        });
-        self.steps.extend(writes.collect::<Vec<_>>());
+        for (address, word) in &self.given.table {
+            let data = Payload::from(word.to_le_bytes().to_vec());
+            self.steps.push(Step::Write { address: *address, data });
+        }
         if !self.given.table.is_empty() {
             self.push_config_writes(vec![(COMMAND, vec![0, 0])], None);
         }
     }
 
-    /// The next step that the processor may do now.
-    pub(super) fn next_step(&mut self) -> Option<Step> {
-        if self.busy {
-            return None;
-        }
-        let step = self.steps.pop_front()?;
-        self.busy = true;
-        Some(step)
+    /// The next step that the processor may do at a simulated time.
+    pub(super) fn next_step(&mut self, now: Time) -> Option<Step> {
+        self.steps.begin_next(now)
     }
 
     /// A step is over; what a read has brought, all ones where it failed.
     pub(super) fn step_over(&mut self, step: Step, data: Option<Payload>) {
-        self.busy = false;
+        self.steps.busy = false;
         let ones = |bytes: u32| vec![0xFF; bytes as usize];
         let brought =
             |bytes| data.as_ref().and_then(Payload::bytes).map_or_else(|| ones(bytes), <[u8]>::to_vec);
@@ -398,5 +408,27 @@ pub(super) fn action_of(step: &Step, function: Bdf, op: OpId) -> HostAction {
         Step::ConfigWrite { address, data, .. } => {
             HostAction::MmioWrite { op, stream: CONFIG, address: *address, data: Payload::from(data.clone()) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tlplab_units::Duration;
+
+    #[test]
+    fn a_step_begins_no_sooner_than_it_came() {
+        let at = |us| Time::ZERO + Duration::from_us(us);
+        let mut steps = Steps::default();
+        for us in [10, 20] {
+            steps.arrival = at(us);
+            steps.push(Step::Status);
+        }
+        assert!(steps.begin_next(at(9)).is_none());
+        assert!(steps.begin_next(at(15)).is_some());
+        assert!(steps.begin_next(at(30)).is_none(), "one after the other");
+        steps.busy = false;
+        assert!(steps.begin_next(at(19)).is_none());
+        assert!(steps.begin_next(at(20)).is_some());
     }
 }

@@ -160,9 +160,13 @@ impl GuestFabric {
         self.poller.wait(&mut ready, Some(wake))?;
         for function in &mut self.board.functions {
             function.socket.turn(&ready)?;
-            function.take_events();
         }
-        self.go_on();
+        let now = self.now();
+        let simulated = self.paced.simulated(now).unwrap_or(Time::ZERO);
+        for function in &mut self.board.functions {
+            function.take_events(simulated);
+        }
+        self.go_on(now);
         for function in &mut self.board.functions {
             function.socket.transmit();
         }
@@ -170,8 +174,7 @@ impl GuestFabric {
     }
 
     /// The fabric goes on to the present, and what the guest wants is begun then.
-    fn go_on(&mut self) {
-        let now = self.now();
+    fn go_on(&mut self, now: Time) {
         let Self { paced, board, .. } = self;
         paced.advance(now, &mut |run, residents, told| board.hear(run, residents, told));
         if paced.is_going_on() && board.begin_steps(&mut paced.run) {
@@ -220,7 +223,7 @@ impl Board {
     fn begin_steps(&mut self, run: &mut Run) -> bool {
         let mut begun = false;
         for (index, function) in self.functions.iter_mut().enumerate() {
-            while let Some(step) = function.next_step() {
+            while let Some(step) = function.next_step(run.now()) {
                 let op = run.next_host_op(PROGRAM);
                 let action = action_of(&step, function.id, op);
                 self.under_way.insert(op, (index, step));

@@ -163,3 +163,38 @@ fn a_machine_ends_when_its_clock_is_full() {
     assert_eq!(live.read(at(2), read), Answer::Now(Err(Refusal::CompleterAbort)));
     assert_eq!(live.deadline(), None);
 }
+
+/// A machine with so much to do that it lags, which needs two milliseconds each way for a read of memory.
+#[test]
+fn a_read_that_finds_the_machine_behind_is_answered_no_sooner_than_the_machine_answers() {
+    let busy = "title = \"Busy\"\nstop = \"1s\"\n[host]\nlatency = \"2ms\"\n[device.card]\nunder = \"host.rp0\"\nlink = \"gen2 x4\"\nmodel = \"dma\"\n\
+        [device.writer]\nunder = \"host.rp1\"\nlink = \"gen2 x4\"\nmodel = \"dma\"\n\
+        [load]\nwriter = { op = \"write\", size = \"64B\", outstanding = 8 }\n";
+    let served = ["card".to_owned()];
+    let mut live = LiveFabric::new(run(busy, &served), &served, Box::new(())).expect("it can be served");
+    live.device_appears(at(1), 0);
+    let begin = Time::ZERO + Span::from_ms(1250);
+    assert!(live.poll(begin).is_none());
+    let behind = live.lag().now;
+    assert!(behind > Span::from_ms(10), "it is behind by {behind}");
+    let ask = |live: &mut LiveFabric, id| {
+        let read = HostRead { id: HostReadId(id), device: 0, requester: Bdf(0x100), address: 0, bytes: 4 };
+        assert_eq!(live.read(begin, read), Answer::Later);
+    };
+    ask(&mut live, 1);
+    while live.lag().now > Span::from_ms(3) {
+        assert_eq!(live.poll(begin), None);
+    }
+    ask(&mut live, 2);
+    while live.lag().now > Span::from_ms(0) {
+        assert_eq!(live.poll(begin), None);
+    }
+    let answered = |live: &mut LiveFabric, after| {
+        let soon = begin + Span::from_us(after);
+        std::iter::from_fn(|| live.poll(soon)).count()
+    };
+    assert_eq!(answered(&mut live, 3_990), 0);
+    // A look has room for 20 000 events.
+    let both: usize = (0..100).map(|_| answered(&mut live, 4_100)).sum();
+    assert_eq!(both, 2);
+}
