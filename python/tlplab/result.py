@@ -171,6 +171,16 @@ class Network(TypedDict):
     latency_ns: Latency | None
 
 
+class Frames(TypedDict):
+    """Frames of an Ethernet controller; those that its filters refuse are in none of these."""
+
+    device: str
+    sent: int
+    received: int
+    missed: int
+    too_long: int
+
+
 class Utilization(TypedDict):
     """Fractions of a direction's time; they sum to 1."""
 
@@ -413,6 +423,7 @@ class Result(TypedDict):
     flows: list[Flow]
     measured: list[Measured]
     networks: list[Network]
+    frames: list[Frames]
     causes: list[str]
     errors: list[Detected]
     reported: list[Reported]

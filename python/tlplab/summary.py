@@ -17,6 +17,7 @@ from tlplab.result import (
     DeviceTranslations,
     Direction,
     Flow,
+    Frames,
     HostUse,
     Link,
     Measured,
@@ -57,6 +58,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_flows(console, result["flows"])
     show_measured(console, result["measured"])
     show_networks(console, result["networks"])
+    show_frames(console, result["frames"])
     show_links(console, result["links"])
     show_host(console, result["host"])
     show_translations(console, result["translations"])
@@ -163,6 +165,20 @@ def show_networks(console: Console, networks: list[Network]) -> None:
         if failed:
             console.print(Text(f"{network['device']}: {failed}", style="bold red"))
     console.print()
+
+
+def show_frames(console: Console, frames: list[Frames]) -> None:
+    """A line for each Ethernet controller that has sent or received."""
+    for one in frames:
+        lost = {"lost, no room": one["missed"], "too long": one["too_long"]}
+        counts = f"{q.count(one['sent'])} frames sent, {q.count(one['received'])} received"
+        line = Text(f"{one['device']}: {counts}")
+        for why, count in lost.items():
+            if count:
+                line.append(f", {q.count(count)} {why}", style="bold red")
+        console.print(line)
+    if frames:
+        console.print()
 
 
 ERRORS = {

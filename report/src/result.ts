@@ -34,6 +34,8 @@ export interface Result {
   measured?: Measured[];
   /** The networks behind devices; absent in documents of older versions. */
   networks?: Network[];
+  /** Frames of Ethernet controllers; absent in documents of older versions. */
+  frames?: { device: string; sent: number; received: number; missed: number; too_long: number }[];
   /** Names of the causes; every `causes_ns` is indexed like this list. */
   causes: string[];
   /** What ports detected; absent in documents of older versions. */

@@ -6,7 +6,7 @@
 
 use crate::host::DeviceInfo;
 use crate::identity::Identity;
-use crate::network::NetworkStatistics;
+use crate::network::{FrameCounts, NetworkStatistics};
 use tlplab_cfgspace::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
 use tlplab_units::{Duration, Mps, Mrrs, Time};
@@ -26,6 +26,11 @@ pub trait Device: Send {
 
     /// What it counted of the network behind it, if there is one.
     fn network(&self) -> Option<NetworkStatistics> {
+        None
+    }
+
+    /// Its frames, if it is an Ethernet controller.
+    fn frame_counts(&self) -> Option<FrameCounts> {
         None
     }
 

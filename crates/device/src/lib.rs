@@ -77,7 +77,7 @@ pub use load::replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
 pub use memory::Memory;
 pub use nettlp_card::{CardConfig, NettlpCard};
-pub use network::NetworkStatistics;
+pub use network::{FrameCounts, NetworkStatistics};
 pub use nic::driver::{NicDriver, NicLoad};
 pub use nic::{Cable, Nic, NicConfig, Traffic};
 pub use nvme::{Medium, MediumError, NamespaceConfig, Nvme, NvmeConfig, SparseMedium};

@@ -1,7 +1,32 @@
-//! What a device with a network behind it counts of it.
+//! Counters of the network behind a device.
 
 use hdrhistogram::Histogram;
 use tlplab_units::Duration;
+
+/// Frames of an Ethernet controller since power-on; those that its filters refuse are in none of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Sent.
+    pub sent: u64,
+    /// Received.
+    pub received: u64,
+    /// Lost for want of room: the packet buffer was full, or no receive buffer was posted.
+    pub missed: u64,
+    /// Discarded as longer than the receiver takes.
+    pub too_long: u64,
+}
+
+impl FrameCounts {
+    /// Those since `earlier`.
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            sent: self.sent - earlier.sent,
+            received: self.received - earlier.received,
+            missed: self.missed - earlier.missed,
+            too_long: self.too_long - earlier.too_long,
+        }
+    }
+}
 
 /// One direction of the Ethernet link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,8 @@ use crate::result::{self, Document};
 use crate::stop::StopReason;
 use crate::translation;
 use crate::verdict::{self, Facts};
+use std::collections::BTreeMap;
+use tlplab_device::FrameCounts;
 use tlplab_fabric::attribution::{Cause, Interval};
 use tlplab_fabric::config::{Arbitration, BusConfig, Forwarding, PeerToPeer};
 use tlplab_fabric::results::{DirectionResult, Level, LevelResult};
@@ -27,6 +29,7 @@ pub(crate) struct Baseline {
     directions: Vec<Option<DirectionResult>>,
     memory_busy: Duration,
     host: HostCounters,
+    frames: BTreeMap<String, FrameCounts>,
 }
 
 impl Baseline {
@@ -38,7 +41,8 @@ impl Baseline {
         let ports: Vec<PortId> = ports(fabric);
         let directions = ports.iter().map(|port| Some(fabric.direction_result(*port))).collect();
         let memory_busy = fabric.memory_busy().unwrap_or(Duration::ZERO);
-        Self { at: fabric.warmup(), directions, memory_busy, host: fabric.host_counters() }
+        let (host, frames) = (fabric.host_counters(), fabric.frame_counts());
+        Self { at: fabric.warmup(), directions, memory_busy, host, frames }
     }
     /// The start of the run.
     pub(crate) fn zero(fabric: &Fabric) -> Self {
@@ -47,6 +51,7 @@ impl Baseline {
             directions: vec![None; 2 * fabric.topology().links.len()],
             memory_busy: Duration::ZERO,
             host: HostCounters::default(),
+            frames: BTreeMap::new(),
         }
     }
 }
@@ -92,6 +97,7 @@ pub(crate) fn document(
         flows: flows(fabric, span),
         measured: measured(fabric),
         networks: network::networks(fabric, span),
+        frames: network::frames(fabric, &baseline.frames),
         causes: result::cause_names(),
         errors: detected(fabric),
         reported: reported(fabric),
@@ -125,7 +131,8 @@ pub(crate) fn document(
     document.verdict = verdict::verdict(&document, &facts);
     // Who was not found takes no part.
     let problems = document.problems.iter().map(|problem| problem.message.clone());
-    document.verdict.limit.evidence.extend(problems);
+    let losses = document.frames.iter().flat_map(network::frame_losses);
+    document.verdict.limit.evidence.extend(problems.chain(losses));
     if detail == Detail::Limited {
         detail::limit(&mut document);
     }

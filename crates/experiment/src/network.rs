@@ -1,14 +1,43 @@
-//! What the result document says of the networks behind devices.
+//! The networks behind devices, as the result document describes them.
 
 use crate::document::{FS_PER_NS, FS_PER_S};
-use crate::result::{Latency, Network, NetworkDirection};
-use tlplab_device::NetworkStatistics;
+use crate::result::{Frames, Latency, Network, NetworkDirection};
+use std::collections::BTreeMap;
 use tlplab_device::network::Direction;
+use tlplab_device::{FrameCounts, NetworkStatistics};
 use tlplab_fabric::Fabric;
 use tlplab_units::Duration;
 
 pub(crate) fn networks(fabric: &Fabric, span: Duration) -> Vec<Network> {
     fabric.networks().into_iter().map(|(device, counted)| network(device, &counted, span)).collect()
+}
+
+/// The frames of each Ethernet controller since `before`.
+pub(crate) fn frames(fabric: &Fabric, before: &BTreeMap<String, FrameCounts>) -> Vec<Frames> {
+    let counted = fabric.frame_counts().into_iter().map(|(device, counts)| {
+        let counts = before.get(&device).map_or(counts, |before| counts.since(*before));
+        let FrameCounts { sent, received, missed, too_long } = counts;
+        Frames { device, sent, received, missed, too_long }
+    });
+    counted.filter(|frames| frames.sent + frames.arrived() > 0).collect()
+}
+
+/// A sentence for each way in which an Ethernet controller has lost frames.
+pub(crate) fn frame_losses(frames: &Frames) -> Vec<String> {
+    let Frames { device, missed, too_long, .. } = frames;
+    let arrived = frames.arrived();
+    let mut losses = Vec::new();
+    if *missed > 0 {
+        losses.push(format!(
+            "{device} lost {missed} of {arrived} frames that arrived: it had no room for them"
+        ));
+    }
+    if *too_long > 0 {
+        losses.push(format!(
+            "{device} discarded {too_long} of {arrived} frames that arrived: they were too long"
+        ));
+    }
+    losses
 }
 
 fn network(device: String, counted: &NetworkStatistics, span: Duration) -> Network {

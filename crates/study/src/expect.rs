@@ -4,7 +4,6 @@ use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::figures::Metrics;
 use crate::metrics::{self, nearest};
 use crate::unit::Unit;
-use tlplab_experiment::result::cause_names;
 use tlplab_experiment::{Error, Experiment};
 
 /// An expectation that can be judged.
@@ -80,11 +79,11 @@ impl Expectation {
     /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
     pub fn judge(&self, of: &Metrics) -> Judged {
         let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
-        let value_of = |name: &str| value(of, name).map(|value| Value::Number(value, unit(name)));
+        let value_of = |name: &str| of.get(name).map(|value| Value::Number(value, unit(name)));
         let mut figures: Vec<(String, Option<f64>, Unit)> = Vec::new();
         for (name, _) in self.expression.names() {
             if !figures.iter().any(|(known, _, _)| known == name) {
-                figures.push((name.to_owned(), value(of, name), unit(name)));
+                figures.push((name.to_owned(), of.get(name), unit(name)));
             }
         }
         let missing = figures.iter().find(|(_, value, _)| value.is_none()).map(|(name, _, _)| name.as_str());
@@ -97,15 +96,6 @@ impl Expectation {
             figures,
         }
     }
-}
-
-/// A figure of a run. A cause that took none of a flow's time has a share of it, which is 0.
-fn value(of: &Metrics, name: &str) -> Option<f64> {
-    of.get(name).or_else(|| {
-        let (flow, cause) = name.split_once(".share.")?;
-        let known = cause_names().iter().any(|one| one.replace(' ', "_") == cause);
-        (known && of.get(&format!("{flow}.latency.mean")).is_some()).then_some(0.0)
-    })
 }
 
 #[cfg(test)]

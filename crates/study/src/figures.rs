@@ -2,6 +2,7 @@
 
 use std::ops::Index;
 use std::sync::Arc;
+use tlplab_experiment::result::cause_names;
 
 /// Figures with their names, in the order of the names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,9 +21,13 @@ impl Metrics {
         Self { names, values }
     }
 
-    /// A figure.
+    /// A figure. A cause that took none of a flow's time has a share of 0.
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.place(name).map(|at| self.values[at])
+        self.place(name).map(|at| self.values[at]).or_else(|| {
+            let (flow, cause) = name.split_once(".share.")?;
+            let known = cause_names().iter().any(|one| one.replace(' ', "_") == cause);
+            (known && self.place(&format!("{flow}.latency.mean")).is_some()).then_some(0.0)
+        })
     }
 
     /// Where a figure is among the values.

@@ -7,7 +7,9 @@
 use crate::expression::NoName;
 use crate::figures::Metrics;
 use crate::unit::Unit;
-use tlplab_experiment::result::{Direction, Document, Flow, Latency, Link, Network, NetworkDirection};
+use tlplab_experiment::result::{
+    Direction, Document, Flow, Frames, Latency, Link, Network, NetworkDirection,
+};
 
 /// What has a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub enum Scope {
     Direction,
     /// The network behind each card.
     Network,
+    /// Each Ethernet controller.
+    Nic,
     /// Each program that measures itself.
     Program,
     /// A closed form.
@@ -65,6 +69,7 @@ impl Metric {
             OfLink => format!("LINK.{}", self.name),
             Way => format!("LINK.up.{}", self.name),
             OfNetwork => format!("CARD.{}", self.name),
+            Nic => format!("NIC.{}", self.name),
             Program => format!("PROGRAM.{}", self.name),
         }
     }
@@ -76,7 +81,7 @@ const fn metric(scope: Scope, name: &'static str, unit: Unit, better: Better, do
 
 use Better::{Less, More, Unknown};
 use Scope::{
-    Bench, Direction as Way, Flow as OfFlow, Link as OfLink, Model, Network as OfNetwork, Program, Run,
+    Bench, Direction as Way, Flow as OfFlow, Link as OfLink, Model, Network as OfNetwork, Nic, Program, Run,
 };
 
 /// Every metric.
@@ -187,6 +192,16 @@ pub const CATALOGUE: &[Metric] = &[
     metric(OfNetwork, "to_card.throughput", Unit::RATE, More, ""),
     metric(OfNetwork, "to_card.busy", Unit::NONE, Unknown, ""),
     metric(OfNetwork, "to_card.dropped", Unit::NONE, Less, ""),
+    metric(Nic, "frames.sent", Unit::NONE, More, "frames sent to the Ethernet"),
+    metric(Nic, "frames.received", Unit::NONE, More, "frames received from the Ethernet"),
+    metric(
+        Nic,
+        "frames.missed",
+        Unit::NONE,
+        Less,
+        "frames lost because the packet buffer was full or no receive buffer was posted",
+    ),
+    metric(Nic, "frames.too_long", Unit::NONE, Less, "frames discarded as longer than the receiver takes"),
     metric(Program, "measured.throughput", Unit::RATE, More, "as the program measures it"),
     metric(Program, "calls.mean", Unit::TIME, Less, "how long its calls take; likewise `min` and `max`"),
     metric(Program, "calls.min", Unit::TIME, Less, ""),
@@ -360,6 +375,7 @@ pub fn of_document(document: &Document) -> Metrics {
     document.flows.iter().for_each(|flow| found.flow(flow, &document.causes));
     document.links.iter().for_each(|link| found.link(link));
     document.networks.iter().for_each(|network| found.network(network));
+    document.frames.iter().for_each(|frames| found.frames(frames));
     for program in &document.measured {
         found.put(&program.name, "measured.throughput", program.payload_bps);
         if let Some(calls) = &program.calls {
@@ -506,6 +522,14 @@ impl Found {
             ];
             parts.into_iter().for_each(|(part, value)| self.put(name, &format!("{way}.{part}"), value));
         }
+    }
+
+    fn frames(&mut self, frames: &Frames) {
+        let Frames { device, sent, received, missed, too_long } = frames;
+        let counts = [("sent", sent), ("received", received), ("missed", missed), ("too_long", too_long)];
+        counts
+            .into_iter()
+            .for_each(|(name, count)| self.put(device, &format!("frames.{name}"), *count as f64));
     }
 
     fn network(&mut self, network: &Network) {

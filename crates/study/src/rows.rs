@@ -237,7 +237,7 @@ impl<'a> Finder<'a> {
                 place
             }
         };
-        Some(metrics.values()[place?])
+        place.map(|at| metrics.values()[at]).or_else(|| metrics.get(self.name))
     }
 }
 

@@ -131,6 +131,9 @@ def figures_of(result: Result) -> Figures:
         add_link(found, link)
     for network in result["networks"]:
         add_network(found, network)
+    for frames in result.get("frames", []):  # documents of older versions have none
+        for which in ("sent", "received", "missed", "too_long"):
+            found[f"{frames['device']}.frames.{which}"] = frames[which], "1"
     for program in result["measured"]:
         found[f"{program['name']}.measured.throughput"] = program["payload_bps"], "b/s"
         if (calls := program["calls"]) is not None:

@@ -52,6 +52,7 @@ pub use open_end::{OpenEnd, Signal};
 
 use crate::contract::{Context, Device, Event, Stream};
 use crate::identity::{BarSpec, Identity};
+use crate::network::FrameCounts;
 use interrupts::Interrupts;
 use nvm::Nvm;
 use phy::Phy;
@@ -184,7 +185,7 @@ impl Nic {
     fn reset(&mut self, cx: &mut Context<'_>) {
         self.interrupts.reset(cx);
         self.file = Registers::new();
-        self.counters = Statistics::new();
+        self.counters = self.counters.cleared();
         self.receiver = Receiver::new();
         self.transmitter = Transmitter::new();
         self.outgoing.clear();
@@ -299,11 +300,16 @@ impl Device for Nic {
             Event::Reset => {
                 // Its cable is not part of it.
                 let (open_end, partner, ready) = (self.open_end.take(), self.partner, self.ready);
-                *self = Self { open_end, partner, ready, ..Self::new(self.config) };
+                let counters = self.counters.cleared();
+                *self = Self { open_end, partner, ready, counters, ..Self::new(self.config) };
                 self.negotiate(cx);
                 self.expect_signals(cx);
             }
         }
+    }
+
+    fn frame_counts(&self) -> Option<FrameCounts> {
+        Some(self.counters.frames())
     }
 
     fn snapshot(&self) -> Option<Box<dyn Device>> {

@@ -1,6 +1,8 @@
 //! The counters at 4000h. A read clears; byte counters are 64 bits wide, and reading their high half clears both. Others stay at their largest
 //! value.
 
+use crate::network::FrameCounts;
+
 const FIRST: u32 = 0x4000;
 const END: u32 = 0x4128;
 const WORDS: usize = ((END - FIRST) / 4) as usize;
@@ -48,11 +50,22 @@ pub const INTERRUPTS: u32 = 0x4100;
 const WIDE: [u32; 4] = [GOOD_BYTES_RECEIVED, GOOD_BYTES_SENT, BYTES_RECEIVED, BYTES_SENT];
 
 #[derive(Clone, Debug)]
-pub(super) struct Statistics(Box<[u32; WORDS]>);
+pub(super) struct Statistics {
+    words: Box<[u32; WORDS]>,
+    /// Neither a read nor a reset clears these: they are for results.
+    frames: FrameCounts,
+}
 
 impl Statistics {
     pub(super) fn new() -> Self {
-        Self(Box::new([0; WORDS]))
+        Self { words: Box::new([0; WORDS]), frames: FrameCounts::default() }
+    }
+    /// As after a reset.
+    pub(super) fn cleared(&self) -> Self {
+        Self { frames: self.frames, ..Self::new() }
+    }
+    pub(super) fn frames(&self) -> FrameCounts {
+        self.frames
     }
     pub(super) fn has(at: u32) -> bool {
         (FIRST..END).contains(&at)
@@ -60,6 +73,11 @@ impl Statistics {
 
     /// One more.
     pub(super) fn count(&mut self, at: u32) {
+        match at {
+            MISSED => self.frames.missed += 1,
+            OVERSIZE => self.frames.too_long += 1,
+            _ => {}
+        }
         let counter = self.word(at);
         *counter = counter.saturating_add(1);
     }
@@ -72,6 +90,7 @@ impl Statistics {
 
     /// A good frame of so many bytes with its check sequence; its destination where bytes are known.
     pub(super) fn received(&mut self, bytes: u64, destination: Option<[u8; 6]>) {
+        self.frames.received += 1;
         self.frame(bytes, [GOOD_RECEIVED, RECEIVED, RECEIVED_64], [GOOD_BYTES_RECEIVED, BYTES_RECEIVED]);
         match destination {
             Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => self.count(BROADCASTS_RECEIVED),
@@ -81,6 +100,7 @@ impl Statistics {
     }
     /// A frame was sent.
     pub(super) fn sent(&mut self, bytes: u64, destination: Option<[u8; 6]>) {
+        self.frames.sent += 1;
         self.frame(bytes, [GOOD_SENT, SENT, SENT_64], [GOOD_BYTES_SENT, BYTES_SENT]);
         match destination {
             Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => self.count(BROADCASTS_SENT),
@@ -108,7 +128,7 @@ impl Statistics {
     }
 
     fn word(&mut self, at: u32) -> &mut u32 {
-        &mut self.0[(at - FIRST) as usize / 4]
+        &mut self.words[(at - FIRST) as usize / 4]
     }
 }
 

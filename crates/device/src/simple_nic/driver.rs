@@ -303,6 +303,8 @@ impl<S: Stack> SimpleNicDriver<S> {
         self.refill(cx);
         self.transmit(cx);
         if self.stack.is_over() && self.send.under_way() == 0 && !std::mem::replace(&mut self.over, true) {
+            // A partner that goes on sending would keep the link busy for ever.
+            self.write(cx, regs::ENABLED, &0u32.to_le_bytes());
             cx.finished();
         }
         Ok(())

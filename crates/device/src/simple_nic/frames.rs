@@ -88,4 +88,7 @@ impl Port for Frames {
     fn receive(&mut self) -> Option<Payload> {
         self.next()
     }
+    fn dropped(&self) -> u64 {
+        Self::dropped(self).inward
+    }
 }

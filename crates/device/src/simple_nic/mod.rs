@@ -29,6 +29,7 @@ pub use port::{CablePort, Port};
 use crate::contract::{Context, Device, Event, Stream};
 use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
+use crate::network::FrameCounts;
 use receive::Receiver;
 use regs::Registers;
 use tlplab_cfgspace::VENDOR_ID;
@@ -99,6 +100,8 @@ pub struct SimpleNic<P> {
     transmitter: Transmitter,
     receiver: Receiver,
     moderation: [Moderation; 2],
+    /// Frames before the last reset, which clears the counters of the register file.
+    before: FrameCounts,
 }
 
 impl<P: Port> SimpleNic<P> {
@@ -106,7 +109,17 @@ impl<P: Port> SimpleNic<P> {
     pub fn new(config: SimpleNicConfig, port: P) -> Self {
         let file = Registers::new(&config);
         let (transmitter, receiver) = (Transmitter::default(), Receiver::default());
-        Self { config, port, file, transmitter, receiver, moderation: Default::default() }
+        let before = FrameCounts::default();
+        Self { config, port, file, transmitter, receiver, moderation: Default::default(), before }
+    }
+
+    fn frames(&self) -> FrameCounts {
+        FrameCounts {
+            sent: self.before.sent + self.file.long(regs::TX_FRAMES),
+            received: self.before.received + self.file.long(regs::RX_FRAMES),
+            missed: self.port.dropped(),
+            too_long: self.before.too_long + self.file.long(regs::RX_TOO_LONG),
+        }
     }
 
     fn write(&mut self, cx: &Context<'_>, offset: u64, data: &[u8]) {
@@ -123,8 +136,11 @@ impl<P: Port> SimpleNic<P> {
         } else if written(regs::RX_IDX, 4) && !received.doorbell(self.file.word(regs::RX_IDX)) {
             self.file.count(regs::REFUSED_DOORBELLS, 1);
         }
-        if written(regs::ENABLED, 4) && self.file.enabled() {
-            self.port.enable(self.config.mac, cx.length_only());
+        if written(regs::ENABLED, 4) {
+            match self.file.enabled() {
+                true => self.port.enable(self.config.mac, cx.length_only()),
+                false => self.port.disable(),
+            }
         }
     }
 
@@ -218,6 +234,7 @@ impl<P: Port> Device for SimpleNic<P> {
             }
             Event::Timer { id } => self.timer(cx, id),
             Event::Reset => {
+                self.before = self.frames();
                 self.port.reset();
                 self.file = Registers::new(&self.config);
                 (self.transmitter, self.receiver) = (Transmitter::default(), Receiver::default());
@@ -228,6 +245,10 @@ impl<P: Port> Device for SimpleNic<P> {
         self.work(cx);
     }
 
+    fn frame_counts(&self) -> Option<FrameCounts> {
+        Some(self.frames())
+    }
+
     fn snapshot(&self) -> Option<Box<dyn Device>> {
         Some(Box::new(Self {
             config: self.config,
@@ -236,6 +257,7 @@ impl<P: Port> Device for SimpleNic<P> {
             transmitter: self.transmitter.clone(),
             receiver: self.receiver.clone(),
             moderation: self.moderation,
+            before: self.before,
         }))
     }
 }

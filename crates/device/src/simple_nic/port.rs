@@ -15,6 +15,9 @@ pub trait Port: Send + 'static {
         let _ = (mac, length_only);
     }
 
+    /// The driver is gone: what sends by itself stops.
+    fn disable(&mut self) {}
+
     /// Takes a frame.
     ///
     /// # Errors
@@ -39,6 +42,11 @@ pub trait Port: Send + 'static {
         Self: Sized,
     {
         None
+    }
+
+    /// Frames that came and were lost, because there was no room.
+    fn dropped(&self) -> u64 {
+        0
     }
 
     /// The NIC was reset: nothing will elapse any more.
@@ -83,11 +91,6 @@ impl CablePort {
         }
     }
 
-    /// Frames that came and were lost, because no buffer was there.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
     fn arrive(&mut self, frame: Payload) {
         if self.arrived.len() < WAITING {
             self.arrived.push_back(frame);
@@ -118,6 +121,10 @@ impl Port for CablePort {
             self.number = Some(0);
             self.expect();
         }
+    }
+
+    fn disable(&mut self) {
+        self.number = None;
     }
 
     fn send(&mut self, frame: Payload) -> Result<(), Payload> {
@@ -160,6 +167,9 @@ impl Port for CablePort {
 
     fn reset(&mut self) {
         *self = Self { dropped: self.dropped, ..Self::new(self.cable, self.speed) };
+    }
+    fn dropped(&self) -> u64 {
+        self.dropped
     }
     fn snapshot(&self) -> Option<Self> {
         Some(self.clone())

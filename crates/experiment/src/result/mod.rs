@@ -77,6 +77,8 @@ pub struct Document {
     pub measured: Vec<Measured>,
     /// The networks behind devices.
     pub networks: Vec<Network>,
+    /// The frames of Ethernet controllers.
+    pub frames: Vec<Frames>,
     /// [`cause_names`].
     pub causes: Vec<String>,
     /// What receivers and requesters detected, the warm-up included.
@@ -303,6 +305,28 @@ pub struct Attribution {
     pub total_ns: f64,
     /// Part of the sum of all latencies of the flow.
     pub share: f64,
+}
+
+/// Frames of an Ethernet controller; those that its filters refuse are in none of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Frames {
+    /// The controller.
+    pub device: String,
+    /// Sent.
+    pub sent: u64,
+    /// Received.
+    pub received: u64,
+    /// Lost for want of room: the packet buffer was full, or no receive buffer was posted.
+    pub missed: u64,
+    /// Discarded as longer than the receiver takes.
+    pub too_long: u64,
+}
+
+impl Frames {
+    /// Frames that came to it, received or lost.
+    pub const fn arrived(&self) -> u64 {
+        self.received + self.missed + self.too_long
+    }
 }
 
 /// The Ethernet link behind a card, and the software at its other end.

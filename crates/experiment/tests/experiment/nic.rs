@@ -48,6 +48,43 @@ fn a_register_is_read_in_the_time_of_a_round_trip() {
     assert_eq!((flow.transactions, latency.min, latency.max), (64, 178.0, 178.0));
 }
 
+/// By hand: 1514 B and 24 B of preamble, check sequence and gap take 4921.6 ns on a cable of 2.5 Gb/s, so the partner has 2031 frames in 10 ms, less those of the
+/// time in which driver and cable come up; of each that is received, 1514 B and a descriptor of 16 B are written, which take the link at least 6.8 us.
+#[test]
+fn frames_that_find_no_room_are_counted() {
+    for (model, latest) in [("nic", 900), ("simple-nic", 80)] {
+        let document = ran(&format!(
+            "title = \"A NIC\"\nstop = \"10ms\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\nmodel = \"{model}\"\n\
+             direction = \"receive\"\nethernet = \"2.5Gb/s\"\nrequests = 100000\n"
+        ));
+        let [frames] = &document.frames[..] else { panic!("{model}: {:?}", document.frames) };
+        assert!((2031 - latest..=2031).contains(&frames.arrived()), "{model}: {frames:?}");
+        assert!(frames.missed > 0 && frames.received < 10_000_000 / 6_800 + 300, "{model}: {frames:?}");
+        let written =
+            document.flows.iter().find(|flow| flow.name == "nic.receive").map_or(0, |flow| flow.bytes);
+        // At the end 64 frames may wait in the simple NIC, and a ring of 256 is under way to memory; it writes its heads, too.
+        let in_memory = (frames.received - 300) * 1530..=frames.received * 1538;
+        assert!(in_memory.contains(&written), "{model}: {frames:?}, {written} B");
+        let said = format!("nic lost {} of {} frames that arrived", frames.missed, frames.arrived());
+        assert!(
+            document.verdict.limit.evidence.iter().any(|line| line.starts_with(&said)),
+            "{model}: {said}"
+        );
+    }
+}
+
+/// What is received ends when the driver has had what it was to have, though the partner could go on and fills the link.
+#[test]
+fn a_simple_nic_that_is_flooded_is_switched_off_in_the_end() {
+    let document = ran(
+        "title = \"A NIC\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\nmodel = \"simple-nic\"\n\
+         direction = \"receive\"\nethernet = \"100Gb/s\"\ntransfer = \"60B\"\nrequests = 2000\n",
+    );
+    assert_eq!(document.stop_reason, StopReason::LoadsDone);
+    let frames = &document.frames[0];
+    assert!(frames.received >= 2000 && frames.missed > 10 * frames.received, "{frames:?}");
+}
+
 /// In each direction every frame moves, in rings and in the published protocol, with data and without; one at a time it takes longer.
 #[test]
 fn the_simple_nic_moves_every_frame() {
@@ -63,6 +100,10 @@ fn the_simple_nic_moves_every_frame() {
             assert_eq!(moved("nic.transmit"), if direction == "receive" { 0 } else { frames }, "{direction}");
             let received = if direction == "transmit" { 0 } else { frames };
             assert!(moved("nic.receive") >= received, "{direction}");
+            let frames = &document.frames[0];
+            let (sends, receives) = (direction != "receive", direction != "transmit");
+            assert_eq!((frames.sent, frames.missed), (if sends { 200 } else { 0 }, 0), "{direction}");
+            assert!(frames.received >= if receives { 200 } else { 0 }, "{direction}: {frames:?}");
             (document.end_fs - document.start_fs) as f64
         });
         // One descriptor at a time keeps a line of 10 Gb/s busy in one direction, not in both.

@@ -12,7 +12,8 @@ use crate::observe::sample::Sample;
 use crate::observe::statistics::FlowStatistics;
 use crate::observe::topology::Topology;
 use crate::run::Fabric;
-use tlplab_device::{Measured, NetworkStatistics};
+use std::collections::BTreeMap;
+use tlplab_device::{FrameCounts, Measured, NetworkStatistics};
 use tlplab_units::{Duration, FcClass, Time};
 
 impl Fabric {
@@ -71,6 +72,15 @@ impl Fabric {
     pub fn networks(&self) -> Vec<(String, NetworkStatistics)> {
         let counted = |node: &Node| match node {
             Node::EndPoint(end_point) => end_point.device.as_ref()?.network(),
+            _ => None,
+        };
+        let named = self.hardware.cx.topology.nodes.iter().zip(&self.hardware.nodes.all);
+        named.filter_map(|(info, node)| Some((info.name.clone(), counted(node)?))).collect()
+    }
+    /// The frames of each Ethernet controller, by its name.
+    pub fn frame_counts(&self) -> BTreeMap<String, FrameCounts> {
+        let counted = |node: &Node| match node {
+            Node::EndPoint(end_point) => end_point.device.as_ref()?.frame_counts(),
             _ => None,
         };
         let named = self.hardware.cx.topology.nodes.iter().zip(&self.hardware.nodes.all);
