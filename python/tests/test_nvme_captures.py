@@ -255,7 +255,7 @@ def moved(tlps: Sequence[Tlp], data: Sequence[Tlp]) -> Moved:
 @names
 def test_the_page_shows_both(drive: Drive) -> None:
     assert f"| {drive.title} | captured | {drive.theirs.row()}" in PAGE
-    assert f"| | ours | {drive.ours.row()}" in PAGE.split(drive.title, 1)[1].split("captured", 2)[1]
+    assert f"| | model | {drive.ours.row()}" in PAGE.split(drive.title, 1)[1].split("captured", 2)[1]
 
 
 @pytest.mark.parametrize("drive", [drive for drive in DRIVES if drive.capture != "pm1725-read-8blk"], ids=lambda drive: drive.capture)  # fmt: skip
