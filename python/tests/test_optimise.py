@@ -132,7 +132,7 @@ def test_the_best_point_is_found_and_its_command_makes_it(capsys: pytest.Capture
     assert max(map(len, said.splitlines()[:-1])) <= 100
     assert "7 points more are as good." in said
     assert "All points were tried: there is no better one." in said
-    assert "64 trials of 64: no runs made, 64 known, 32 miss a constraint" in said
+    assert "64 trials of 64: 0 runs made, 64 known, 32 violate a constraint" in said
 
 
 def test_a_search_of_some_points_is_the_same_for_one_seed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +182,7 @@ def test_no_point_that_fulfils_is_told_with_the_nearest(capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("", "no point fulfils the constraints\n")
     assert status([*search, "--trials", "64"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "No point fulfils the constraints. This one is nearest: a.generation * b.generation is 16 where" in said
+    assert "No point fulfils the constraints. The nearest one: a.generation * b.generation is 16 but" in said
     assert "tlplab run links.toml --set 'device.a.link=\"gen4 x1\"' --set 'device.b.link=\"gen4 x1\"'" in said
 
 
@@ -317,7 +317,7 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
         (["optimise", "study.toml", "--minimise", "rate", "--where", "a == 'gen7 x1'", "--trials", "3"], "no point ran to its end"),
         (["optimise", "links.toml", "--minimise", "rate"], "links.toml"),
         (["sensitivity", "study.toml", "--of", "rate, bytes"], "this is a list; name one figure"),
-        (["sensitivity", "study.toml", "--of", "rate", "--samples", "4"], "--samples is of --method morris and sobol"),
+        (["sensitivity", "study.toml", "--of", "rate", "--samples", "4"], "--samples needs --method morris or sobol"),
         (["sensitivity", "study.toml", "--of", "rate", "--method", "sobol", "--samples", "100"], "take 64 or 128"),
         (["sensitivity", "study.toml", "--of", "rate", "--at", "x=4"], "write NAME=VALUE; names are a; b; idle"),
         (["sensitivity", "study.toml", "--of", "rate", "--at", "a=gen7 x1"], "the axis has no such value; it has gen1 x1; gen2 x1"),
@@ -461,7 +461,7 @@ def test_sobol_finds_shares_of_the_variance(figure: str, f: Any, capsys: pytest.
 def test_too_few_samples_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     of = ["sensitivity", "study.toml", "--of", "a.generation * b.generation", "--method", "sobol", "--samples"]
     assert status([*of, "4"]) == 0
-    assert "4 samples are too few to tell" in " ".join(capsys.readouterr().out.split())
+    assert "4 samples are too few to separate" in " ".join(capsys.readouterr().out.split())
     assert status([*of[:3], "3 * a.generation + b.generation", *of[4:], "1024"]) == 0
     assert "too few" not in capsys.readouterr().out
     assert status([*of[:3], "a.lanes", *of[4:], "16"]) == 0

@@ -218,14 +218,14 @@ def test_what_requests_found_in_the_host_is_told() -> None:
         }
     ]
     shown = lines(document)
-    start = shown.index("What requests found in the host")
+    start = shown.index("Host cache and IO-TLB")
     rows = [line.split("  ") for line in shown[start + 3 : start + 5]]
     assert [[cell.strip() for cell in row if cell] for row in rows] == [
         ["lines of the cache", "1 500", "500", "75.0"],
         ["pages of the IO-TLB", "90", "10", "90.0"],
     ]
-    start = shown.index("What the IOMMU refused")
+    start = shown.index("Refused by the IOMMU")
     row = [cell.strip() for cell in shown[start + 3].split("  ") if cell]
-    assert row == ["gpu", "not to be written", "3", "2 µs", "write", "0x1000"]
-    start = shown.index("Translations that devices keep")
+    assert row == ["gpu", "not writable", "3", "2 µs", "write", "0x1000"]
+    start = shown.index("Cached translations of devices")
     assert shown[start + 3].split() == ["gpu", "100", "7", "2", "5", "4"]

@@ -133,7 +133,7 @@ def test_the_front_is_what_nothing_beats(study: Path, capsys: pytest.CaptureFixt
 
     assert [point["front"] for point in done] == [not any(beats(other, point) for other in done) for point in done]
     assert status(["pareto", "study.toml", "max:throughput/lanes,latency.p99", "--plot", "front.svg"]) == 0
-    assert "are beaten by none; better is more throughput/lanes, less latency.p99" in capsys.readouterr().out
+    assert "are on the Pareto front: more throughput/lanes, less latency.p99" in capsys.readouterr().out
     assert Path("front.svg").read_text().startswith("<?xml")
 
 

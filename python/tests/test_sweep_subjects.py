@@ -167,7 +167,7 @@ def test_a_study_of_a_model_is_looked_at_as_any_other(folder: Path, capsys: pyte
         '[[axis]]\nkey = "size"\nfrom = "64B"\nto = "4KiB"\nfactor = 4\n[[filter]]\nname = "no pages"\nkeep = "size < 4 KiB"\n'
     )
     assert status(["pareto", "study.toml", "throughput,lanes,max:throughput/line_rate"]) == 0
-    assert "of 9 points are beaten by none" in capsys.readouterr().out
+    assert "of 9 points are on the Pareto front" in capsys.readouterr().out
     assert status(["sweep", "study.toml", "--set", "mps=512B", "--where", "link != 'gen4 x8'", "--plot", "a.svg"]) == 0
     assert "left out: no pages (3)" in capsys.readouterr().out
     for arguments, why in (

@@ -227,7 +227,7 @@ def show_errors(console: Console, errors: list[Detected]) -> None:
     if not errors:
         return
     shown = Sheet("Errors detected", [
-        Column("error", name=True, fold=False), Column("by the port", name=True), Column("times"), Column("first at"),
+        Column("error", name=True, fold=False), Column("port", name=True), Column("count"), Column("first at"),
         Column("reported as", name=True), Column("messages"),
     ])  # fmt: skip
     for error in errors[:ERRORS_SHOWN]:
@@ -242,8 +242,8 @@ def show_host(console: Console, host: HostUse | None) -> None:
     """What requests of devices found in the host's cache and IO-TLB."""
     if host is None:
         return
-    shown = Sheet("What requests found in the host", [
-        Column("in", name=True), Column("found"), Column("not found"), Column("found %"),
+    shown = Sheet("Host cache and IO-TLB", [
+        Column("in", name=True), Column("hits"), Column("misses"), Column("hits %"),
     ])  # fmt: skip
     if (cache := host["cache"]) is not None:
         hits, misses = q.count(cache["hits"]), q.count(cache["misses"])
@@ -258,11 +258,11 @@ def show_host(console: Console, host: HostUse | None) -> None:
 
 
 REASONS = {
-    "not-mapped": "nothing is mapped",
-    "no-read": "not to be read",
-    "no-write": "not to be written",
-    "translated": "may not translate",
-    "translation-request": "may not ask",
+    "not-mapped": "not mapped",
+    "no-read": "not readable",
+    "no-write": "not writable",
+    "translated": "translated requests blocked",
+    "translation-request": "translation requests blocked",
 }
 
 
@@ -270,9 +270,9 @@ def show_refused(console: Console, faults: list[TranslationFault]) -> None:
     """A line for each function and reason for which the IOMMU refused accesses."""
     if not faults:
         return
-    shown = Sheet("What the IOMMU refused", [
-        Column("device", name=True), Column("why", name=True, fold=False), Column("times"), Column("first at"),
-        Column("first", name=True, fold=False), Column("address"),
+    shown = Sheet("Refused by the IOMMU", [
+        Column("device", name=True), Column("reason", name=True, fold=False), Column("count"), Column("first at"),
+        Column("access", name=True, fold=False), Column("address"),
     ])  # fmt: skip
     for fault in faults[:ERRORS_SHOWN]:
         shown.add(fault["device"], REASONS.get(fault["reason"], fault["reason"]), q.count(fault["count"]),
@@ -286,9 +286,9 @@ def show_translations(console: Console, devices: list[DeviceTranslations]) -> No
     """A line for each device that keeps translations."""
     if not devices:
         return
-    shown = Sheet("Translations that devices keep", [
-        Column("device", name=True), Column("requests had theirs"), Column("asked for"), Column("denied"),
-        Column("made room"), Column("invalidated"),
+    shown = Sheet("Cached translations of devices", [
+        Column("device", name=True), Column("hits"), Column("requested"), Column("denied"),
+        Column("evicted"), Column("invalidated"),
     ])  # fmt: skip
     for device in devices:
         shown.add(device["device"], q.count(device["hits"]), q.count(device["asked"]), q.count(device["denied"]),
@@ -318,7 +318,7 @@ def show_outages(console: Console, outages: list[Outage]) -> None:
     if not outages:
         return
     shown = Sheet("Links that went down", [
-        Column("below", name=True), Column("down at"), Column("heard at"), Column("up at"), Column("configured at"),
+        Column("below", name=True), Column("down at"), Column("noticed at"), Column("up at"), Column("configured at"),
     ])  # fmt: skip
     for outage in outages[:OUTAGES_SHOWN]:
         times = outage["down_fs"], outage["heard_fs"], outage["up_fs"], outage["configured_fs"]

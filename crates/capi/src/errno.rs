@@ -10,7 +10,7 @@ pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
 /// What each number means that this library gives a meaning of its own. `docs/libtlp.md` has the same table.
 const MEANINGS: [(Errno, &CStr); 14] = [
-    (Errno::EOPNOTSUPP, c"Unsupported Request (UR): nobody claims that address"),
+    (Errno::EOPNOTSUPP, c"Unsupported Request (UR): no component claims that address"),
     (Errno::ECONNABORTED, c"Completer Abort (CA): the completer gave up"),
     (Errno::EAGAIN, c"too many operations are under way: try again later"),
     (Errno::EHWPOISON, c"the data came poisoned (EP)"),

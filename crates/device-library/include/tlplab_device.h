@@ -71,7 +71,7 @@ enum tlplab_device_event_kind {
 /* Why a read failed. `message` says it in words. */
 enum tlplab_device_error {
     TLPLAB_DEVICE_OK = 0,
-    TLPLAB_DEVICE_UNSUPPORTED_REQUEST = 1, /* nobody claims address `offset` */
+    TLPLAB_DEVICE_UNSUPPORTED_REQUEST = 1, /* no component claims address `offset` */
     TLPLAB_DEVICE_COMPLETER_ABORT = 2,     /* for the request at address `offset` */
     TLPLAB_DEVICE_RETRY_STATUS = 3,
     TLPLAB_DEVICE_POISONED = 4,            /* for the request at address `offset` */

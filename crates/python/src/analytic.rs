@@ -53,7 +53,7 @@ impl Rules {
         let mistakes = self.compat.iter().try_fold(Mistakes::NONE, |mistakes, name| {
             mistakes.and(name).ok_or_else(|| {
                 let names = Mistakes::NAMES.join(", ");
-                PyValueError::new_err(format!("compat is {name:?}; it may be some of {names}"))
+                PyValueError::new_err(format!("compat is {name:?}; expected any of {names}"))
             })
         })?;
         Ok(Read {

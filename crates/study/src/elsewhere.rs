@@ -99,16 +99,16 @@ impl Maker {
     fn difference(&self, run: &Elsewhere, refused: Option<String>) -> String {
         let by = if run.in_python.is_some() { &self.build.python } else { &self.build.simulator };
         if *by != run.build {
-            return "tlplab is another build here".into();
+            return "its build of tlplab is a different one".into();
         }
         for (path, there) in &run.files {
             match self.files.key(path) {
                 Ok(key) if key.to_string() == *there => {}
-                Ok(_) => return format!("{path} is another file here"),
+                Ok(_) => return format!("{path} is a different file there"),
                 Err(why) => return format!("{path}: {why}"),
             }
         }
-        refused.unwrap_or_else(|| "the experiment says something else here".into())
+        refused.unwrap_or_else(|| "the experiment resolves to different settings there".into())
     }
 }
 

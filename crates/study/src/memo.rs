@@ -44,10 +44,14 @@ impl Memo {
         Self { path, runs }
     }
 
-    /// What is known of a run.
+    /// What is known of a run. In the memo of a whole study without repeats each run stands at its number.
     pub(crate) fn get(&self, run: RunNumber) -> Option<&Known> {
-        let at = self.runs.binary_search_by_key(&run, |(number, _)| *number).ok()?;
-        Some(&self.runs[at].1)
+        let number = |known: &(RunNumber, Known)| known.0;
+        let there =
+            usize::try_from(run.0).ok().and_then(|at| self.runs.get(at)).filter(|known| number(known) == run);
+        let known =
+            there.or_else(|| self.runs.binary_search_by_key(&run, number).ok().map(|at| &self.runs[at]));
+        known.map(|(_, known)| known)
     }
 
     /// Keeps what was found, too. A memo that cannot be written is one that is missing: nothing depends on it.

@@ -141,9 +141,11 @@ impl Sweep {
         points.map(|number| u32::try_from(step(number)).unwrap_or(u32::MAX)).collect()
     }
 
+    /// A point by its number, at which it stands unless points before it were left out.
     fn point_of(&self, number: usize) -> Option<&Point> {
-        let at = self.points.kept.binary_search_by_key(&number, |point| point.number).ok()?;
-        Some(&self.points.kept[at])
+        let kept = &self.points.kept;
+        let there = kept.get(number).filter(|point| point.number == number);
+        there.or_else(|| kept.binary_search_by_key(&number, |point| point.number).ok().map(|at| &kept[at]))
     }
 
     /// What each point of these rows came to.

@@ -32,7 +32,7 @@ pub enum RequestError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompletionError {
     /// UR: no completer claims the request (PCIe 5.0 §2.3.1).
-    #[error("unsupported request (UR): nobody claims address {address:#x}")]
+    #[error("unsupported request (UR): no component claims address {address:#x}")]
     UnsupportedRequest {
         /// First byte of the request that failed.
         address: u64,

@@ -387,8 +387,8 @@ def lat(
         return
     bits = size * 8
     sheet = Sheet(f"{LABELS[op].capitalize()} of {quantities.size(size)}, {quantities.time(latency)} each", [
-        Column("held", name=True), Column("each"), Column("for"), Column("needed", style="bold"), Column("there"),
-        Column("allows"),
+        Column("resource", name=True), Column("per transfer"), Column("held for"), Column("needed", style="bold"),
+        Column("available"), Column("limit"),
     ])  # fmt: skip
     for use in found["resources"]:
         there, allows = use["available"], use["transfers_per_s"]
@@ -401,11 +401,11 @@ def lat(
     sheet.print(console)
     console.print()
     reached, most = (quantities.rate(found[key] * bits) for key in ("transfers_per_s", "link_transfers_per_s"))
-    why = {"demand": "all that is wanted", "link": "all that the link carries"}.get(found["limit"])
+    why = {"demand": "the wanted rate", "link": "the limit of the link"}.get(found["limit"])
     beside = "" if found["limit"] == "link" else f" The link carries {most}."
     console.print(f"{reached}: {why or 'limited by ' + found['limit']}.{beside}", soft_wrap=True)
     if wanted is not None and wanted > found["link_transfers_per_s"]:
-        console.print(f"{quantities.rate(wanted * bits)} cannot be had; needed is what {most} take.", soft_wrap=True)
+        console.print(f"{quantities.rate(wanted * bits)} is more than the link carries; needed is the amount for {most}.", soft_wrap=True)
 
 
 def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None:

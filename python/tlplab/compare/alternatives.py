@@ -113,7 +113,7 @@ def computed(step: Assignment, known: Mapping[str, Any], given: str) -> str:
     """The value that a key gets from the one that it has."""
     said = f"{step.key}{step.operator}={step.value}"
     if step.key not in known:
-        raise refused(given, f"{said}: the base says nothing of {step.key}; write {step.key}=VALUE")
+        raise refused(given, f"{said}: the base does not set {step.key}; write {step.key}=VALUE")
     has = split(known[step.key])
     if has is None:
         raise refused(

@@ -181,7 +181,7 @@ def show(console: Console, found: CaptureDifference, *, every: bool) -> None:
     """How a capture differs, and what that does not tell."""
     console.print(Text(f"{found.before} → {found.after}", style="bold"))
     if found.same:
-        console.print("nothing differs")
+        console.print("no differences")
     console.print()
     for way, changes in found.changes.items():
         rows = [one for one in changes if (every and (one.before or one.after)) or found.seen(one)]

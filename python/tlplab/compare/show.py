@@ -36,7 +36,7 @@ def show(console: Console, found: Difference, *, every: bool) -> None:
     for line in circumstances(found):
         console.print(Text(wrapped(console, line), style="dim"))
     if found.same or found.figures_same:
-        console.print("nothing differs" if found.same else "no figure differs")
+        console.print("no differences" if found.same else "no figures differ")
     console.print()
     show_settings(console, found, every=every)
     show_limit(console, found)
@@ -260,7 +260,7 @@ def show_what_is_set(console: Console, found: Sequence[Difference]) -> None:
             last = at + 1 == min(len(settings), SETTINGS_SHOWN)
             sheet.add("" if at else one.after.name, setting.key, *values_of(setting), ends_section=last)
         if not settings:
-            said = "nothing differs" if one.settings is not None else "not told: an older tlplab wrote it"
+            said = "no differences" if one.settings is not None else "not told: an older tlplab wrote it"
             sheet.add(one.after.name, said, "", "", ends_section=True)
     sheet.print(console)
     for one in found:

@@ -353,7 +353,7 @@ def serve_on_socket(name: str, path: str, start: Callable[[], _core.VfioServer],
 
     def introduce_socket(name: str, server: _core.VfioServer) -> None:
         del server
-        click.echo(f"{name} at {path}; Ctrl-C ends it. QEMU has it by")
+        click.echo(f"{name} at {path}; Ctrl-C ends it. For QEMU:")
         click.echo(f"  {shlex.join(options_of_qemu(path, 'BUS'))}")
         click.echo("where BUS is a root port, and its memory is shared: -object memory-backend-memfd,share=on,…")
         sys.stdout.flush()

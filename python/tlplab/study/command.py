@@ -225,7 +225,7 @@ def pareto_command(
         console = console_for(sys.stdout)
         show.show(console, done, figures, summaries, chosen)
         ways = ", ".join(f"{'more' if more else 'less'} {name}" for name, _, more in better)
-        console.print(f"{sum(front)} of {show.points(len(summaries))} are beaten by none; better is {ways}")
+        console.print(f"{sum(front)} of {show.points(len(summaries))} are on the Pareto front: {ways}")
     return ended(done)
 
 

@@ -173,14 +173,14 @@ def tell(console: Console, spanned: Space, aim: Aim, searched: Searched, found: 
         show.note(console, f"… and {len(found.best) - len(shown)} more points: --json FILE has them all", "dim")
     if found.nearest is not None:
         missed = [
-            f"{one.left} is {show.written(left, one.unit)} where {one.text} is asked for"
+            f"{one.left} is {show.written(left, one.unit)} but the constraint is {one.text}"
             for one, (left, right) in zip(aim.constraints, aim.sides(found.nearest), strict=True)
             if one.distance(left, right)
         ]
-        show.note(console, f"No point fulfils the constraints. This one is nearest: {'; '.join(missed)}.", "bold red")
+        show.note(console, f"No point fulfils the constraints. The nearest one: {'; '.join(missed)}.", "bold red")
     elif several and found.best:
         ways = ", ".join(f"{'more' if one.more else 'less'} {one.name}" for one in aim.objectives)
-        show.note(console, f"{show.points(len(found.best))} of those tried are beaten by none; better is {ways}.")
+        show.note(console, f"{show.points(len(found.best))} of those tried are on the Pareto front: {ways}.")
     elif len(found.best) > 1:
         show.note(
             console,
@@ -240,7 +240,7 @@ def counted(spanned: Space, aim: Aim, searched: Searched) -> str:
     """How many points were tried, and what became of them."""
     counts, tried = searched.counts, searched.points
     again = f" of {show.points(len(tried))}" if searched.again else ""
-    text = f"{q.count(searched.trials)} trials{again} of {q.count(spanned.size)}: {counts.made or 'no'} run{'' if counts.made == 1 else 's'} made, {counts.known} known"
+    text = f"{q.count(searched.trials)} trials{again} of {q.count(spanned.size)}: {counts.made} run{'' if counts.made == 1 else 's'} made, {counts.known} known"
     kinds = {kind: sum(point.kind == kind for point in tried) for kind in ("refused", "failed", "without")}
     text += "".join(
         f", {number} {'without these figures' if kind == 'without' else kind}"
@@ -249,7 +249,7 @@ def counted(spanned: Space, aim: Aim, searched: Searched) -> str:
     )
     if aim.constraints:
         missed = sum(point.kind == "done" and not aim.is_feasible(point) for point in tried)
-        text += f", {missed or 'none'} miss{'es' if missed == 1 else ''} a constraint"
+        text += f", {missed} violate{'s' if missed == 1 else ''} a constraint"
     out = [f"{name} ({number})" for name, number in counts.left_out.items() if number]
     return f"{text}; left out: {', '.join(out)}" if out else text
 

@@ -345,11 +345,11 @@ def front_figure(
     kept = kept[np.lexsort((up[kept], across[kept]))]
     axes.scatter(across[~best], up[~best], s=18, color="#bbbbbb", label="beaten")
     if len(objectives) == 2:
-        axes.plot(across[kept], up[kept], "o--", markersize=6, linewidth=1.2, color=COLOURS[0], label="beaten by none")
+        axes.plot(across[kept], up[kept], "o--", markersize=6, linewidth=1.2, color=COLOURS[0], label="Pareto front")
     else:
         points = axes.scatter(
             across[kept], up[kept], s=42, c=told[2][kept], cmap="viridis", edgecolors="black", linewidths=0.6,
-            label="beaten by none", zorder=3,
+            label="Pareto front", zorder=3,
         )  # fmt: skip
         figure.colorbar(points, ax=axes, label=scales[2])
     axes.set(xlabel=scales[0], ylabel=scales[1])

@@ -107,7 +107,7 @@ def check_method(method: str, at: Sequence[str], samples: int | None) -> int:
     """How many samples there are. Raises `click.UsageError` for what does not go together."""
     if method == "one-at-a-time" and samples is not None:
         raise click.UsageError(
-            "--samples is of --method morris and sobol: one at a time takes every value of every axis once"
+            "--samples needs --method morris or sobol: one at a time takes every value of every axis once"
         )
     if method != "one-at-a-time" and at:
         raise click.UsageError(
@@ -146,7 +146,7 @@ def tell(console: Console, spanned: Space, name: str, unit: str, method: str, co
         show.note(console, f"{show.points(number)} {kind}: {message}", "red")
     counts = spanned.counts
     out = [f"{one} ({number})" for one, number in counts.left_out.items() if number]
-    told = f"{show.points(len(sensed.points))}: {counts.made or 'no'} run{'' if counts.made == 1 else 's'} made, {counts.known} known"
+    told = f"{show.points(len(sensed.points))}: {counts.made} run{'' if counts.made == 1 else 's'} made, {counts.known} known"
     show.note(console, f"{told}; left out: {', '.join(out)}" if out else told, "dim")
 
 
@@ -158,7 +158,7 @@ def too_few(console: Console, method: str, count: int, sensed: Sensed) -> None:
     cannot += [f"{a} from {b}" for a, b in sensed.alike if not {a, b} & set(sensed.unclear)]
     if cannot:
         show.note(
-            console, f"{count} samples are too few to tell {', '.join(cannot)}; take --samples {4 * count}.", "yellow"
+            console, f"{count} samples are too few to separate {', '.join(cannot)}; take --samples {4 * count}.", "yellow"
         )
 
 

@@ -136,7 +136,7 @@ def counted(done: Done, count: int) -> str:
     refused = done.swept.counts()[2]
     # What was made elsewhere was found when the threads looked again.
     made, known = made + done.in_processes, known - done.in_processes
-    runs = "1 run" if made == 1 else f"{q.count(made) if made else 'no'} runs"
+    runs = "1 run" if made == 1 else f"{q.count(made) if made else 0} runs"
     text = f"{points(count)}: {runs} made, {q.count(known) if known else 0} known"
     if refused:
         text += f", {refused} refused"

@@ -71,8 +71,8 @@ def torture_command(
       leaked     mappings for DMA are left behind (seen by the kernel of `make linux DEBUG=1`: --linux debug)
       hung       no end for 120 s of simulated time
       oops       the kernel says so
-      missed     the fault has not happened
-      undecided  the guest is in a loop, and its time stands
+      missed     the fault did not strike
+      undecided  the guest loops, and virtual time does not advance
 
     \b
     Examples:

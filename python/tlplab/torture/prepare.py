@@ -141,7 +141,7 @@ def pairs(
         first = exists(of_tlps(classes, names, of, Numbers(classes), every=True), of, "--case" if name else "--first")
         told, capture = reference(machine, tried, first.entries())
         if told.boot.struck == 0:
-            raise RunError(f"{of}: the fault has not happened; there is nothing after it")
+            raise RunError(f"{of}: the fault did not strike; there is nothing after it")
         after[of] = told
         seen = sort(read(capture.file, chosen, bars), replace(told.phases(), fault=first.before[1]))
         recovery = [one for one in seen if one.phase == RECOVERY]

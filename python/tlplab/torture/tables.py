@@ -17,7 +17,7 @@ from tlplab.torture.coverage import Lines
 def list_all(faults: Mapping[str, str], classes: Sequence[TlpClass], cases: Sequence[Case]) -> None:
     """Prints what could be tried."""
     console = console_for(sys.stdout)
-    shown = Sheet("Faults", [Column("fault", name=True), Column("what happens", name=True)])
+    shown = Sheet("Faults", [Column("fault", name=True), Column("effect", name=True)])
     for name, doc in faults.items():
         shown.add(name, doc)
     shown.print(console)

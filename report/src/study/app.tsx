@@ -140,7 +140,7 @@ function Legend({ points, picture, left, chosen }: { points: Points; picture: Pi
     const { name, unit } = points.study.figures[chosen.y]!;
     return picture.range && bar(written(picture.range.low, unit), written(picture.range.high, unit), name);
   }
-  const shape = chosen.kind === "front" && <li><i class="dot best" />beaten by none</li>;
+  const shape = chosen.kind === "front" && <li><i class="dot best" />Pareto front</li>;
   if (!axis || chosen.colour === chosen.x && chosen.kind === "lines") return shape ? <ul class="legend">{shape}</ul> : null;
   const many = axis.values.length;
   if (many > COLOURS && axis.unit !== null) return <>{bar(setting(axis.values[0]!, axis.unit), setting(axis.values[many - 1]!, axis.unit), axis.name)}{shape && <ul class="legend">{shape}</ul>}</>;

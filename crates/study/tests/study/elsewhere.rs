@@ -72,21 +72,24 @@ fn who_has_something_else_refuses() {
         Made::Differs(why) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(differs(Build { simulator: "other".into(), ..build() }), "tlplab is another build here");
+    assert_eq!(
+        differs(Build { simulator: "other".into(), ..build() }),
+        "its build of tlplab is a different one"
+    );
     let python = Build { python: "other".into(), ..build() };
     assert!(matches!(Maker::new(python).make(&one), Made::Ran(_)), "nothing of it is in Python");
     for name in ["loads.toml", "base.toml"] {
         let text = fs::read_to_string(bench.path(name)).unwrap();
         bench.write(name, &format!("{text}# changed\n"));
         let why = differs(build());
-        assert!(why.ends_with(&format!("{name} is another file here")), "{why}");
+        assert!(why.ends_with(&format!("{name} is a different file there")), "{why}");
         fs::remove_file(bench.path(name)).unwrap();
         let why = differs(build());
         assert!(why.contains(name) && why.contains("there is no such file"), "{why}");
         bench.write(name, &text);
     }
     bench.write("one.toml", "include = \"base.toml\"\nseed = 3\n");
-    assert_eq!(differs(build()), "the experiment says something else here");
+    assert_eq!(differs(build()), "the experiment resolves to different settings there");
     bench.write("one.toml", "include = \"base.toml\"\n# a comment\n");
     assert!(matches!(Maker::new(build()).make(&one), Made::Ran(_)), "it counts as what it comes to");
     assert_eq!(Elsewhere::read("junk"), None);
