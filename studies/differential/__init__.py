@@ -14,19 +14,19 @@ SECTIONS = (machine.SECTION, spread.SECTION, model.SECTION, proposals.SECTION, m
 
 PAGE = """# Differential latency, 2009, measured again
 
-Miller, Watts and Moore time reads of single double words, take the minimum at each bridge and end point, and have each link's latency from differences
-("Motivating Future Interconnects: A Differential Measurement Analysis of PCI Latency"). Here the same method reads a simulated machine that is put
-together as theirs; [differential.md](../../docs/differential.md) has the method, which also measures the machine you sit at. This page is
-written by the command that runs it: `tlplab reproduce differential --markdown studies/differential/README.md`.
+Miller, Watts and Moore time reads of single doublewords, take the minimum at each bridge and end point, and compute each link's latency from differences
+("Motivating Future Interconnects: A Differential Measurement Analysis of PCI Latency"). This study applies the method to a simulated machine with the
+components of theirs. [What each link costs](../../docs/differential.md) explains the method, which also measures real machines.
+`tlplab reproduce differential --markdown studies/differential/README.md` runs the study and writes this page.
 
 ## Published and ours
 
 {rows}
 
-*Reproduced* is within 3 ns, the step of the paper's counter, or rounds to what is published; of table 2's spreads, that step is nearly all. Where nothing is
-published, it is what the paper expects, or what the parts add up to. Some rows are the paper's own figures put together: their notes say so. *Explained* is not, for the reason in the note. *Not reproducible*
-needs what is not here. Sections of the paper without measurements, a checksum of the header's own and reads behind posted writes that have taken all
-credits, are experiments beside the machine.
+A row is *reproduced* if it is within 3 ns, the step of the paper's counter, or rounds to the published figure. (The spreads of table 2 are hardly larger than that
+step.) Without a published figure, it has to match the paper's expectation, or the sum of its parts. Notes mark rows that only combine the paper's own figures. An
+*explained* row misses for the reason in its note. A *not reproducible* row needs hardware or software that is not available here. The paper discusses a separate
+checksum of the header, and reads behind posted writes that have used up all credits, without measurements; both are experiments of this study.
 
 {sections}"""
 

@@ -51,10 +51,10 @@ WHOLE = {
 """What the experiment has: the fit, with clocks of state machines made whole."""
 
 NOTES = {
-    "Tb_v": "another bridge, the ICH's, taken to be as the hub's",
+    "Tb_v": "a different bridge, the ICH's, assumed equal to the hub's",
     "Te_i c": (
-        "the core is Te_m's, and so is the simulated one. The paper's two differ by 18 ns, less than one of its clocks of 32 ns: no number of "
-        "clocks has both"
+        "Te_i and Te_m have the same core, in the simulation, too. Their published latencies differ by 18 ns, less than its clock of 32 ns: no "
+        "number of clocks gives both"
     ),
 }
 
@@ -80,7 +80,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
     for split, immediate in (("Tx_l ds", "Tx_l di"), ("Tx_h ds", "Tx_h di")):
         cycle = BY_NAME[split].cycle_ns
         left = ours[split] - (2 * ours[immediate] - 2 * cycle)
-        said = f"of the simulated machine, T_cycle {cycle:g} ns; published as exact"
+        said = f"on the simulated machine, T_cycle {cycle:g} ns; published as exact"
         listed.append(nanoseconds(f"T_split - (2 T_imm - 2 T_cycle), {split}", 0, left, said))
     return listed
 
@@ -91,7 +91,7 @@ def note(link: Link) -> str:
     alone = (
         "a parameter is fitted to it, and no other row determines it"
         if error is None
-        else f"fitted to all other rows, the machine is off by {round(abs(error))} ns here"
+        else f"fitted to all other rows, the machine misses this one by {round(abs(error))} ns"
     )
     return "; ".join(filter(None, [alone, NOTES.get(link.name, "")]))
 
@@ -108,14 +108,14 @@ def text(_: Outcomes) -> str:
 TEXT = f"""## The machine of Table 4
 
 `studies/differential/machine.toml` has the paper's chipset, hub, cards and buses, each card in a slot of its own. One simulated processor reads one
-double word after the other, {SAMPLES} of each register, with a counter of 3 ns steps; the minima's differences are the rows above. What is published
-is taken as it is: clocks of bus transactions by device select, the FPGA's pipeline of table 5, its 5 clocks of logic, bytes on the wire. The rest are
-{{count}} parameters for {{rows}} rows, none of them negative, fitted to all rows together; clocks of state machines are then made whole, which moves the
-times beside them:
+doubleword at a time, {SAMPLES} of each register, with a counter of 3 ns steps; the differences of the minima are the rows above. Published values
+are used unchanged: clocks of bus transactions by device select, the FPGA's pipeline of table 5, its 5 clocks of logic, bytes on the wire. The remaining
+{{count}} parameters are fitted to all {{rows}} rows together, and none is negative. Clocks of state machines are then rounded to whole numbers, which shifts
+the fitted times:
 
 {{table}}
 
-The notes say how far the same fit without a row is off there."""
+The note of each row has the error there of the same fit without that row."""
 
 
 def runs() -> list[Run]:

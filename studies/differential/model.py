@@ -26,7 +26,9 @@ def identities() -> list[Row]:
         ours = 2 * bus.latency_ns - 2 * bus.cycle_ns
         title = f"T_split = 2 T_imm - 2 T_cycle, at {bus.cycle_ns:g} ns"
         listed.append(
-            nanoseconds(title, BY_NAME[split].latency_ns, ours, "of the published T_imm: the split one, exactly")
+            nanoseconds(
+                title, BY_NAME[split].latency_ns, ours, "from the published T_imm; equals the published T_split"
+            )
         )
     return listed
 
@@ -41,7 +43,7 @@ def ratios() -> list[Row]:
         ("x1, the FPGA, against PCI-X 133", 25, "Te_m ds"),
     ):
         ours = BY_NAME[name].latency_ns / fastest
-        listed.append(judged(title, published, ours, "times", round(ours) == published, "of the published latencies"))
+        listed.append(judged(title, published, ours, "times", round(ours) == published, "from the published latencies"))
     return listed
 
 
@@ -57,7 +59,7 @@ def budget() -> list[Row]:
     link = BY_NAME["Te_m ds"].latency_ns
     note = (
         f"{' + '.join(str(delay) for _, delay in TABLE_5)} + {HANDLING_NS} of user logic + {serialisation(1):.0f} on the wire; the "
-        f"{link - total:.0f} ns left are taken for the chipset's (the parameter above, fitted to this link among others), and what the FPGA does on receiving"
+        f"{link - total:.0f} ns left are attributed to the chipset (the parameter above, fitted to this link among others) and to the receiving side of the FPGA"
     )
     return [judged("table 5 of the x1 link's latency", link, total, "ns", False, note)]
 
@@ -87,8 +89,8 @@ def text(_: Outcomes) -> str:
             f"{max(map(abs, missed)):.0f}" if missed else "–",
         ])  # fmt: skip
     heading = (
+        "class of links",
         "links",
-        "of them",
         "a + b/n, ns",
         "rms, ns",
         "R²",
@@ -101,12 +103,12 @@ def text(_: Outcomes) -> str:
 
 TEXT = """## The model of a link
 
-The paper supposes T = 2 (T_proc + T_serdes/n + T_flight) = a + b/n for n lanes. A negative a would be a negative time: one pair cannot span makers. So classes
-are fitted apart, once freely and once with both parts at least 0; the last column is what the bounded fit to all other links of a class misses at the
-link that was left out (a dash: the others do not determine it).
+The paper assumes T = 2 (T_proc + T_serdes/n + T_flight) = a + b/n for n lanes. A negative a would be a negative time: one pair of a and b cannot describe links of
+several vendors. The classes are therefore fitted separately, once freely and once with both parts at least 0. For the last column each link is left out in
+turn: it has the largest error at that link of the bounded fit to the others (a dash: the others do not determine the fit).
 
 {fits}
 
-R² is high wherever x1 and x8 are far apart, and says little: it is the errors of links left out that tell how far the model can be trusted."""
+R² is high wherever x1 and x8 are far apart, and is weak evidence. The errors at links left out show how far the model can be trusted."""
 
 SECTION = Section(rows=rows, text=text)

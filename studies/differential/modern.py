@@ -78,16 +78,16 @@ def text(outcomes: Outcomes) -> str:
     return TEXT.format(table=table(("x8", "there and back, ns", *STAGES, "on the wire"), lines))
 
 
-TEXT = """## What a link still pays
+TEXT = """## The pipeline at later generations
 
-The paper's pipeline is of 2009. What would it cost today? `studies/differential/modern.toml` has the FPGA's stages, in clocks, at both ends of links
-of each generation, with the clock that 32 bits of each lane (gen6: 64) make, and the transceivers of table 5 as they were. That is an assumption, not a measurement
-of any of today's chips; change the stages to those of yours. There is no user logic and no host behind the link. Nanoseconds, of a read of one doubleword:
+The paper's pipeline is of 2009. `studies/differential/modern.toml` has the FPGA's stages, in clocks, at both ends of links
+of each generation, with a clock of one tick for 32 bits of each lane (gen6: 64), and with the transceivers of table 5 unchanged. This is an assumption, not a measurement
+of a current chip; replace the stages by those of your own. There is no user logic and no host behind the link. A read of one doubleword takes:
 
 {table}
 
-Clocks shrink with the rate, and bytes on the wire nearly vanish: of what is left most is in the transceivers, which are no protocol's business, and in a
-transaction layer that buffers whole packets. Each switch on the way adds another line of this table. With transceivers as they were in 2009, that is: how far
-the paper's observation holds today hangs on them."""
+Clocks shrink with the rate, and the time on the wire nearly vanishes. Most of the rest is in the transceivers, which the protocol does not affect, and in a
+transaction layer that buffers whole packets. Each switch on the way adds another row of this table. The shares assume transceivers of 2009; the paper's
+observation holds today as far as that assumption does."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)

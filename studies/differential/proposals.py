@@ -12,8 +12,8 @@ SIZES = (64, 128, 256)
 FORWARDING = ("store-and-forward", "header-checked", "cut-through")
 SWITCHES = ("a", "b", "c")
 STARVED = {
-    "hardly a write": ("load.writes.rate=1Mb/s",),
-    "writes, credits without end": ("link.card.lower.buffers.posted_headers=0",),
+    "few writes": ("load.writes.rate=1Mb/s",),
+    "writes, unlimited credits": ("link.card.lower.buffers.posted_headers=0",),
     "writes, two posted header credits": (),
 }
 ALONE, ENDLESS, EXHAUSTED = STARVED
@@ -52,11 +52,11 @@ def rows(outcomes: Outcomes) -> list[Row]:
     listed = []
     for size in SIZES:
         stored, checked, cut = (forwarded(outcomes, how, size) for how in FORWARDING)
-        note = f"expected: less latency; without the checksum {stored:.0f} ns, and {cut:.0f} ns where switches forward what may be bad"
+        note = f"expected: less latency; without the checksum {stored:.0f} ns, and {cut:.0f} ns with cut-through"
         title = f"section 6.1, a checksum of the header's own: {size} B through three x4 switches"
         listed.append(judged(title, None, checked, "ns", cut < checked < stored, note))
     alone, endless, exhausted = (read(outcomes, beside) for beside in STARVED)
-    note = f'expected: credit starvation "will introduce latency"; {alone:.0f} ns with hardly a write, {endless:.0f} ns with writes and credits without end'
+    note = f'expected: credit starvation "will introduce latency"; {alone:.0f} ns with few writes, {endless:.0f} ns with writes and unlimited credits'
     title = "section 5, a register read behind posted writes that wait for credits, median"
     listed.append(judged(title, None, exhausted, "ns", max(alone, endless) < exhausted, note))
     return listed
@@ -68,23 +68,23 @@ def text(outcomes: Outcomes) -> str:
     starved = [[beside, f"{read(outcomes, beside):.0f} ns"] for beside in STARVED]
     return TEXT.format(
         forwarding=table(("payload", *FORWARDING), forwarding),
-        starved=table(("beside it", "median register read"), starved),
+        starved=table(("other traffic", "median register read"), starved),
     )
 
 
-TEXT = """## What would be faster, and what is slower
+TEXT = """## Checked headers and used-up credits
 
-A switch that forwards before it has seen the LCRC sends on what may be bad; one that waits pays for the payload once more. With
-`forwarding = "header-checked"` the header has a checksum of its own behind it, 4 bytes on each framed link of the switch, as section 6.1
-proposes: what is routed is known to be good, and a payload that turns out bad is marked as such at its end. One write through three
-switches, all links Gen1 x4 (`studies/differential/header-checksum.toml`), in ns:
+A switch that forwards a TLP before its LCRC may forward a damaged TLP; a switch that waits for the LCRC adds the time of the whole payload. With
+`forwarding = "header-checked"` the header is followed by a checksum of its own, 4 bytes on each framed link of the switch, as section 6.1
+proposes. The switch then routes only by correct headers, and marks a TLP at its end if the payload is damaged. One write through three
+switches, all links Gen1 x4 (`studies/differential/header-checksum.toml`), takes in ns:
 
 {forwarding}
 
-With cut-through, every damaged TLP goes on and is nullified; with a checked header, those whose header is good.
+With cut-through, every damaged TLP is forwarded and nullified; with a checked header, only those with a correct header.
 
-Single reads never meet what other traffic does to credits. In `studies/differential/starvation.toml` the processor writes to a card at half of the
-link's rate and reads a register of it meanwhile; the card needs 400 ns for a write:
+Single reads do not show the effect of other traffic on credits. In `studies/differential/starvation.toml` the processor writes to a card at half of the
+link's rate and reads one of its registers at the same time; the card needs 400 ns for a write:
 
 {starved}"""
 

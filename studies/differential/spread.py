@@ -16,10 +16,10 @@ from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.section import Section
 
 CROSSINGS = (
-    "the simulated machine waits for edges of the bus's clock, but has no other clocks that cross: where the paper's chipset and cards wait for an edge of "
-    "theirs, its reads spread"
+    "the simulated machine waits only for edges of the bus's clock; the paper's chipset and cards also wait for edges of their own clocks, which spreads "
+    "its reads"
 )
-KERNEL = "a kernel's own program, on the machine itself: `tlplab measure` runs in user space"
+KERNEL = "measured by a program in the kernel; `tlplab measure` runs in user space"
 
 
 def target(outcomes: Outcomes, name: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ NEAR = {"Tx_h di": 315, "Tx_h ds": 315, "Te_m ds": 63}
 
 def rows(outcomes: Outcomes) -> list[Row]:
     """Means and deviations, and reads in turn."""
-    why = "logic of cores under a vendor's licence, of which only the sizes were published; the area of our own core is in `tlplab reproduce speedy`"
+    why = "cores under a vendor's licence, of which only the sizes are published; the area of our own core is in `tlplab reproduce speedy`"
     listed = [absent("table 1, PCI Express against PCI-X, registers", 6, "times", why)]
     for column in TABLE_2:
         found = target(outcomes, column.target)
@@ -71,7 +71,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 def said(name: str) -> str:
     """About a row of table 3."""
-    turn = "all targets are read in turn, so that each has others' reads before it"
+    turn = "all targets are read in turn, so each read follows reads of other targets"
     return f"{turn}; tables 2 and 3 have 477 to 489 ns where table 4 has 468" if name == "Tx_h ds" else turn
 
 

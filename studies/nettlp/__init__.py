@@ -27,24 +27,24 @@ def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside
 PAGE = """# NetTLP, 2020, once more
 
 Kuga and others put software behind PCI Express: an FPGA card carries TLPs in UDP datagrams to a program on another machine ("NetTLP: A Development Platform
-for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in five ways:
+for PCIe Devices in Software Interacting with Hardware", NSDI 2020). tlplab repeats their measurements in five ways:
 
-* on a model of the card in the simulator, which gives the same figures everywhere: this page, as written by
+* with a model of the card in the simulator, which gives the same figures on every machine: this page, written by
   `tlplab reproduce nettlp --no-measure --markdown studies/nettlp/README.md`;
-* from the captures that were published: `tlplab reproduce nettlp --captures DIR`;
-* from captures of tlplab's own adapter and devices, in the two topologies of Figure 12, which are made meanwhile on the loopback interface;
-* on the machine at hand, between two network namespaces, which needs root: `tlplab reproduce nettlp`. What comes out depends on the machine and is not kept
-  here; its rows say beside each published figure what is the same and what cannot be;
-* against the memory of a guest under QEMU, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`, and with `--library FOLDER`, a checkout of the published
-  library, by its `tlpperf`, too.
+* from the published captures: `tlplab reproduce nettlp --captures DIR`;
+* from captures of tlplab's own adapter and devices, made in the same run on the loopback interface, in the two topologies of Figure 12;
+* on this machine, between two network namespaces, as root: `tlplab reproduce nettlp`. The results depend on the machine and are not kept
+  here; the note of each row states the conditions that differ from the paper's;
+* against the memory of a QEMU guest, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`. With `--library FOLDER`, a checkout of the published
+  library, its `tlpperf` makes the same measurements.
 
 ## Published and ours
 
 {rows}
 
-*Reproduced* is within 10 % for throughput (figure 11: 15 %) and 15 % for the medians of Table 2, 20 % for all that is measured, within the range that the
-paper's figure shows, below a bound that it gives, what is counted exactly, or a shape that the paper describes and that comes out. What is *explained*
-differs for the reason in its note, or was fitted and so shows nothing; what differs without a reason is *not reproducible*.
+A row is *reproduced* if it is within 10 % for throughput (figure 11: 15 %), 15 % for the medians of Table 2 and 20 % for measured rows; within the range or
+below the bound that the paper gives; equal, for exact counts; or of the shape that the paper describes. An *explained* row
+differs for the reason in its note, or was fitted and is no evidence; a row that differs without a reason is *not reproducible*.
 
 {text}
 """

@@ -34,7 +34,7 @@ FORMULA = 7.53
 PUBLISHED_SINGLE = 81
 # What is less deep is no tooth.
 TOOTH = 0.95
-BUILT_IN = "so by the model's construction"
+BUILT_IN = "true by construction of the model"
 
 
 def brief(experiment: str, name: str, *overrides: str) -> Run:
@@ -93,7 +93,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
     twelve, sixteen = cores[512, 12], cores[512, 16]
     single = cores[256, 1] * 1e9 / 8 / 256 / 1e3
     fast = f"{PUBLISHED_SINGLE:g} k/s of figure 7 are {1e3 / PUBLISHED_SINGLE:.2f} us a read of 256 B, the model's constants give {1e3 / single:.2f}"
-    threads = f"16 threads ran on 12 cores there; {twelve:.2f} with 12 whole cores"
+    threads = f"the paper ran 16 threads on 12 cores; {twelve:.2f} with 12 whole cores"
     size = {one: rate(outcomes[f"size {one}"]) for one in TEETH}
     found = {one: rate(outcomes[f"psmem {one}"]) for one in TEETH}
     writes = {(one, n): rate(outcomes[f"write {one} {n}"]) for one in (256, 512) for n in CORES}
@@ -103,9 +103,9 @@ def rows(outcomes: Outcomes) -> list[Row]:
         fitted("model, figure 7, 256 B, 1 core", PUBLISHED_SINGLE, single, "k/s", "wake, send and receive were chosen for this"),
         compared("model, figure 7, 512 B, 16 cores", 3.59, sixteen, "Gb/s", 0.1, excuse=threads),
         shape("model, figure 7, 512 B: 8 cores to 1", cores[512, 8] / cores[512, 1], "times",
-              abs(cores[512, 8] / cores[512, 1] / 8 - 1) < 0.02, f"throughput is linear in cores; {BUILT_IN}: one read under way on each"),
+              abs(cores[512, 8] / cores[512, 1] / 8 - 1) < 0.02, f"throughput is linear in cores; {BUILT_IN}: one outstanding read on each"),
         shape("model, figure 7, 16 cores: 1024 B to 512 B", cores[1024, 16] / sixteen, "times",
-              cores[1024, 16] / sixteen < 1.05, f"beyond the largest read request size nothing is gained; {BUILT_IN}: reads are cut there"),
+              cores[1024, 16] / sixteen < 1.05, f"no gain beyond the largest read request size; {BUILT_IN}: reads are split there"),
         *teeth("model, figure 8", size, TOOTH),
         *(
             ranged(f"model, figure 9, {one} B: median", MEDIANS, seen_us(outcomes[f"latency {one}"]), "us",
@@ -113,7 +113,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
             for one in LATENCIES
         ),
         shape("model, figure 10: 512 B to 256 B, 16 cores", writes[512, 16] / writes[256, 16], "times",
-              writes[512, 16] / writes[256, 16] < 1.05, f"256 B reach the most; {BUILT_IN}: writes are cut at the largest payload"),
+              writes[512, 16] / writes[256, 16] < 1.05, f"256 B reach the maximum; {BUILT_IN}: writes are split at the largest payload"),
         compared("model, figure 11: most", 4.7, max(found.values()), "Gb/s", 0.15, "processors as in Table 2"),
         *teeth("model, figure 11", found, TOOTH),
         *(
@@ -156,18 +156,18 @@ def text(outcomes: Outcomes) -> str:
 TEXT = """## The card as a model
 
 `model = "nettlp-card"` is the card in the fabric: a Gen2 x4 end point, a 10 Gb/s Ethernet link with a buffer of 64 KiB, and software on
-processors that take their time for every datagram. Around a TLP are 52 B of headers and frame check sequence, and 20 B of preamble and gap; so
-writes of 256 B leave 10 · 256 / (12 + 256 + 72) = 7.53 Gb/s (`studies/nettlp/formula.toml`). Three constants stand for the software: 2.5 µs to send a
-datagram, 2.5 µs to receive one, 6 µs until a sleeping thread has woken. They were chosen so that one core reads 256 B as often as the paper's does; for
-`psmem` the last is 11.4 µs, fitted to 256 B of Table 2. All else follows:
+processors that spend time on every datagram. Each TLP has 52 B of headers and frame check sequence around it, and 20 B of preamble and gap, so
+writes of 256 B carry 10 · 256 / (12 + 256 + 72) = 7.53 Gb/s (`studies/nettlp/formula.toml`). Three constants describe the software: 2.5 µs to send a
+datagram, 2.5 µs to receive one, 6 µs to wake a sleeping thread. They were chosen so that one core reads 256 B at the paper's rate; for
+`psmem` the last is 11.4 µs, fitted to 256 B of Table 2. All other figures follow:
 
 {table}
 
-The software has no jitter here, so there are no tails (of figure 9: p99 below 27 µs, at most 45 µs; the least, the most and the deviation of Table 2):
-those are measured, not modelled.
+The modelled software has no jitter and therefore no tails. Those of the paper (figure 9: p99 below 27 µs, at most 45 µs; minimum, maximum and deviation of Table 2)
+are measured, not modelled.
 
-Nothing holds posted writes back: of what a host writes to the card as fast as Gen2 x4 carries it, {lost:.0f} % are lost where Ethernet cannot keep up
-(`studies/nettlp/overflow.toml`). The paper did not measure that.
+NetTLP has no flow control for posted writes. Of the writes that a host sends to the card at the full rate of Gen2 x4, {lost:.0f} % are lost before the slower Ethernet link
+(`studies/nettlp/overflow.toml`). The paper did not measure this.
 """
 
 
