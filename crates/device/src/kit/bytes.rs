@@ -29,12 +29,15 @@ macro_rules! number {
     ($($number:ty),*) => {
         $(impl Number for $number {
             const BYTES: usize = size_of::<$number>();
+            #[inline]
             fn from_slice(bytes: &[u8]) -> Self {
                 Self::from_le_bytes(bytes.try_into().expect("as many bytes as it has"))
             }
+            #[inline]
             fn to_slice(self, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&self.to_le_bytes());
             }
+            #[inline]
             fn plus(self, more: u64) -> Self {
                 self.wrapping_add(more as Self)
             }
@@ -47,6 +50,7 @@ number!(u8, u16, u32, u64);
 ///
 /// # Panics
 /// If it does not end within `bytes`.
+#[inline]
 pub fn get<T: Number>(bytes: &[u8], at: usize) -> T {
     T::from_slice(&bytes[at..at + T::BYTES])
 }
@@ -55,6 +59,7 @@ pub fn get<T: Number>(bytes: &[u8], at: usize) -> T {
 ///
 /// # Panics
 /// If it does not end within `bytes`.
+#[inline]
 pub fn put<T: Number>(bytes: &mut [u8], at: usize, number: T) {
     number.to_slice(&mut bytes[at..at + T::BYTES]);
 }

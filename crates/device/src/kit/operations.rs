@@ -3,7 +3,7 @@
 //! What was forgotten (`clear`, a new value) is over without a word: its end, should it come late, is nobody's.
 
 use crate::contract::{Context, OpId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use tlplab_units::Time;
 
 /// Operations that end in any order, each with what it is for.
@@ -21,13 +21,14 @@ use tlplab_units::Time;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Operations<T> {
-    /// By their numbers, which rise: the oldest is first.
-    under_way: VecDeque<(OpId, T)>,
+    /// By their numbers, which rise: the oldest is first. What has ended between others leaves an empty place; neither end has one.
+    places: VecDeque<(OpId, Option<T>)>,
+    under_way: usize,
 }
 
 impl<T> Default for Operations<T> {
     fn default() -> Self {
-        Self { under_way: VecDeque::new() }
+        Self { places: VecDeque::new(), under_way: 0 }
     }
 }
 
@@ -38,45 +39,65 @@ impl<T> Operations<T> {
     }
     /// An operation began.
     pub fn begin(&mut self, op: OpId, what: T) {
-        let place = match self.under_way.back() {
-            Some((last, _)) if *last > op => self.place(op),
-            _ => self.under_way.len(),
-        };
-        self.under_way.insert(place, (op, what));
+        self.under_way += 1;
+        match self.places.back() {
+            Some((last, _)) if *last > op => self.places.insert(self.place(op), (op, Some(what))),
+            _ => self.places.push_back((op, Some(what))),
+        }
     }
     /// It ended: what it was for. `None` if it is none of these.
     pub fn end(&mut self, op: OpId) -> Option<T> {
-        let place = self.place(op);
-        self.under_way.get(place).filter(|(found, _)| *found == op)?;
-        self.under_way.remove(place).map(|(_, what)| what)
+        let place = if self.places.front()?.0 == op { 0 } else { self.place(op) };
+        let what = self.places.get_mut(place).filter(|(found, _)| *found == op)?.1.take()?;
+        self.under_way -= 1;
+        self.tidy();
+        Some(what)
     }
     fn place(&self, op: OpId) -> usize {
-        self.under_way.partition_point(|(other, _)| *other < op)
+        self.places.partition_point(|(other, _)| *other < op)
+    }
+    /// No empty place at either end, and not many more between than there are operations.
+    fn tidy(&mut self) {
+        while self.places.front().is_some_and(|(_, what)| what.is_none()) {
+            self.places.pop_front();
+        }
+        while self.places.back().is_some_and(|(_, what)| what.is_none()) {
+            self.places.pop_back();
+        }
+        if self.places.len() > 2 * self.under_way + 32 {
+            self.places.retain(|(_, what)| what.is_some());
+        }
     }
 
     /// What the operation that began last is for.
     pub fn last_mut(&mut self) -> Option<&mut T> {
-        self.under_way.back_mut().map(|(_, what)| what)
+        self.places.back_mut()?.1.as_mut()
     }
     /// What each is for, in the order of their beginnings.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.under_way.iter().map(|(_, what)| what)
+        self.places.iter().filter_map(|(_, what)| what.as_ref())
     }
     /// The same, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.under_way.iter_mut().map(|(_, what)| what)
+        self.places.iter_mut().filter_map(|(_, what)| what.as_mut())
     }
     /// How many are under way.
     pub fn len(&self) -> usize {
-        self.under_way.len()
+        self.under_way
     }
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.under_way.is_empty()
+        self.under_way == 0
+    }
+    /// Only these go on; the others are forgotten.
+    pub fn retain(&mut self, mut goes_on: impl FnMut(&T) -> bool) {
+        self.places.retain(|(_, what)| what.as_ref().is_some_and(&mut goes_on));
+        self.under_way = self.places.len();
     }
     /// All of them are forgotten.
     pub fn clear(&mut self) {
-        self.under_way.clear();
+        self.places.clear();
+        self.under_way = 0;
     }
 }
 
@@ -179,12 +200,12 @@ impl<T, R> InOrder<T, R> {
 #[derive(Clone, Debug)]
 pub struct Alarms<T> {
     next: u64,
-    set: BTreeMap<u64, T>,
+    set: Operations<T>,
 }
 
 impl<T> Default for Alarms<T> {
     fn default() -> Self {
-        Self { next: 0, set: BTreeMap::new() }
+        Self { next: 0, set: Operations::new() }
     }
 }
 
@@ -196,16 +217,16 @@ impl<T> Alarms<T> {
     /// Sets a timer.
     pub fn set(&mut self, cx: &mut Context<'_>, at: Time, what: T) {
         cx.timer(at, self.next);
-        self.set.insert(self.next, what);
+        self.set.begin(OpId(self.next), what);
         self.next += 1;
     }
     /// A timer has come: what it was for.
     pub fn due(&mut self, id: u64) -> Option<T> {
-        self.set.remove(&id)
+        self.set.end(OpId(id))
     }
     /// Only these go on.
-    pub fn retain(&mut self, mut goes_on: impl FnMut(&T) -> bool) {
-        self.set.retain(|_, what| goes_on(what));
+    pub fn retain(&mut self, goes_on: impl FnMut(&T) -> bool) {
+        self.set.retain(goes_on);
     }
     /// All of them are forgotten. Their numbers are not used again.
     pub fn clear(&mut self) {
@@ -217,6 +238,7 @@ impl<T> Alarms<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[derive(Clone, Copy, Debug)]
     enum Step {
@@ -256,6 +278,8 @@ mod tests {
                     }
                     Step::Next => {
                         prop_assert_eq!(operations.last_mut().copied(), open.values().next_back().copied());
+                        operations.retain(|what| what % 7 != 0);
+                        open.retain(|_, what| *what % 7 != 0);
                     }
                     Step::Clear => {
                         operations.clear();
@@ -352,5 +376,19 @@ mod tests {
             [Some(1), Some(9), Some(5), None, Some(3), Some(4)]
         );
         assert!(operations.is_empty());
+    }
+
+    #[test]
+    fn one_that_never_ends_keeps_no_place_for_those_that_do() {
+        let mut operations = Operations::new();
+        operations.begin(OpId(0), 0);
+        for op in 1..10_000 {
+            operations.begin(OpId(op), op);
+            operations.begin(OpId(op + 20_000), op);
+            assert_eq!(operations.end(OpId(op)), Some(op));
+            assert_eq!(operations.end(OpId(op + 20_000)), Some(op));
+        }
+        assert!(operations.places.len() < 40 && operations.len() == 1);
+        assert_eq!(operations.end(OpId(0)), Some(0));
     }
 }

@@ -23,6 +23,7 @@ impl Pin {
         self.0
     }
     /// Asserts or deasserts it, behind the earlier writes of `stream`; true if that is a change.
+    #[inline]
     pub fn set(&mut self, cx: &mut Context<'_>, stream: u16, asserted: bool) -> bool {
         let changes = self.0 != asserted;
         self.0 = asserted;

@@ -37,10 +37,12 @@ pub struct Register<T> {
 
 impl<T: Number> Register<T> {
     /// The register at that offset.
+    #[inline]
     pub const fn at(offset: u32) -> Self {
         Self { at: offset, holds: PhantomData }
     }
     /// Its offset.
+    #[inline]
     pub const fn offset(self) -> u64 {
         self.at as u64
     }
@@ -134,13 +136,22 @@ impl RegisterEntry {
         self.at + self.width * self.count
     }
 
-    /// Byte `at` of the file, which is one of its, after software wrote `new` over `old`.
-    fn written(&self, at: usize, old: u8, new: u8) -> u8 {
-        let mask = (self.mask >> (8 * ((at as u32 - self.at) % self.width))) as u8;
+    /// What the bytes of the file from byte `at` on, which are of this register, hold after software wrote `new` over them.
+    fn write(&self, at: usize, bytes: &mut [u8], new: &[u8]) {
         match self.access {
-            Access::ReadOnly => old,
-            Access::ReadWrite | Access::WriteOnly => old & !mask | new & mask,
-            Access::ClearOnes => old & !(new & mask),
+            Access::ReadOnly => {}
+            Access::ReadWrite | Access::WriteOnly if self.mask == u64::MAX => bytes.copy_from_slice(new),
+            Access::ReadWrite | Access::WriteOnly => {
+                self.each(at, bytes, new, |old, new, mask| old & !mask | new & mask)
+            }
+            Access::ClearOnes => self.each(at, bytes, new, |old, new, mask| old & !(new & mask)),
+        }
+    }
+    fn each(&self, at: usize, bytes: &mut [u8], new: &[u8], becomes: impl Fn(u8, u8, u8) -> u8) {
+        let masks = self.mask.to_le_bytes();
+        for (number, (byte, new)) in bytes.iter_mut().zip(new).enumerate() {
+            let place = (at + number - self.at as usize) % self.width as usize;
+            *byte = becomes(*byte, *new, masks[place]);
         }
     }
 }
@@ -177,10 +188,12 @@ pub struct Touched {
 
 impl Touched {
     /// Those of an access to `bytes` bytes from `offset` on.
+    #[inline]
     pub fn by(offset: u64, bytes: u64) -> Self {
         Self { from: offset, to: offset.saturating_add(bytes) }
     }
     /// Whether a byte of that register is among them.
+    #[inline]
     pub fn touches<T: Number>(self, register: Register<T>) -> bool {
         let end = register.offset() + T::BYTES as u64;
         self.from < self.to && self.from < end && register.offset() < self.to
@@ -192,6 +205,8 @@ impl Touched {
 pub struct RegisterFile {
     table: &'static [RegisterEntry],
     bytes: Vec<u8>,
+    /// Some of it reads as zero, whatever it holds.
+    hides: bool,
 }
 
 impl RegisterFile {
@@ -204,29 +219,35 @@ impl RegisterFile {
                 one.copy_from_slice(value);
             });
         }
-        Self { table, bytes }
+        let hides = table.iter().any(|entry| entry.access == Access::WriteOnly);
+        Self { table, bytes, hides }
     }
 
     /// What a register holds.
     ///
     /// # Panics
     /// Like all that the device does with a register: if it lies behind the table.
+    #[inline]
     pub fn get<T: Number>(&self, register: Register<T>) -> T {
         bytes::get(&self.bytes, register.at as usize)
     }
     /// The device's own change: it may change what software may not.
+    #[inline]
     pub fn set<T: Number>(&mut self, register: Register<T>, value: T) {
         bytes::put(&mut self.bytes, register.at as usize, value);
     }
     /// Counts, modulo the size of the register.
+    #[inline]
     pub fn add<T: Number>(&mut self, register: Register<T>, more: u64) {
         self.set(register, self.get(register).plus(more));
     }
     /// Some bits of a register.
+    #[inline]
     pub fn field(&self, field: Field) -> u32 {
         self.get(field.register) >> field.shift & field.mask
     }
     /// Changes some bits of a register.
+    #[inline]
     pub fn set_field(&mut self, field: Field, value: u32) {
         let others = self.get(field.register) & !(field.mask << field.shift);
         self.set(field.register, others | (value & field.mask) << field.shift);
@@ -244,6 +265,9 @@ impl RegisterFile {
         let there = &self.bytes[from..self.bytes.len().min(from.saturating_add(data.len()))];
         data[..there.len()].copy_from_slice(there);
         data[there.len()..].fill(0);
+        if !self.hides {
+            return;
+        }
         for hidden in self.table.iter().filter(|entry| entry.access == Access::WriteOnly) {
             for at in hidden.at as usize..hidden.end() as usize {
                 if let Some(byte) = at.checked_sub(from).and_then(|place| data.get_mut(place)) {
@@ -262,10 +286,9 @@ impl RegisterFile {
         let touched = Touched::by(offset, data.len() as u64);
         let first = self.table.partition_point(|entry| u64::from(entry.end()) <= offset);
         for entry in self.table[first..].iter().take_while(|entry| u64::from(entry.at) < touched.to) {
-            for at in touched.from.max(entry.at.into())..touched.to.min(entry.end().into()) {
-                let byte = &mut self.bytes[at as usize];
-                *byte = entry.written(at as usize, *byte, data[(at - offset) as usize]);
-            }
+            let (from, to) = (touched.from.max(entry.at.into()), touched.to.min(entry.end().into()));
+            let new = &data[(from - offset) as usize..(to - offset) as usize];
+            entry.write(from as usize, &mut self.bytes[from as usize..to as usize], new);
         }
         touched
     }

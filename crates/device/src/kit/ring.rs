@@ -52,18 +52,22 @@ impl Ring {
         Self { stream, bytes, fetched: 0, done: 0, fetch: None }
     }
     /// Descriptors ever fetched, modulo 2^32.
+    #[inline]
     pub fn fetched(&self) -> u32 {
         self.fetched
     }
     /// Descriptors ever done, modulo 2^32: the head.
+    #[inline]
     pub fn done(&self) -> u32 {
         self.done
     }
     /// Whether descriptors are on their way.
+    #[inline]
     pub fn is_fetching(&self) -> bool {
         self.fetch.is_some()
     }
     /// Where the descriptor with that number is in a ring of so many entries.
+    #[inline]
     pub fn address(&self, base: u64, entries: u32, number: u32) -> u64 {
         base.wrapping_add(u64::from(number % entries.max(1)) * u64::from(self.bytes))
     }
@@ -82,14 +86,17 @@ impl Ring {
         }
     }
     /// A read is over: what it fetched. `None` if it was none of this ring's.
+    #[inline]
     pub fn over(&mut self, op: OpId) -> Option<Batch> {
         self.fetch.take_if(|(fetch, _)| *fetch == op).map(|(_, batch)| batch)
     }
     /// The device has the next descriptors, or has given them up.
+    #[inline]
     pub fn advance(&mut self, count: u32) {
         self.fetched = self.fetched.wrapping_add(count);
     }
     /// The oldest descriptor is done.
+    #[inline]
     pub fn finish(&mut self) {
         self.done = self.done.wrapping_add(1);
     }

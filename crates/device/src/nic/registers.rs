@@ -103,9 +103,11 @@ impl Registers {
     }
 
     /// What the word at `at` holds; 0 where there is none.
+    #[inline]
     pub(super) fn get(&self, at: u32) -> u32 {
         if at < END { self.0.get(Register::at(at)) } else { 0 }
     }
+    #[inline]
     pub(super) fn has(&self, at: u32, bits: u32) -> bool {
         self.get(at) & bits != 0
     }
