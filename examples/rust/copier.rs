@@ -1,29 +1,34 @@
 //! A device that copies host memory, and its driver: four registers and an interrupt, as in `examples/python/copier.py`. Run it with
 //! `cargo run --example copier`.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
+use tlplab_device::kit::{Operations, RegisterFile};
 use tlplab_device::{
-    BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, OpId, Payload,
+    BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, registers,
 };
 use tlplab_fabric::Builder;
 use tlplab_fabric::config::{DeviceConfig, FabricConfig, LinkConfig};
 use tlplab_units::{Duration, Generation, Time, Width};
 
-/// Offsets of the registers in BAR 0. The length of a copy goes to `GO`.
-const SRC: u64 = 0x00;
-const DST: u64 = 0x08;
-const GO: u64 = 0x10;
-const DONE: u64 = 0x14;
+registers! {
+    SRC: u64 = 0x00, rw;
+    DST: u64 = 0x08, rw;
+    /// Writing the length of a copy starts it.
+    GO: u32 = 0x10, rw;
+    DONE: u32 = 0x14, ro;
+}
 
-#[derive(Default)]
 pub struct Copier {
-    src: u64,
-    dst: u64,
-    done: u64,
+    file: RegisterFile,
     /// Where the data of each read go.
-    copies: BTreeMap<OpId, u64>,
+    copies: Operations<u64>,
+}
+
+impl Default for Copier {
+    fn default() -> Self {
+        Self { file: RegisterFile::new(TABLE), copies: Operations::new() }
+    }
 }
 
 impl Device for Copier {
@@ -34,38 +39,24 @@ impl Device for Copier {
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
-            Event::MmioWrite { offset: SRC, data, .. } => self.src = number(&data),
-            Event::MmioWrite { offset: DST, data, .. } => self.dst = number(&data),
-            Event::MmioWrite { offset: GO, data, .. } => {
-                let read = cx.dma_read(0, self.src, number(&data));
-                self.copies.insert(read, self.dst);
+            Event::MmioWrite { offset, data, .. } => {
+                if self.file.write(offset, &data).touches(GO) {
+                    let read = cx.dma_read(0, self.file.get(SRC), self.file.get(GO).into());
+                    self.copies.begin(read, self.file.get(DST));
+                }
             }
             Event::DmaReadDone { op, result: Ok(data) } => {
-                let Some(dst) = self.copies.remove(&op) else { return };
+                let Some(dst) = self.copies.end(op) else { return };
                 cx.dma_write(0, dst, data);
                 cx.msix(0, 0); // ordered behind the write
             }
-            Event::DmaWriteAccepted { .. } => self.done += 1,
+            Event::DmaWriteAccepted { .. } => self.file.add(DONE, 1),
             Event::DmaReadDone { result: Err(error), .. } => cx.fault(error.to_string()),
-            Event::MmioRead { offset, bytes, reply, .. } => {
-                let value = if offset == DONE { self.done } else { 0 };
-                let mut data = value.to_le_bytes().to_vec();
-                data.resize(bytes as usize, 0); // as many as were asked for
-                cx.reply(reply, data.into());
-            }
+            Event::MmioRead { offset, bytes, reply, .. } => cx.reply(reply, self.file.read(offset, bytes)),
             Event::Reset => *self = Self::default(),
             _ => {}
         }
     }
-}
-
-/// The register value that was written.
-fn number(data: &Payload) -> u64 {
-    let mut value = [0; 8];
-    for (to, from) in value.iter_mut().zip(data.bytes().unwrap_or_default()) {
-        *to = *from;
-    }
-    u64::from_le_bytes(value)
 }
 
 /// Copies 4 KiB and checks them when the interrupt comes.

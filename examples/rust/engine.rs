@@ -1,15 +1,16 @@
 //! The copier, grown: a configuration space of its own, three ways to interrupt, errors, slow answers, reset, two functions, and tests.
 //! Run it with `cargo run --example engine`, or `cargo run --example engine -- engine.pcapng` to look at it in Wireshark.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
 use tlplab_cfgspace::{
     Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov,
 };
+use tlplab_device::kit::bytes::get;
+use tlplab_device::kit::{Alarms, Operations, RegisterFile};
 use tlplab_device::{
-    BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, OpId, Payload, Refusal,
-    ReplyToken,
+    BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, Payload, Refusal,
+    ReplyToken, registers,
 };
 use tlplab_fabric::Builder;
 use tlplab_fabric::config::{
@@ -18,11 +19,13 @@ use tlplab_fabric::config::{
 use tlplab_trace::recorder::{Recorder, Targets};
 use tlplab_units::{Duration, Generation, Time, Width};
 
-/// Registers in BAR 0.
-const SRC: u64 = 0x00;
-const DST: u64 = 0x08;
-const GO: u64 = 0x10;
-const CAUSE: u64 = 0x18;
+registers! {
+    SRC: u64 = 0x00, rw;
+    DST: u64 = 0x08, rw;
+    GO: u32 = 0x10, wo;
+    CAUSE: u32 = 0x18, rw1c;
+}
+/// Registers that are answered otherwise.
 const TEMPERATURE: u64 = 0x1C;
 const FUSE: u64 = 0x20;
 
@@ -32,15 +35,17 @@ const FAILED: u32 = 2;
 
 const SENSOR: Duration = Duration::from_us(2);
 
-#[derive(Default)]
 struct Engine {
-    src: u64,
-    dst: u64,
-    causes: u32,
-    copies: BTreeMap<OpId, u64>,
+    file: RegisterFile,
+    copies: Operations<u64>,
     /// Reads that wait for the sensor.
-    waiting: BTreeMap<u64, ReplyToken>,
-    next_timer: u64,
+    waiting: Alarms<ReplyToken>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self { file: RegisterFile::new(TABLE), copies: Operations::new(), waiting: Alarms::new() }
+    }
 }
 
 impl Device for Engine {
@@ -83,11 +88,11 @@ impl Device for Engine {
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
-            Event::MmioWrite { bar: 0, offset, data } => self.write(cx, offset, number(&data)),
+            Event::MmioWrite { bar: 0, offset, data } => self.write(cx, offset, &data),
             Event::MmioRead { bar: 0, offset, bytes, reply } => self.read(cx, offset, bytes, reply),
             Event::MmioRead { reply, .. } => cx.reply_error(reply, Refusal::UnsupportedRequest),
             Event::DmaReadDone { op, result } => {
-                let Some(dst) = self.copies.remove(&op) else { return };
+                let Some(dst) = self.copies.end(op) else { return };
                 match result {
                     Ok(data) => {
                         cx.dma_write(0, dst, data);
@@ -99,72 +104,46 @@ impl Device for Engine {
             // Not before: what a read of `CAUSE` tells may pass data that were not yet accepted.
             Event::DmaWriteAccepted { .. } => self.interrupt(cx, COPIED),
             Event::Timer { id } => {
-                if let Some(reply) = self.waiting.remove(&id) {
+                if let Some(reply) = self.waiting.due(id) {
                     cx.reply(reply, 42u32.to_le_bytes().into());
                 }
             }
             // Operations and timers are gone already.
-            Event::Reset => *self = Self { next_timer: self.next_timer, ..Self::default() },
+            Event::Reset => *self = Self::default(),
             Event::Start | Event::MmioWrite { .. } => {}
         }
     }
 }
 
 impl Engine {
-    fn write(&mut self, cx: &mut Context<'_>, offset: u64, value: u64) {
-        match offset {
-            SRC => self.src = value,
-            DST => self.dst = value,
-            GO => {
-                let read = cx.dma_read(0, self.src, value);
-                self.copies.insert(read, self.dst);
-            }
-            CAUSE => {
-                self.causes &= !(value as u32);
-                cx.intx(0, self.causes != 0);
-            }
-            _ => {}
+    fn write(&mut self, cx: &mut Context<'_>, offset: u64, data: &Payload) {
+        let written = self.file.write(offset, data);
+        if written.touches(GO) {
+            let read = cx.dma_read(0, self.file.get(SRC), self.file.get(GO).into());
+            self.copies.begin(read, self.file.get(DST));
+        }
+        if written.touches(CAUSE) {
+            cx.intx(0, self.file.get(CAUSE) != 0); // the file has cleared what was written as one
         }
     }
 
     fn read(&mut self, cx: &mut Context<'_>, offset: u64, bytes: u32, reply: ReplyToken) {
         match offset {
-            CAUSE => cx.reply(reply, answer(self.causes, bytes)),
-            TEMPERATURE => {
-                // Slow: other requests are answered meanwhile.
-                self.waiting.insert(self.next_timer, reply);
-                cx.timer(cx.now() + SENSOR, self.next_timer);
-                self.next_timer += 1;
-            }
+            // Slow: other requests are answered meanwhile.
+            TEMPERATURE => self.waiting.set(cx, cx.now() + SENSOR, reply),
             FUSE => cx.reply_error(reply, Refusal::CompleterAbort),
-            _ => cx.reply(reply, answer(0, bytes)),
+            _ => cx.reply(reply, self.file.read(offset, bytes)),
         }
     }
 
     fn interrupt(&mut self, cx: &mut Context<'_>, cause: u32) {
-        self.causes |= cause;
+        self.file.set(CAUSE, self.file.get(CAUSE) | cause);
         match cx.interrupt_mode() {
             InterruptMode::MsiX | InterruptMode::Msi => cx.msix(0, 0),
             // Until the driver has cleared all causes; waits while software keeps the pin off.
             InterruptMode::Intx | InterruptMode::Disabled => cx.intx(0, true),
         }
     }
-}
-
-/// As many bytes as were asked for.
-fn answer(value: u32, bytes: u32) -> Payload {
-    let mut data = value.to_le_bytes().to_vec();
-    data.resize(bytes as usize, 0);
-    data.into()
-}
-
-/// The register value that was written.
-fn number(data: &Payload) -> u64 {
-    let mut value = [0; 8];
-    for (to, from) in value.iter_mut().zip(data.bytes().unwrap_or_default()) {
-        *to = *from;
-    }
-    u64::from_le_bytes(value)
 }
 
 /// Copies from nowhere first, then 4 KiB, and checks what the interrupts tell.
@@ -202,7 +181,8 @@ impl HostProgram for Driver {
                 cx.mmio_read_register(0, self.regs + CAUSE, 4);
             }
             HostEvent::MmioReadDone { result, .. } => {
-                let causes = number(&result.expect("the register can be read")) as u32;
+                let data = result.expect("the register can be read");
+                let causes: u32 = get(data.bytes().expect("registers have bytes"), 0);
                 if causes == 0 {
                     return; // a pin is shared: the interrupt was another's, or is over
                 }
@@ -263,7 +243,8 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
     use tlplab_cfgspace::ConfigSpace;
-    use tlplab_device::Action;
+    use tlplab_device::kit::{Register, bytes::Number};
+    use tlplab_device::{Action, OpId};
 
     /// Tells the engine one thing; what it does about it.
     fn tell(engine: &mut Engine, mode: InterruptMode, event: Event) -> Vec<Action> {
@@ -273,8 +254,8 @@ mod tests {
         actions
     }
 
-    fn write(offset: u64, value: u64) -> Event {
-        Event::MmioWrite { bar: 0, offset, data: value.to_le_bytes().into() }
+    fn write<T: Number>(register: Register<T>, value: u64) -> Event {
+        Event::MmioWrite { bar: 0, offset: register.offset(), data: value.to_le_bytes().into() }
     }
 
     #[test]
@@ -307,7 +288,7 @@ mod tests {
         let pin = |asserted| Action::Intx { stream: 0, asserted };
         let accepted = Event::DmaWriteAccepted { op: OpId(0) };
         assert_eq!(tell(&mut engine, mode, accepted), [pin(true)]);
-        engine.causes |= FAILED;
+        engine.file.set(CAUSE, COPIED | FAILED);
         assert_eq!(tell(&mut engine, mode, write(CAUSE, COPIED.into())), [pin(true)]);
         assert_eq!(tell(&mut engine, mode, write(CAUSE, FAILED.into())), [pin(false)]);
     }

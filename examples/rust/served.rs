@@ -5,19 +5,27 @@ use std::error::Error;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload};
+use tlplab_device::kit::RegisterFile;
+use tlplab_device::{BarSpec, Context, Device, Event, Identity, registers};
 use tlplab_netio::{Serving, Station};
 
-/// Offsets of the registers in BAR 0. A write of a length to `GO` fills.
-const ADDRESS: u64 = 0x00;
-const BYTE: u64 = 0x08;
-const GO: u64 = 0x0C;
+registers! {
+    ADDRESS: u64 = 0x00, wo;
+    BYTE: u32 = 0x08, wo;
+    /// A write of a length fills.
+    GO: u32 = 0x0C, wo;
+}
 
 /// The same code would run in the simulator.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Filler {
-    address: u64,
-    byte: u8,
+    file: RegisterFile,
+}
+
+impl Default for Filler {
+    fn default() -> Self {
+        Self { file: RegisterFile::new(TABLE) }
+    }
 }
 
 impl Device for Filler {
@@ -28,24 +36,19 @@ impl Device for Filler {
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
-            Event::MmioWrite { offset: ADDRESS, data, .. } => self.address = number(&data),
-            Event::MmioWrite { offset: BYTE, data, .. } => self.byte = number(&data) as u8,
-            Event::MmioWrite { offset: GO, data, .. } => {
-                let bytes = number(&data).min(1 << 20) as usize;
-                cx.dma_write(0, self.address, vec![self.byte; bytes].into());
-                cx.msix(0, 0); // behind the write
+            Event::MmioWrite { offset, data, .. } => {
+                if self.file.write(offset, &data).touches(GO) {
+                    let bytes = self.file.get(GO).min(1 << 20) as usize;
+                    let data = vec![self.file.get(BYTE) as u8; bytes];
+                    cx.dma_write(0, self.file.get(ADDRESS), data.into());
+                    cx.msix(0, 0); // behind the write
+                }
             }
-            Event::MmioRead { bytes, reply, .. } => cx.reply(reply, vec![0; bytes as usize].into()),
+            Event::MmioRead { offset, bytes, reply, .. } => cx.reply(reply, self.file.read(offset, bytes)),
             Event::Reset => *self = Self::default(),
             _ => {}
         }
     }
-}
-
-/// The register value that was written.
-fn number(data: &Payload) -> u64 {
-    let bytes = data.bytes().unwrap_or_default().iter().take(8);
-    bytes.rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
 /// Serves it between these addresses until `end`.
@@ -101,7 +104,7 @@ fn it_fills_the_memory_of_a_host() {
         let mut filled = [0; 3000];
         while filled != [0xA5; 3000] && Instant::now() < end {
             // The window of the first card; the device may not be there yet.
-            let bar = 0xA000_0000;
+            let bar = 0xA000_0000u64;
             context.dma_write(bar + ADDRESS, &0x1003_u64.to_le_bytes()).unwrap();
             context.dma_write(bar + BYTE, &0xA5_u32.to_le_bytes()).unwrap();
             context.dma_write(bar + GO, &3000_u32.to_le_bytes()).unwrap();

@@ -24,6 +24,11 @@ pub trait Device: Send {
     /// Something happened.
     fn handle(&mut self, cx: &mut Context<'_>, event: Event);
 
+    /// What its flows to the host are called, by the numbers of their streams: see [`streams!`](crate::streams).
+    fn streams(&self) -> &'static [Stream] {
+        &[]
+    }
+
     /// What it counted of the network behind it, if there is one.
     fn network(&self) -> Option<NetworkStatistics> {
         None

@@ -1,40 +1,53 @@
 //! `dma`: a copier. Write source, destination and length; it reads, writes, counts and interrupts.
 
-use crate::contract::{Context, Device, DmaError, Event, OpId, Stream};
+use crate::contract::{Context, Device, Event, Stream};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
+use crate::kit::{Operations, Register, RegisterFile};
 use tlplab_cfgspace::VENDOR_ID;
-use tlplab_transaction::Payload;
 
-/// Its only stream.
-pub const STREAMS: &[Stream] = &[("copy", "copy")];
+crate::streams! {
+    /// Its only stream.
+    COPY: "copy" = "copy";
+}
 
 /// Registers in BAR 0, little-endian.
 pub mod regs {
-    /// Source address, 64 bits.
-    pub const SRC: u64 = 0x00;
-    /// Destination address, 64 bits.
-    pub const DST: u64 = 0x08;
-    /// Writing a length in bytes (32 bits) starts a copy from `SRC` to `DST`.
-    pub const GO: u64 = 0x10;
-    /// Copies done, 32 bits, read-only.
-    pub const DONE: u64 = 0x14;
-    /// Copies that failed, 32 bits, read-only.
-    pub const FAILED: u64 = 0x18;
+    crate::registers! {
+        /// Source address.
+        pub SRC: u64 = 0x00, rw;
+        /// Destination address.
+        pub DST: u64 = 0x08, rw;
+        /// Writing a length in bytes starts a copy from `SRC` to `DST`.
+        pub GO: u32 = 0x10, rw;
+        /// Copies done.
+        pub DONE: u32 = 0x14, ro;
+        /// Copies that failed.
+        pub FAILED: u32 = 0x18, ro;
+    }
+}
+
+/// What an operation of a copy is.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// The read of its data, which go there.
+    Read {
+        to: u64,
+    },
+    Write,
 }
 
 /// The copier. Copies run at the same time and end in any order; each ends with MSI-X vector 0, behind its write.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Dma {
-    src: u64,
-    dst: u64,
-    go: u32,
-    done: u32,
-    failed: u32,
-    /// Reads under way and where their data go.
-    reading: Vec<(OpId, u64)>,
-    /// Writes that were not accepted yet.
-    writing: Vec<OpId>,
+    file: RegisterFile,
+    copies: Operations<Part>,
+}
+
+impl Default for Dma {
+    fn default() -> Self {
+        Self { file: RegisterFile::new(regs::TABLE), copies: Operations::new() }
+    }
 }
 
 impl Dma {
@@ -43,42 +56,10 @@ impl Dma {
         Self::default()
     }
 
-    fn image(&self) -> [u8; 0x1C] {
-        let mut image = [0; 0x1C];
-        image[0x00..0x08].copy_from_slice(&self.src.to_le_bytes());
-        image[0x08..0x10].copy_from_slice(&self.dst.to_le_bytes());
-        image[0x10..0x14].copy_from_slice(&self.go.to_le_bytes());
-        image[0x14..0x18].copy_from_slice(&self.done.to_le_bytes());
-        image[0x18..0x1C].copy_from_slice(&self.failed.to_le_bytes());
-        image
-    }
-
-    fn write_registers(&mut self, cx: &mut Context<'_>, offset: u64, data: &[u8]) {
-        let mut image = self.image();
-        for (byte, at) in data.iter().zip(offset as usize..).take_while(|(_, at)| *at < regs::DONE as usize) {
-            image[at] = *byte;
-        }
-        let word = |at: u64, len: usize| &image[at as usize..at as usize + len];
-        self.src = u64::from_le_bytes(word(regs::SRC, 8).try_into().expect("8 bytes"));
-        self.dst = u64::from_le_bytes(word(regs::DST, 8).try_into().expect("8 bytes"));
-        self.go = u32::from_le_bytes(word(regs::GO, 4).try_into().expect("4 bytes"));
-        let touched = offset..offset + data.len() as u64;
-        if touched.start < regs::GO + 4 && regs::GO < touched.end {
-            let op = cx.dma_read(0, self.src, self.go.into());
-            self.reading.push((op, self.dst));
-        }
-    }
-
-    fn read_done(&mut self, cx: &mut Context<'_>, op: OpId, result: Result<Payload, DmaError>) {
-        let Some(at) = self.reading.iter().position(|(reading, _)| *reading == op) else { return };
-        let (_, dst) = self.reading.remove(at);
-        match result {
-            Ok(data) => self.writing.push(cx.dma_write(0, dst, data)),
-            Err(_) => {
-                self.failed += 1;
-                cx.msix(0, 0);
-            }
-        }
+    /// A copy is over, and counted.
+    fn over(&mut self, cx: &mut Context<'_>, counter: Register<u32>) {
+        self.file.add(counter, 1);
+        cx.msix(COPY, 0);
     }
 }
 
@@ -92,22 +73,29 @@ impl Device for Dma {
         }
     }
 
+    fn streams(&self) -> &'static [Stream] {
+        STREAMS
+    }
+
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::MmioWrite { offset, data, .. } => {
-                if let Some(bytes) = data.bytes() {
-                    self.write_registers(cx, offset, bytes);
+                if self.file.write(offset, &data).touches(regs::GO) {
+                    let op = cx.dma_read(COPY, self.file.get(regs::SRC), self.file.get(regs::GO).into());
+                    self.copies.begin(op, Part::Read { to: self.file.get(regs::DST) });
                 }
             }
-            Event::MmioRead { offset, bytes, reply, .. } => {
-                cx.reply(reply, read_image(&self.image(), offset, bytes));
-            }
-            Event::DmaReadDone { op, result } => self.read_done(cx, op, result),
+            Event::MmioRead { offset, bytes, reply, .. } => cx.reply(reply, self.file.read(offset, bytes)),
+            Event::DmaReadDone { op, result } => match (self.copies.end(op), result) {
+                (Some(Part::Read { to }), Ok(data)) => {
+                    self.copies.begin(cx.dma_write(COPY, to, data), Part::Write);
+                }
+                (Some(_), _) => self.over(cx, regs::FAILED),
+                (None, _) => {}
+            },
             Event::DmaWriteAccepted { op } => {
-                if let Some(at) = self.writing.iter().position(|writing| *writing == op) {
-                    self.writing.remove(at);
-                    self.done += 1;
-                    cx.msix(0, 0);
+                if self.copies.end(op).is_some() {
+                    self.over(cx, regs::DONE);
                 }
             }
             Event::Reset => *self = Self::new(),
@@ -118,12 +106,6 @@ impl Device for Dma {
     fn snapshot(&self) -> Option<Box<dyn Device>> {
         Some(Box::new(self.clone()))
     }
-}
-
-/// `bytes` of a register file from `offset` on; what lies behind it reads as zero.
-pub(crate) fn read_image(image: &[u8], offset: u64, bytes: u32) -> Payload {
-    let byte = |at: u64| usize::try_from(at).ok().and_then(|at| image.get(at)).copied().unwrap_or(0);
-    (offset..offset + u64::from(bytes)).map(byte).collect::<Vec<_>>().into()
 }
 
 /// The driver of one copier: copies a buffer `count` times, one copy after the other, and checks it in payload-carrying runs.
@@ -156,10 +138,8 @@ impl DmaDriver {
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
-        let (index, info) = cx
-            .device(&self.device)
-            .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
-        let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        let (index, info) = cx.driven(&self.device)?;
+        let registers = info.base(0)?;
         info.interrupting()?;
         let mut alloc = || cx.memory().alloc(self.bytes.into(), 4096).map_err(|error| error.to_string());
         (self.index, self.registers, self.src, self.dst) = (index, registers, alloc()?, alloc()?);

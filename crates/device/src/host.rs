@@ -107,6 +107,15 @@ impl DeviceInfo {
             mode => Ok(mode),
         }
     }
+
+    /// Where its BAR with that number begins.
+    ///
+    /// # Errors
+    /// A sentence, if it has none.
+    pub fn base(&self, bar: u8) -> Result<u64, String> {
+        let found = self.bars.get(usize::from(bar)).copied().flatten();
+        found.map(|(base, _)| base).ok_or_else(|| format!("{} has no BAR {bar}", self.name))
+    }
 }
 
 /// What a host program is told.
@@ -278,6 +287,13 @@ impl<'a> HostContext<'a> {
     /// The index and description of the device called `name`.
     pub fn device(&self, name: &str) -> Option<(usize, &'a DeviceInfo)> {
         self.devices.iter().enumerate().find(|(_, device)| device.name == name)
+    }
+    /// The same of the device that a driver is for.
+    ///
+    /// # Errors
+    /// A sentence, if there is none.
+    pub fn driven(&self, name: &str) -> Result<(usize, &'a DeviceInfo), String> {
+        self.device(name).ok_or_else(|| format!("there is no device {name:?} to drive"))
     }
     /// Host memory.
     pub fn memory(&mut self) -> &mut dyn HostMemory {

@@ -30,6 +30,7 @@
 //!
 //! * [`contract`]: devices; [`tlp_device`]: devices that speak TLPs themselves; [`identity`]: what they are; [`host`]: host programs
 //! * [`network`]: what a device counts of the network behind it
+//! * [`kit`]: what devices have in common: registers, rings, operations under way, streams
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
 //! * [`random`]: random numbers keyed by a component's name
 //!
@@ -49,6 +50,7 @@ pub mod contract;
 pub mod copier;
 pub mod host;
 pub mod identity;
+pub mod kit;
 pub mod load;
 pub mod memory;
 pub mod nettlp_card;

@@ -12,8 +12,7 @@ use tlplab_device::{
     Cable, CablePort, CardConfig, Dd, Device, Dma, DmaDriver, FrameLoad, HostProgram, Load, LoadConfig,
     LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Nvme, NvmeConfig, Record, Relocation,
     Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver,
-    Storage, Target, Tlpdma, TlpdmaDriver, Traffic, copier, nic, nvme, ring, simple_nic, storage, tlp_device,
-    tlpdma,
+    Storage, Target, Tlpdma, TlpdmaDriver, Traffic, tlp_device,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -21,6 +20,12 @@ use tlplab_units::Time;
 
 pub(crate) fn flow(name: &str, owner: &str, operation: &str, target: &str) -> FlowInfo {
     FlowInfo { name: name.into(), owner: owner.into(), operation: operation.into(), target: target.into() }
+}
+
+/// A device whose flows to the host are its streams.
+fn add_device(builder: &mut Builder, name: &str, device: impl Device + 'static) {
+    let flows = flows_of_device(name, device.streams());
+    builder.device(name, Box::new(device), flows, false);
 }
 
 /// The flows of a device to the host, one for each of its streams; that of a device with one has the device's name.
@@ -68,32 +73,19 @@ pub(crate) fn add_devices(
                 builder.device(name, Box::new(issuer), flows, finishes);
             }
             ModelSpec::Card(config) => add_card(builder, experiment, inputs, name, config)?,
-            ModelSpec::Memory { bar } => {
-                builder.device(name, Box::new(Memory::new(*bar)), Vec::new(), false);
-            }
-            ModelSpec::Copier { .. } => {
-                let flows = flows_of_device(name, copier::STREAMS);
-                builder.device(name, Box::new(Dma::new()), flows, false);
-            }
+            ModelSpec::Memory { bar } => add_device(builder, name, Memory::new(*bar)),
+            ModelSpec::Copier { .. } => add_device(builder, name, Dma::new()),
             ModelSpec::Ring(ring) => {
                 let config = RingConfig { batch: ring.batch, depth: ring.depth };
-                let flows = flows_of_device(name, ring::STREAMS);
-                builder.device(name, Box::new(Ring::new(config)), flows, false);
+                add_device(builder, name, Ring::new(config));
             }
-            ModelSpec::Storage(config) => {
-                let flows = flows_of_device(name, storage::STREAMS);
-                builder.device(name, Box::new(Storage::new(*config)), flows, false);
-            }
+            ModelSpec::Storage(config) => add_device(builder, name, Storage::new(*config)),
             ModelSpec::Nvme(spec) => {
                 let device = nvme_device(inputs, name, spec)?;
-                builder.device(name, Box::new(device), flows_of_device(name, nvme::STREAMS), false);
+                add_device(builder, name, device);
             }
-            ModelSpec::Tlpdma { memory } => {
-                let flows = flows_of_device(name, tlpdma::STREAMS);
-                builder.device(name, Box::new(Tlpdma::new(*memory)), flows, false);
-            }
+            ModelSpec::Tlpdma { memory } => add_device(builder, name, Tlpdma::new(*memory)),
             ModelSpec::Nic(nic) => {
-                let flows = flows_of_device(name, nic::STREAMS);
                 let count = Some(nic.requests.into());
                 let cable = cable(nic.sends, nic.receives, nic.transfer, count);
                 let speed = Speed::from_bps(nic.ethernet);
@@ -102,15 +94,13 @@ pub(crate) fn add_devices(
                     Some(end) => Nic::with_open_end(config, end),
                     None => Nic::new(config),
                 };
-                builder.device(name, Box::new(device), flows, false);
+                add_device(builder, name, device);
             }
             ModelSpec::SimpleNic(nic) => {
-                let flows = flows_of_device(name, simple_nic::STREAMS);
                 // The partner sends until as many have arrived as are wanted.
                 let cable = cable(nic.sends, nic.receives, nic.transfer, None);
                 let port = CablePort::new(cable, Speed::from_bps(nic.ethernet));
-                let device = SimpleNic::new(SimpleNicConfig::default(), port);
-                builder.device(name, Box::new(device), flows, false);
+                add_device(builder, name, SimpleNic::new(SimpleNicConfig::default(), port));
             }
             ModelSpec::Library(_) => {
                 let device = inputs.devices.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;

@@ -21,9 +21,10 @@
 pub mod ethernet;
 mod software;
 
-use crate::contract::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
+use crate::contract::{Action, Context, Device, DmaError, Event, Refusal, ReplyToken};
 use crate::host::DeviceInfo;
 use crate::identity::{BarSpec, Identity};
+use crate::kit::{Alarms, Operations as UnderWay};
 use crate::network::NetworkStatistics;
 use ethernet::{Cores, Wire};
 use software::{Operations, Work};
@@ -151,10 +152,9 @@ pub struct NettlpCard {
     cores: Cores,
     to_software: Wire,
     to_card: Wire,
-    steps: BTreeMap<u64, Step>,
-    next_step: u64,
+    steps: Alarms<Step>,
     /// Requests of the software on PCI Express.
-    on_pcie: BTreeMap<OpId, u64>,
+    on_pcie: UnderWay<u64>,
     answers: BTreeMap<ReplyToken, Answer>,
     statistics: NetworkStatistics,
 }
@@ -171,9 +171,8 @@ impl NettlpCard {
             next_op: 0,
             actions: Vec::new(),
             peers: Vec::new(),
-            steps: BTreeMap::new(),
-            next_step: 0,
-            on_pcie: BTreeMap::new(),
+            steps: Alarms::new(),
+            on_pcie: UnderWay::new(),
             answers: BTreeMap::new(),
             software,
             config,
@@ -182,12 +181,6 @@ impl NettlpCard {
 
     fn counts(&self, now: Time) -> bool {
         now >= self.config.from
-    }
-
-    fn at(&mut self, cx: &mut Context<'_>, at: Time, step: Step) {
-        cx.timer(at, self.next_step);
-        self.steps.insert(self.next_step, step);
-        self.next_step += 1;
     }
 
     /// The software handles an event, and what it does begins.
@@ -213,7 +206,7 @@ impl NettlpCard {
                 }
                 Action::Reply { token, data } => self.answer(cx, token, Ok(data)),
                 Action::ReplyError { token, refusal } => self.answer(cx, token, Err(refusal)),
-                Action::Timer { at, id } => self.at(cx, at, Step::Own(id)),
+                Action::Timer { at, id } => self.steps.set(cx, at, Step::Own(id)),
                 Action::Intx { stream, asserted } => cx.intx(stream, asserted),
                 Action::SetConfig { .. } => cx.fault(CONFIG_IS_THE_CARDS.into()),
                 Action::Finished => cx.finished(),
@@ -235,7 +228,7 @@ impl NettlpCard {
     fn make(&mut self, cx: &mut Context<'_>, core: usize, job: Option<u64>, what: ToCard) {
         let counts = self.counts(cx.now());
         let done = self.cores.work(cx.now(), core, self.config.send, counts);
-        self.at(cx, done, Step::Leaves { core, job, what });
+        self.steps.set(cx, done, Step::Leaves { core, job, what });
     }
 
     /// The software's answer, as completions.
@@ -257,12 +250,12 @@ impl NettlpCard {
         let room = self.to_card.room_at(now, tlp);
         if room > now {
             self.cores.block(core, room);
-            return self.at(cx, room, Step::Leaves { core, job, what });
+            return self.steps.set(cx, room, Step::Leaves { core, job, what });
         }
         let counts = self.counts(now);
         let arrives = self.to_card.send(now, tlp, data, counts).unwrap_or(room);
         let stream = job.map_or(0, |job| self.operations.stream(job));
-        self.at(cx, arrives, Step::AtCard { stream, what });
+        self.steps.set(cx, arrives, Step::AtCard { stream, what });
         if let Some(op) = job.and_then(|job| self.operations.left(job, now)) {
             self.tell(cx, Event::DmaWriteAccepted { op });
         }
@@ -276,7 +269,7 @@ impl NettlpCard {
                     true => cx.dma_read_control(stream, address, bytes),
                     false => cx.dma_read(stream, address, bytes),
                 };
-                self.on_pcie.insert(op, job);
+                self.on_pcie.begin(op, job);
             }
             ToCard::Write { address, data } => drop(cx.dma_write(stream, address, data)),
             ToCard::Msix { vector } => cx.msix(stream, vector),
@@ -314,7 +307,7 @@ impl NettlpCard {
     fn lost(&mut self, cx: &mut Context<'_>, job: u64) {
         if let Some((request, begun)) = self.operations.under_way(job) {
             let at = (begun + self.config.timeout).max(cx.now());
-            self.at(cx, at, Step::GivesUp { job, request });
+            self.steps.set(cx, at, Step::GivesUp { job, request });
         }
     }
 
@@ -330,7 +323,7 @@ impl NettlpCard {
         let counts = self.counts(cx.now());
         let Some(arrives) = self.to_software.send(cx.now(), tlp, data, counts) else { return false };
         let core = core.unwrap_or_else(|| self.cores.pick());
-        self.at(cx, arrives + self.config.wake, Step::AtSoftware { core, what });
+        self.steps.set(cx, arrives + self.config.wake, Step::AtSoftware { core, what });
         true
     }
 
@@ -344,7 +337,7 @@ impl NettlpCard {
             return;
         }
         let done = self.cores.work(cx.now(), core, self.config.receive, counts);
-        self.at(cx, done, Step::Received(what));
+        self.steps.set(cx, done, Step::Received(what));
     }
 
     fn received(&mut self, cx: &mut Context<'_>, what: ToSoftware) {
@@ -372,7 +365,7 @@ impl NettlpCard {
     }
 
     fn step(&mut self, cx: &mut Context<'_>, id: u64) {
-        match self.steps.remove(&id) {
+        match self.steps.due(id) {
             Some(Step::Leaves { core, job, what }) => self.leaves(cx, core, job, what),
             Some(Step::AtCard { stream, what }) => self.at_card(cx, stream, what),
             Some(Step::AtSoftware { core, what }) => self.at_software(cx, core, what),
@@ -445,7 +438,7 @@ impl Device for NettlpCard {
                 self.send_to_software(cx, None, tlp, bytes, ToSoftware::Write { offset, data });
             }
             Event::DmaReadDone { op, result } => {
-                if let Some(job) = self.on_pcie.remove(&op) {
+                if let Some(job) = self.on_pcie.end(op) {
                     self.completed(cx, job, result);
                 }
             }
@@ -482,7 +475,6 @@ impl Device for NettlpCard {
             to_software: self.to_software.clone(),
             to_card: self.to_card.clone(),
             steps: self.steps.clone(),
-            next_step: self.next_step,
             on_pcie: self.on_pcie.clone(),
             answers: self.answers.clone(),
             statistics: self.statistics.clone(),

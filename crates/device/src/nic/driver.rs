@@ -107,8 +107,7 @@ impl NicDriver {
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
-        let none = || format!("there is no device {:?} to drive", self.device);
-        let (index, info) = cx.device(&self.device).ok_or_else(none)?;
+        let (index, info) = cx.driven(&self.device)?;
         if info.ids != (VENDOR, DEVICE) {
             let (vendor, device) = info.ids;
             return Err(format!(
@@ -117,8 +116,7 @@ impl NicDriver {
             ));
         }
         self.interrupts = info.interrupting()?;
-        (self.index, self.base) =
-            (index, info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?.0);
+        (self.index, self.base) = (index, info.base(0)?);
         let entries = u64::from(self.load.entries);
         let mut alloc = |bytes| cx.memory().alloc(bytes, 4096).map_err(|error| error.to_string());
         self.receive_ring = alloc(entries * DESCRIPTOR)?;

@@ -72,14 +72,14 @@ pub const DEVICE: u16 = 0x10D3;
 /// Bytes of the registers, BAR 0.
 pub const REGISTERS: u64 = 128 << 10;
 
-/// Stream of descriptor fetches.
-const FETCH: u16 = 0;
-/// Stream of the data that are sent.
-const TRANSMIT: u16 = 1;
-/// Stream of all that is written, and of the interrupts that must stay behind it.
-const WRITES: u16 = 2;
-/// Its streams.
-pub const STREAMS: &[Stream] = &[("fetch", "read"), ("transmit", "read"), ("receive", "write")];
+crate::streams! {
+    /// Descriptor fetches.
+    FETCH: "fetch" = "read";
+    /// The data that are sent.
+    TRANSMIT: "transmit" = "read";
+    /// All that is written, and the interrupts that must stay behind it.
+    WRITES: "receive" = "write";
+}
 
 /// What a timer is for.
 mod timer {
@@ -249,6 +249,10 @@ impl Device for Nic {
             .capability_at(0xE0, pcie)
             .capability_at(0xA0, msix)
             .extended(Aer::default())
+    }
+
+    fn streams(&self) -> &'static [Stream] {
+        STREAMS
     }
 
     fn rebase(&mut self, by: Duration) {

@@ -10,6 +10,7 @@ use super::ring::{Ring, UNIT};
 use super::statistics::{self, Statistics};
 use super::{WRITES, timer};
 use crate::contract::{Context, DmaError, OpId};
+use crate::kit::Operations;
 use std::collections::VecDeque;
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
@@ -45,14 +46,13 @@ pub(super) struct Receiver {
     frames: VecDeque<Frame>,
     /// Bytes in the packet buffer; they leave it when their write was accepted.
     held: u64,
-    writes: VecDeque<Write>,
+    writes: Operations<Write>,
     delay: Delay,
 }
 
 /// A write to the host that was not accepted yet.
 #[derive(Clone, Debug)]
 struct Write {
-    op: OpId,
     /// Bytes of the packet buffer that it frees.
     release: u64,
     /// Of the last descriptor that is written back: what that causes beside "received". Told only now, so that who is told and reads
@@ -99,7 +99,7 @@ impl Layout {
 
 impl Receiver {
     pub(super) fn new() -> Self {
-        let (frames, writes) = (VecDeque::new(), VecDeque::new());
+        let (frames, writes) = (VecDeque::new(), Operations::new());
         Self { ring: Ring::new(regs::RDBAL), frames, held: 0, writes, delay: Delay::default() }
     }
     pub(super) fn is_busy(&self) -> bool {
@@ -155,7 +155,7 @@ impl Receiver {
             causes = Some(causes.unwrap_or(0) | self.store(cx, file, layout, buffers, frame));
         }
         if causes.is_some()
-            && let Some(last) = self.writes.back_mut()
+            && let Some(last) = self.writes.last_mut()
         {
             last.tells = causes;
         }
@@ -182,7 +182,7 @@ impl Receiver {
                 if piece > 0 {
                     let address = buffer_address(&first, second.as_ref().map(|(_, unit)| unit), number);
                     let op = cx.dma_write(WRITES, address, data.slice(at, piece));
-                    self.writes.push_back(Write { op, release: std::mem::take(&mut release), tells: None });
+                    self.writes.begin(op, Write { release: std::mem::take(&mut release), tells: None });
                     stored[number] = piece as u16;
                     at += piece;
                 }
@@ -191,7 +191,7 @@ impl Receiver {
             let status = frame.status | status::DONE | end;
             let back = write_back(layout, &first, stored, status, frame.tag);
             let op = cx.dma_write(WRITES, place, back.into());
-            self.writes.push_back(Write { op, release: 0, tells: None });
+            self.writes.begin(op, Write { release: 0, tells: None });
         }
         self.finish(file, units)
     }
@@ -227,8 +227,7 @@ impl Receiver {
 
     /// A write was accepted. Returns causes.
     pub(super) fn accepted(&mut self, cx: &mut Context<'_>, file: &Registers, op: OpId) -> u32 {
-        let Some(at) = self.writes.iter().position(|write| write.op == op) else { return 0 };
-        let Some(Write { release, tells, .. }) = self.writes.remove(at) else { return 0 };
+        let Some(Write { release, tells }) = self.writes.end(op) else { return 0 };
         self.held -= release;
         let Some(others) = tells else { return 0 };
         let (delay, limit) = (file.get(regs::RDTR), file.get(regs::RADV));

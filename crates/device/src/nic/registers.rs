@@ -1,25 +1,17 @@
 //! The register file: words that only keep what is written, and where the others rest.
 
 use super::regs::*;
+use crate::kit::{Register, RegisterEntry, RegisterFile, table};
 
-/// Registers that software may write without more happening.
-#[derive(Clone)]
-struct Plain {
-    at: u32,
-    count: u32,
-    reset: u32,
-    writable: u32,
+const fn rw(at: u32, count: u32) -> RegisterEntry {
+    Register::<u32>::at(at).rw().times(count)
+}
+const fn word(at: u32, reset: u32, writable: u32) -> RegisterEntry {
+    rw(at, 1).reset(reset as u64).masked(writable as u64)
 }
 
-const fn rw(at: u32, count: u32) -> Plain {
-    Plain { at, count, reset: 0, writable: u32::MAX }
-}
-const fn word(at: u32, reset: u32, writable: u32) -> Plain {
-    Plain { at, count: 1, reset, writable }
-}
-
-/// In the order of their addresses. What is not here and not special reads as zero and ignores writes.
-static PLAIN: &[Plain] = &[
+/// Registers that software may write without more happening. What is not here and not special reads as zero and ignores writes.
+const PLAIN: &[RegisterEntry] = table(&[
     word(CTRL, 0x0014_0241, 0x7BFF_FFFF),
     word(STATUS, 0x0008_0280, 0),
     word(EECD, eecd::PRES | eecd::AUTO_RD, 0x0000_004F),
@@ -33,7 +25,7 @@ static PLAIN: &[Plain] = &[
     word(EIAC, 0, 0x01F0_0000),
     rw(IAM, 1),
     word(IVAR, 0, 0x800F_FFFF),
-    Plain { at: EITR, count: 5, reset: 0, writable: 0xFFFF },
+    word(EITR, 0, 0xFFFF).times(5),
     word(RCTL, 0, 0x87FF_FFFE),
     word(0x0170, 0, 0xFFFF),             // FCTTV
     word(0x0178, 0, 0xC000_FFFF),        // TXCW
@@ -75,7 +67,7 @@ static PLAIN: &[Plain] = &[
     rw(RXCSUM, 1),
     rw(RFCTL, 1),
     rw(MTA, 128),
-    rw(RAL, 32),
+    Register::<u64>::at(RAL).rw().times(16).masked(0x8003_FFFF_FFFF_FFFF), // the rest is reserved
     rw(VFTA, 128),
     rw(0x5800, 1),  // WUC
     rw(0x5808, 1),  // WUFC
@@ -97,61 +89,41 @@ static PLAIN: &[Plain] = &[
     rw(0xB614, 1), // TSYNCTXCTL
     rw(0xB620, 1), // TSYNCRXCTL
     rw(0xB634, 2), // RXMTRL, RXUDP
-];
+]);
 
-const END: u32 = 0xB640;
-
-/// Address, what it is compared with, and whether it is valid: the rest of a Receive Address High is reserved.
-const RAH_WRITABLE: u32 = 0x8003_FFFF;
-
-fn is_rah(at: u32) -> bool {
-    (RAL..RAL + 4 * 32).contains(&at) && at % 8 == 4
-}
+/// The end of the last of them.
+const END: u32 = 0xB63C;
 
 #[derive(Clone, Debug)]
-pub(super) struct Registers(Vec<u32>);
+pub(super) struct Registers(RegisterFile);
 
 impl Registers {
     pub(super) fn new() -> Self {
-        let mut words = vec![0; END as usize / 4];
-        for plain in PLAIN {
-            let first = plain.at as usize / 4;
-            words[first..first + plain.count as usize].fill(plain.reset);
-        }
-        Self(words)
+        Self(RegisterFile::new(PLAIN))
     }
 
     /// What the word at `at` holds; 0 where there is none.
+    #[inline]
     pub(super) fn get(&self, at: u32) -> u32 {
-        self.0.get(at as usize / 4).copied().unwrap_or(0)
+        if at < END { self.0.get(Register::at(at)) } else { 0 }
     }
+    #[inline]
     pub(super) fn has(&self, at: u32, bits: u32) -> bool {
         self.get(at) & bits != 0
     }
     /// The device's own change.
     pub(super) fn set(&mut self, at: u32, value: u32) {
-        self.0[at as usize / 4] = value;
+        self.0.set(Register::at(at), value);
     }
     /// Software's write: only writable bits change.
     pub(super) fn write(&mut self, at: u32, value: u32) {
-        let place = PLAIN.partition_point(|plain| plain.at <= at);
-        let Some(plain) = place.checked_sub(1).map(|i| &PLAIN[i]) else { return };
-        if at < plain.at + 4 * plain.count {
-            let writable = if is_rah(at) { RAH_WRITABLE } else { plain.writable };
-            self.set(at, self.get(at) & !writable | value & writable);
-        }
+        self.0.write_bytes(at.into(), &value.to_le_bytes());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_table_is_in_order_and_inside() {
-        assert!(PLAIN.windows(2).all(|two| two[0].at + 4 * two[0].count <= two[1].at));
-        assert!(PLAIN.iter().all(|plain| plain.at % 4 == 0 && plain.at + 4 * plain.count <= END));
-    }
 
     #[test]
     fn only_writable_bits_change() {

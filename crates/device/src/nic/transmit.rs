@@ -9,7 +9,7 @@ use super::ring::Ring;
 use super::statistics::{self, Statistics};
 use super::{TRANSMIT, WRITES, timer};
 use crate::contract::{Context, DmaError, OpId};
-use std::collections::VecDeque;
+use crate::kit::{InOrder, Operations};
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
@@ -65,14 +65,11 @@ impl Descriptor {
     }
 }
 
-/// A descriptor under way, in ring order.
-#[derive(Clone, Debug)]
+/// A descriptor under way, and where it is in the ring.
+#[derive(Clone, Copy, Debug)]
 struct Piece {
     place: u64,
     descriptor: Descriptor,
-    /// Its data are on their way.
-    op: Option<OpId>,
-    data: Payload,
 }
 
 /// A frame on the line, and the bytes of the packet buffer that it frees.
@@ -85,7 +82,8 @@ pub(super) struct Outgoing {
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
     pub(super) ring: Ring,
-    pieces: VecDeque<Piece>,
+    /// Descriptors whose data are on their way, or there.
+    pieces: InOrder<Piece, Payload>,
     /// The data of the packet that is being put together, and its first descriptor.
     packet: Vec<Payload>,
     first: Option<Descriptor>,
@@ -96,7 +94,7 @@ pub(super) struct Transmitter {
     held: u64,
     /// Status that was not accepted yet; the last of several has what the interrupt waits for, in units of `TIDV`. It is told only then, as
     /// the receiver does.
-    writes: VecDeque<(OpId, Option<u32>)>,
+    writes: Operations<Option<u32>>,
     delay: Delay,
     halted: bool,
 }
@@ -105,19 +103,19 @@ impl Transmitter {
     pub(super) fn new() -> Self {
         Self {
             ring: Ring::new(regs::TDBAL),
-            pieces: VecDeque::new(),
+            pieces: InOrder::new(),
             packet: Vec::new(),
             first: None,
             offload: Offload::default(),
             inside: false,
             held: 0,
-            writes: VecDeque::new(),
+            writes: Operations::new(),
             delay: Delay::default(),
             halted: false,
         }
     }
     pub(super) fn is_busy(&self) -> bool {
-        self.ring.is_busy() || !self.writes.is_empty() || self.pieces.iter().any(|piece| piece.op.is_some())
+        self.ring.is_busy() || !self.writes.is_empty() || self.pieces.waits()
     }
 
     /// Begins with descriptors as long as a packet may be begun: while the packet buffer is not full. A packet that was begun goes on.
@@ -133,15 +131,18 @@ impl Transmitter {
             }
             let Some((place, raw)) = self.ring.take(file) else { break };
             let descriptor = Descriptor { raw };
-            let mut piece = Piece { place, descriptor, op: None, data: Payload::EMPTY };
+            let piece = Piece { place, descriptor };
+            let mut bytes = 0;
             if !descriptor.is_context() {
+                bytes = descriptor.bytes();
                 self.inside = !descriptor.says(command::END);
-                self.held += descriptor.bytes();
-                if descriptor.bytes() > 0 {
-                    piece.op = Some(cx.dma_read(TRANSMIT, descriptor.address(), descriptor.bytes()));
-                }
+                self.held += bytes;
             }
-            self.pieces.push_back(piece);
+            if bytes > 0 {
+                self.pieces.begin(cx.dma_read(TRANSMIT, descriptor.address(), bytes), piece);
+            } else {
+                self.pieces.begin_over(piece, Payload::EMPTY);
+            }
         }
     }
 
@@ -157,13 +158,10 @@ impl Transmitter {
             self.work(cx, file);
             return Some(());
         }
-        let piece = self.pieces.iter_mut().find(|piece| piece.op == Some(op))?;
-        piece.op = None;
-        match result {
-            Ok(data) => piece.data = data,
-            // As after any fatal error on the bus: nothing more is sent until software resets the function.
-            Err(_) => self.halted = true,
-        }
+        // As after any fatal error on the bus, nothing more is sent until software resets the function.
+        let failed = result.is_err();
+        self.pieces.end(op, result.unwrap_or(Payload::EMPTY))?;
+        self.halted |= failed;
         Some(())
     }
 
@@ -176,15 +174,15 @@ impl Transmitter {
         out: &mut Vec<Outgoing>,
     ) -> u32 {
         let (mut reported, mut at_once, mut retired) = (false, false, false);
-        while !self.halted && self.pieces.front().is_some_and(|piece| piece.op.is_none()) {
-            let Some(piece) = self.pieces.pop_front() else { break };
+        while !self.halted
+            && let Some((Piece { place, descriptor }, data)) = self.pieces.next()
+        {
             retired = true;
-            let descriptor = piece.descriptor;
             if descriptor.is_context() {
                 self.offload = descriptor.offload();
             } else {
                 self.first.get_or_insert(descriptor);
-                self.packet.push(piece.data);
+                self.packet.push(data);
                 if descriptor.says(command::END) {
                     self.pack(file, counters, out);
                 }
@@ -192,13 +190,13 @@ impl Transmitter {
             self.ring.done(file, 1);
             if descriptor.says(command::REPORT) {
                 let status = descriptor.word(3) | 1;
-                let place = piece.place.wrapping_add(12);
-                self.writes.push_back((cx.dma_write(WRITES, place, status.to_le_bytes().into()), None));
+                let op = cx.dma_write(WRITES, place.wrapping_add(12), status.to_le_bytes().into());
+                self.writes.begin(op, None);
                 reported = true;
                 at_once |= !descriptor.says(command::DELAY);
             }
         }
-        if reported && let Some((_, tells)) = self.writes.back_mut() {
+        if reported && let Some(tells) = self.writes.last_mut() {
             *tells = Some(if at_once { 0 } else { file.get(regs::TIDV) });
         }
         if retired && self.ring.given(file) == 0 { cause::TXQE } else { 0 }
@@ -214,8 +212,7 @@ impl Transmitter {
 
     /// A write was accepted. Returns causes.
     pub(super) fn accepted(&mut self, cx: &mut Context<'_>, file: &Registers, op: OpId) -> u32 {
-        let Some(at) = self.writes.iter().position(|(write, _)| *write == op) else { return 0 };
-        let Some((_, Some(delay))) = self.writes.remove(at) else { return 0 };
+        let Some(delay) = self.writes.end(op).flatten() else { return 0 };
         let now = self.delay.event(cx, delay, file.get(regs::TADV), timer::TRANSMIT_DELAY);
         if now { cause::TXDW | cause::TXQ0 } else { 0 }
     }

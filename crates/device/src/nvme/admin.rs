@@ -5,6 +5,7 @@ use super::features::{self, Features};
 use super::identify::{Identify, Size, admin};
 use super::logs::{self, Happened, Logs};
 use super::queue::{CompletionQueue, SubmissionQueue};
+use super::regs;
 use super::status::Status;
 use super::{Next, Nvme};
 use crate::contract::Context;
@@ -60,7 +61,7 @@ impl Nvme {
         if entry.word(11) & 1 == 0 {
             return Err(Status::INVALID_FIELD); // not contiguous, which CAP.CQR rules out
         }
-        if !entry.prp1().is_multiple_of(self.registers.configuration.page()) {
+        if !entry.prp1().is_multiple_of(self.page()) {
             return Err(Status::PRP_INVALID_OFFSET);
         }
         Ok((queue, entries, entry.prp1()))
@@ -78,7 +79,7 @@ impl Nvme {
         if vector >= vectors {
             return Err(Status::INVALID_VECTOR);
         }
-        if !self.registers.configuration.completion_entries_fit() {
+        if self.file.field(regs::COMPLETION_ENTRY) != 4 {
             return Err(Status::INVALID_QUEUE_SIZE);
         }
         let interrupts = entry.word(11) >> 1 & 1 == 1;
@@ -96,7 +97,7 @@ impl Nvme {
         if !self.completions.contains_key(&completes_to) {
             return Err(Status::COMPLETION_QUEUE_INVALID);
         }
-        if !self.registers.configuration.submission_entries_fit() {
+        if self.file.field(regs::SUBMISSION_ENTRY) != 6 {
             return Err(Status::INVALID_QUEUE_SIZE);
         }
         self.submissions.insert(queue, SubmissionQueue::new(base, entries, completes_to));

@@ -2,58 +2,74 @@
 
 use super::logs::{Events, Failure, Happened};
 use super::queue::{CompletionQueue, InvalidDoorbell, SubmissionQueue};
-use super::regs::{self, Configuration};
+use super::regs;
 use super::status::Status;
 use super::store::{Flush, Waits};
 use super::{Due, Features, Nvme};
 use crate::contract::Context;
-use crate::copier::read_image;
+use crate::kit::Register;
+use crate::kit::bytes::doublewords;
 use tlplab_transaction::Payload;
 
 impl Nvme {
-    pub(super) fn read_registers(&self, offset: u64, bytes: u32) -> Payload {
-        let image = self.registers.image(self.config.capabilities(), self.interrupts.mask());
-        read_image(&image, offset, bytes)
+    pub(super) fn read_registers(&mut self, offset: u64, bytes: u32) -> Payload {
+        self.file.set(regs::INTMS, self.interrupts.mask());
+        self.file.set(regs::INTMC, self.interrupts.mask());
+        self.file.read(offset, bytes)
     }
 
     /// Registers are written by whole doublewords; other accesses are ignored.
     pub(super) fn write_registers(&mut self, cx: &mut Context<'_>, offset: u64, data: &[u8]) {
-        if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) {
-            return;
-        }
-        for (place, word) in data.chunks_exact(4).enumerate() {
-            let value = u32::from_le_bytes(word.try_into().expect("4 bytes"));
-            self.write_register(cx, offset + 4 * place as u64, value);
+        if offset.is_multiple_of(4) && data.len().is_multiple_of(4) {
+            doublewords(offset, data).for_each(|(offset, value)| self.write_register(cx, offset, value));
         }
     }
 
     fn write_register(&mut self, cx: &mut Context<'_>, offset: u64, value: u32) {
-        match offset {
+        if let Some(doorbell) = offset.checked_sub(regs::DOORBELLS) {
+            return self.doorbell(doorbell / 4, value);
+        }
+        match Register::at(offset as u32) {
             regs::INTMS => self.interrupts.set_mask(cx, self.interrupts.mask() | value),
             regs::INTMC => self.interrupts.set_mask(cx, self.interrupts.mask() & !value),
-            regs::CC => self.configure(cx, Configuration::written(value)),
-            regs::DOORBELLS.. => self.doorbell((offset - regs::DOORBELLS) / 4, value),
-            _ => self.registers.write_admin(offset, value),
+            regs::CC => self.configure(cx, value),
+            _ => {
+                self.file.write_bytes(offset, &value.to_le_bytes());
+            }
         }
     }
 
-    fn configure(&mut self, cx: &mut Context<'_>, new: Configuration) {
-        let old = std::mem::replace(&mut self.registers.configuration, new);
-        if new.asks_shutdown() && !old.asks_shutdown() {
-            self.registers.status = self.registers.status & !regs::SHUTDOWN | regs::SHUTTING_DOWN;
+    fn is_enabled(&self) -> bool {
+        self.file.field(regs::ENABLED) == 1
+    }
+    fn asks_shutdown(&self) -> bool {
+        matches!(self.file.field(regs::SHUTDOWN_WANTED), 1 | 2)
+    }
+    /// Bytes of a memory page.
+    pub(super) fn page(&self) -> u64 {
+        4096 << self.file.field(regs::PAGE).min(regs::MPS_MAX)
+    }
+
+    fn configure(&mut self, cx: &mut Context<'_>, value: u32) {
+        let (was_enabled, asked_shutdown) = (self.is_enabled(), self.asks_shutdown());
+        self.file.write_bytes(regs::CC.offset(), &value.to_le_bytes());
+        if self.asks_shutdown() && !asked_shutdown {
+            self.file.set_field(regs::SHUTDOWN, regs::SHUTTING_DOWN);
             self.flushes.push(Flush { before: self.cache.now(), waits: Waits::Shutdown });
         }
-        match (old.enabled(), new.enabled()) {
+        match (was_enabled, self.is_enabled()) {
             (false, true) => self.enable(cx),
-            (true, false) => self.disable(new.asks_shutdown()),
+            (true, false) => self.disable(self.asks_shutdown()),
             _ => {}
         }
     }
 
     fn enable(&mut self, cx: &mut Context<'_>) {
-        if !self.registers.configuration.is_possible() {
-            self.registers.status |= regs::FATAL;
-            return;
+        let possible = self.file.field(regs::COMMAND_SET) == 0
+            && self.file.field(regs::ARBITRATION) == 0
+            && self.file.field(regs::PAGE) <= regs::MPS_MAX;
+        if !possible {
+            return self.fail();
         }
         // What was before has to end first.
         if !self.stopping {
@@ -64,33 +80,34 @@ impl Nvme {
     /// The last access of a controller that was disabled is over.
     pub(super) fn stopped(&mut self, cx: &mut Context<'_>) {
         self.stopping = false;
-        self.registers.status &= !regs::READY;
-        if self.registers.configuration.enabled() {
+        self.file.set_field(regs::READY, 0);
+        if self.is_enabled() {
             self.enable(cx);
         }
     }
 
     /// It is ready, with its admin queues, unless it was disabled meanwhile.
     pub(super) fn become_ready(&mut self) {
-        let sizes = self.registers.admin_sizes;
+        let sizes = self.file.get(regs::AQA);
         let (submissions, completions) = ((sizes & 0xFFF) + 1, (sizes >> 16) + 1);
         if submissions < 2 || completions < 2 {
-            self.registers.status |= regs::FATAL;
-            return;
+            return self.fail();
         }
-        let submission = SubmissionQueue::new(self.registers.admin_submission, submissions, 0);
-        let completion = CompletionQueue::new(self.registers.admin_completion, completions, Some(0));
+        let submission = SubmissionQueue::new(self.file.get(regs::ASQ), submissions, 0);
+        let completion = CompletionQueue::new(self.file.get(regs::ACQ), completions, Some(0));
         self.submissions.insert(0, submission);
         self.completions.insert(0, completion);
-        self.registers.status |= regs::READY;
+        self.file.set_field(regs::READY, 1);
         self.health.shut_down = false;
     }
 
     /// A controller reset. It ends, and tells so, when the last access to host memory is over.
     fn disable(&mut self, shuts_down: bool) {
         self.forget();
-        let shutdown = if shuts_down { regs::SHUTDOWN } else { 0 };
-        self.registers.status &= regs::READY | shutdown;
+        self.file.set_field(regs::FATAL, 0);
+        if !shuts_down {
+            self.file.set_field(regs::SHUTDOWN, 0);
+        }
         self.features = Features::new(&self.config);
         self.interrupts.reset();
         self.stopping = true;
@@ -104,19 +121,20 @@ impl Nvme {
         self.waiting.clear();
         self.flushes.retain(|flush| flush.waits == Waits::Shutdown);
         self.dma.forget();
-        self.timers.forget_commands();
+        // Only what the medium does by itself goes on.
+        self.timers.retain(|due| matches!(due, Due::Destaged { .. } | Due::Destage));
         self.events = Events::default();
         self.turn = 0;
     }
 
     /// Whether it is ready, and can go on.
     pub(super) fn runs(&self) -> bool {
-        self.registers.status & (regs::READY | regs::FATAL) == regs::READY && !self.stopping
+        self.file.field(regs::READY) == 1 && self.file.field(regs::FATAL) == 0 && !self.stopping
     }
 
     /// A controller that cannot read its queues stops.
     pub(super) fn fail(&mut self) {
-        self.registers.status |= regs::FATAL;
+        self.file.set_field(regs::FATAL, 1);
     }
 
     /// Doorbell number `number`: even ones are tails of submission queues, odd ones heads of completion queues.

@@ -1,20 +1,20 @@
 //! Reads and writes of host memory, so many at once.
 
-use crate::contract::{Context, OpId, Stream};
-use std::collections::{BTreeMap, VecDeque};
+use crate::contract::{Context, OpId};
+use crate::kit::Operations;
+use std::collections::VecDeque;
 use tlplab_transaction::Payload;
 
-/// Stream of submission queue entries.
-pub(super) const FETCH: u16 = 0;
-/// Stream of PRP lists and SGLs.
-pub(super) const LISTS: u16 = 1;
-/// Stream of data from the host.
-pub(super) const FROM_HOST: u16 = 2;
-/// Stream of all that is written, and of the interrupts that must stay behind it.
-pub(super) const WRITES: u16 = 3;
-/// Its streams.
-pub const STREAMS: &[Stream] =
-    &[("commands", "read"), ("lists", "read"), ("from_host", "read"), ("to_host", "write")];
+crate::streams! {
+    /// Submission queue entries.
+    pub(super) FETCH: "commands" = "read";
+    /// PRP lists and SGLs.
+    pub(super) LISTS: "lists" = "read";
+    /// Data from the host.
+    pub(super) FROM_HOST: "from_host" = "read";
+    /// All that is written, and the interrupts that must stay behind it.
+    pub(super) WRITES: "to_host" = "write";
+}
 
 /// Whose an access is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Access {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dma {
     most: usize,
-    under_way: BTreeMap<OpId, Purpose>,
+    under_way: Operations<Purpose>,
     /// Queue entries and lists go before data.
     urgent: VecDeque<(Purpose, Access)>,
     bulk: VecDeque<(Purpose, Access)>,
@@ -84,20 +84,20 @@ impl Dma {
                 }
                 Access::Write { address, data } => cx.dma_write(WRITES, address, data),
             };
-            self.under_way.insert(op, purpose);
+            self.under_way.begin(op, purpose);
         }
     }
 
     /// An access is over.
     pub(super) fn take(&mut self, op: OpId) -> Option<Purpose> {
-        self.under_way.remove(&op)
+        self.under_way.end(op)
     }
 
     /// Nobody waits any more. What is under way will still end.
     pub(super) fn forget(&mut self) {
         self.urgent.clear();
         self.bulk.clear();
-        self.under_way.values_mut().for_each(|purpose| *purpose = Purpose::Forgotten);
+        self.under_way.iter_mut().for_each(|purpose| *purpose = Purpose::Forgotten);
     }
 
     pub(super) fn is_idle(&self) -> bool {

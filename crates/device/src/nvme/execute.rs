@@ -30,7 +30,7 @@ impl Nvme {
 
     /// Work is known: finds the place of its data.
     fn point(&mut self, cx: &mut Context<'_>, id: u64, work: Work) {
-        let page = self.registers.configuration.page();
+        let page = self.page();
         let Some(command) = self.commands.get_mut(&id) else { return };
         let (bytes, waits) = (work.transfer(), work == Work::Wait);
         command.work = work;

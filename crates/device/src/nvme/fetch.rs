@@ -18,7 +18,7 @@ const COMMANDS: u32 = 1024;
 impl Nvme {
     /// Fetches what can be fetched now.
     pub(super) fn fetch(&mut self) {
-        let shutting_down = self.registers.status & regs::SHUTDOWN != 0;
+        let shutting_down = self.file.field(regs::SHUTDOWN) != 0;
         if !self.runs() || shutting_down {
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::dma::WRITES;
 use crate::contract::Context;
+use crate::kit::Pin;
 use std::collections::BTreeMap;
 use tlplab_cfgspace::InterruptMode;
 
@@ -17,8 +18,7 @@ struct Held {
 pub(super) struct Interrupts {
     /// Vectors that are masked by INTMS; MSI-X has masks of its own.
     mask: u32,
-    /// The level of the pin.
-    asserted: bool,
+    pin: Pin,
     /// Vectors of MSI that had something to tell while they were masked.
     pending: u32,
     held: BTreeMap<u16, Held>,
@@ -86,15 +86,11 @@ impl Interrupts {
     /// The pin follows the queues: `wanted` tells by mask whether one of them has something to tell.
     pub(super) fn level(&mut self, cx: &mut Context<'_>, wanted: impl Fn(u32) -> bool) {
         let by_pin = matches!(cx.interrupt_mode(), InterruptMode::Intx | InterruptMode::Disabled);
-        let wanted = by_pin && wanted(self.mask);
-        if wanted != self.asserted {
-            self.asserted = wanted;
-            cx.intx(WRITES, wanted);
-        }
+        self.pin.set(cx, WRITES, by_pin && wanted(self.mask));
     }
 
     /// The controller was reset: nothing is masked or held. The pin follows by [`level`](Self::level).
     pub(super) fn reset(&mut self) {
-        *self = Self { asserted: self.asserted, ..Self::default() };
+        *self = Self { pin: self.pin, ..Self::default() };
     }
 }

@@ -44,8 +44,9 @@ pub use dma::STREAMS;
 pub use medium::{Medium, MediumError, SparseMedium};
 pub use status::Status;
 
-use crate::contract::{Context, Device, Event};
+use crate::contract::{Context, Device, Event, Stream};
 use crate::identity::{BarSpec, Identity};
+use crate::kit::{Alarms, RegisterFile};
 use cache::Cache;
 use command::{Command, Work};
 use dma::Dma;
@@ -54,7 +55,6 @@ use flash::Flash;
 use interrupts::Interrupts;
 use logs::{ErrorLog, Events, Health};
 use queue::{CompletionQueue, SubmissionQueue};
-use regs::Registers;
 use std::collections::{BTreeMap, VecDeque};
 use store::Flush;
 use tlplab_cfgspace::VENDOR_ID;
@@ -101,30 +101,11 @@ enum Due {
     Aggregated(u16),
 }
 
-/// Timers under way by their numbers. One that is forgotten comes in vain.
-#[derive(Clone, Debug, Default)]
-struct Timers {
-    next: u64,
-    due: BTreeMap<u64, Due>,
-}
-
-impl Timers {
-    fn set(&mut self, cx: &mut Context<'_>, at: Time, due: Due) {
-        self.due.insert(self.next, due);
-        cx.timer(at, self.next);
-        self.next += 1;
-    }
-    /// Only what the medium does by itself goes on.
-    fn forget_commands(&mut self) {
-        self.due.retain(|_, due| matches!(due, Due::Destaged { .. } | Due::Destage));
-    }
-}
-
 /// An NVMe controller.
 pub struct Nvme {
     config: NvmeConfig,
     namespaces: Vec<Namespace>,
-    registers: Registers,
+    file: RegisterFile,
     submissions: BTreeMap<u16, SubmissionQueue>,
     completions: BTreeMap<u16, CompletionQueue>,
     /// The submission queue that had its turn last.
@@ -135,7 +116,7 @@ pub struct Nvme {
     /// Until when the controller is busy beginning commands.
     beginning: Time,
     dma: Dma,
-    timers: Timers,
+    timers: Alarms<Due>,
     flash: Flash,
     cache: Cache,
     /// Writes that wait for room in the cache.
@@ -166,7 +147,7 @@ impl Nvme {
             |(of, medium): (&NamespaceConfig, _)| Namespace { bytes: of.bytes, block: of.block, medium };
         Self {
             namespaces: config.namespaces.iter().zip(media).map(namespace).collect(),
-            registers: Registers::default(),
+            file: regs::registers(&config),
             submissions: BTreeMap::new(),
             completions: BTreeMap::new(),
             turn: 0,
@@ -174,7 +155,7 @@ impl Nvme {
             next_command: 0,
             beginning: Time::ZERO,
             dma: Dma::new(config.outstanding),
-            timers: Timers::default(),
+            timers: Alarms::new(),
             flash: Flash::new(&config),
             cache: Cache::new(config.cache),
             waiting: VecDeque::new(),
@@ -212,9 +193,9 @@ impl Nvme {
     fn reset(&mut self) {
         self.forget();
         self.flushes.clear();
-        self.registers = Registers::default();
+        self.file = regs::registers(&self.config);
         self.dma = Dma::new(self.config.outstanding);
-        self.timers.due.clear();
+        self.timers.clear();
         (self.destaging, self.stopping) = (false, false);
         self.cache.stay();
         // Nobody hears of the pages that were being programmed.
@@ -238,6 +219,10 @@ impl Device for Nvme {
         }
     }
 
+    fn streams(&self) -> &'static [Stream] {
+        STREAMS
+    }
+
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::MmioRead { offset, bytes, reply, .. } => {
@@ -252,7 +237,7 @@ impl Device for Nvme {
             Event::DmaReadDone { op, result } => self.read_done(cx, op, &result),
             Event::DmaWriteAccepted { op } => self.write_accepted(cx, op),
             Event::Timer { id } => {
-                if let Some(due) = self.timers.due.remove(&id) {
+                if let Some(due) = self.timers.due(id) {
                     self.elapsed(cx, due);
                 }
             }
@@ -276,7 +261,7 @@ impl Device for Nvme {
         Some(Box::new(Self {
             config: self.config.clone(),
             namespaces: self.namespaces.iter().map(copy).collect::<Option<_>>()?,
-            registers: self.registers,
+            file: self.file.clone(),
             submissions: self.submissions.clone(),
             completions: self.completions.clone(),
             turn: self.turn,

@@ -172,7 +172,7 @@ impl Nvme {
 
     fn shut_down(&mut self, safe: bool) {
         self.health.shut_down = safe;
-        self.registers.status = self.registers.status & !regs::SHUTDOWN | regs::SHUT_DOWN;
+        self.file.set_field(regs::SHUTDOWN, regs::SHUT_DOWN);
     }
 
     /// Ranges become zero at once; the command takes as long as the medium takes for a page of each.

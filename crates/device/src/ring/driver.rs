@@ -61,10 +61,8 @@ impl RingDriver {
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
-        let (index, info) = cx
-            .device(&self.device)
-            .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
-        let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        let (index, info) = cx.driven(&self.device)?;
+        let registers = info.base(0)?;
         info.interrupting()?;
         let entries = u64::from(self.load.entries);
         let mut alloc = |bytes| cx.memory().alloc(bytes, 4096).map_err(|error| error.to_string());

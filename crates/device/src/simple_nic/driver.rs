@@ -210,23 +210,21 @@ impl<S: Stack> SimpleNicDriver<S> {
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
-        let none = || format!("there is no device {:?} to drive", self.device);
-        let (index, info) = cx.device(&self.device).ok_or_else(none)?;
+        let (index, info) = cx.driven(&self.device)?;
         check_ids(info)?;
         info.interrupting()?;
-        let bar = info.bars[usize::from(BAR)].ok_or_else(|| format!("{} has no BAR {BAR}", self.device))?;
-        (self.index, self.registers) = (index, bar.0);
+        (self.index, self.registers) = (index, info.base(BAR)?);
         self.send = Ring::new(cx, self.rings.entries)?;
         self.receive = Ring::new(cx, self.rings.entries)?;
         self.heads = cx.memory().alloc(8, 64).map_err(|error| error.to_string())?;
-        self.write(cx, regs::ENABLED, &1u32.to_le_bytes());
-        self.write(cx, regs::TX_DESC_BASE, &self.send.descriptors.to_le_bytes());
-        self.write(cx, regs::RX_DESC_BASE, &self.receive.descriptors.to_le_bytes());
+        self.write(cx, regs::ENABLED.offset(), &1u32.to_le_bytes());
+        self.write(cx, regs::TX_DESC_BASE.offset(), &self.send.descriptors.to_le_bytes());
+        self.write(cx, regs::RX_DESC_BASE.offset(), &self.receive.descriptors.to_le_bytes());
         if !self.is_published() {
             let size = self.rings.entries.to_le_bytes();
             let apart = u32::try_from(self.rings.moderation.as_ns()).unwrap_or(u32::MAX);
             let (heads, apart) = (self.heads.to_le_bytes(), apart.to_le_bytes());
-            self.write(cx, regs::TX_SIZE, &[&size[..], &size, &heads, &apart].concat());
+            self.write(cx, regs::TX_SIZE.offset(), &[&size[..], &size, &heads, &apart].concat());
         }
         Ok(())
     }
@@ -243,7 +241,7 @@ impl<S: Stack> SimpleNicDriver<S> {
             self.receive.post(cx, BUFFER);
         }
         if self.receive.posted > before {
-            self.ring(cx, regs::RX_IDX, &self.receive);
+            self.ring(cx, regs::RX_IDX.offset(), &self.receive);
         }
     }
 
@@ -261,7 +259,7 @@ impl<S: Stack> SimpleNicDriver<S> {
             self.send.post(cx, frame.len());
         }
         if self.send.posted > before {
-            self.ring(cx, regs::TX_IDX, &self.send);
+            self.ring(cx, regs::TX_IDX.offset(), &self.send);
             self.watch(cx);
         }
     }
@@ -280,8 +278,8 @@ impl<S: Stack> SimpleNicDriver<S> {
             return;
         }
         if self.watched.take() == Some(self.send.head) {
-            self.ring(cx, regs::TX_IDX, &self.send);
-            self.ring(cx, regs::RX_IDX, &self.receive);
+            self.ring(cx, regs::TX_IDX.offset(), &self.send);
+            self.ring(cx, regs::RX_IDX.offset(), &self.receive);
         }
         self.watch(cx);
     }
@@ -304,7 +302,7 @@ impl<S: Stack> SimpleNicDriver<S> {
         self.transmit(cx);
         if self.stack.is_over() && self.send.under_way() == 0 && !std::mem::replace(&mut self.over, true) {
             // A partner that goes on sending would keep the link busy for ever.
-            self.write(cx, regs::ENABLED, &0u32.to_le_bytes());
+            self.write(cx, regs::ENABLED.offset(), &0u32.to_le_bytes());
             cx.finished();
         }
         Ok(())

@@ -27,12 +27,12 @@ pub use frames::{FRAMES, Frames};
 pub use port::{CablePort, Port};
 
 use crate::contract::{Context, Device, Event, Stream};
-use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
+use crate::kit::RegisterFile;
 use crate::network::FrameCounts;
-use receive::Receiver;
-use regs::Registers;
+use queue::Queue;
 use tlplab_cfgspace::VENDOR_ID;
+use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 use transmit::Transmitter;
 
@@ -47,14 +47,14 @@ pub const SENT: u16 = 0;
 /// MSI-X vector of what was received.
 pub const RECEIVED: u16 = 1;
 
-/// Stream of descriptor fetches.
-const FETCH: u16 = 0;
-/// Stream of the frames that are sent.
-const TRANSMIT: u16 = 1;
-/// Stream of all that is written, and of the interrupts that must stay behind it.
-const WRITES: u16 = 2;
-/// Its streams.
-pub const STREAMS: &[Stream] = &[("fetch", "read"), ("transmit", "read"), ("receive", "write")];
+crate::streams! {
+    /// Descriptor fetches.
+    FETCH: "fetch" = "read";
+    /// The frames that are sent.
+    TRANSMIT: "transmit" = "read";
+    /// All that is written, and the interrupts that must stay behind it.
+    WRITES: "receive" = "write";
+}
 
 /// Timers below this number are the port's.
 const MODERATION: u64 = 1 << 32;
@@ -96,9 +96,9 @@ struct Moderation {
 pub struct SimpleNic<P> {
     config: SimpleNicConfig,
     port: P,
-    file: Registers,
+    file: RegisterFile,
     transmitter: Transmitter,
-    receiver: Receiver,
+    received: Queue,
     moderation: [Moderation; 2],
     /// Frames before the last reset, which clears the counters of the register file.
     before: FrameCounts,
@@ -107,49 +107,60 @@ pub struct SimpleNic<P> {
 impl<P: Port> SimpleNic<P> {
     /// A NIC at a port, after power-on.
     pub fn new(config: SimpleNicConfig, port: P) -> Self {
-        let file = Registers::new(&config);
-        let (transmitter, receiver) = (Transmitter::default(), Receiver::default());
+        let file = regs::registers(&config);
+        let (transmitter, received) = (Transmitter::default(), Queue::default());
         let before = FrameCounts::default();
-        Self { config, port, file, transmitter, receiver, moderation: Default::default(), before }
+        Self { config, port, file, transmitter, received, moderation: Default::default(), before }
     }
 
     fn frames(&self) -> FrameCounts {
         FrameCounts {
-            sent: self.before.sent + self.file.long(regs::TX_FRAMES),
-            received: self.before.received + self.file.long(regs::RX_FRAMES),
+            sent: self.before.sent + self.file.get(regs::TX_FRAMES),
+            received: self.before.received + self.file.get(regs::RX_FRAMES),
             missed: self.port.dropped(),
-            too_long: self.before.too_long + self.file.long(regs::RX_TOO_LONG),
+            too_long: self.before.too_long + self.file.get(regs::RX_TOO_LONG),
         }
     }
 
-    fn write(&mut self, cx: &Context<'_>, offset: u64, data: &[u8]) {
+    fn is_enabled(&self) -> bool {
+        self.file.get(regs::ENABLED) & 1 != 0
+    }
+
+    fn write(&mut self, cx: &Context<'_>, offset: u64, data: &Payload) {
         let written = self.file.write(offset, data);
-        let (sent, received) = (&mut self.transmitter.queue, &mut self.receiver.queue);
-        if written(regs::TX_DESC_BASE, 8) || written(regs::TX_SIZE, 4) {
-            self.transmitter =
-                Transmitter::new(self.file.long(regs::TX_DESC_BASE), self.file.word(regs::TX_SIZE));
-        } else if written(regs::TX_IDX, 4) && !sent.doorbell(self.file.word(regs::TX_IDX)) {
-            self.file.count(regs::REFUSED_DOORBELLS, 1);
+        let file = &mut self.file;
+        let (base, size) = (file.get(regs::TX_DESC_BASE), file.get(regs::TX_SIZE));
+        if written.touches(regs::TX_DESC_BASE) || written.touches(regs::TX_SIZE) {
+            self.transmitter = Transmitter::new(base, size);
+        } else if written.touches(regs::TX_IDX) && !self.transmitter.queue.doorbell(file.get(regs::TX_IDX)) {
+            file.add(regs::REFUSED_DOORBELLS, 1);
         }
-        if written(regs::RX_DESC_BASE, 8) || written(regs::RX_SIZE, 4) {
-            self.receiver = Receiver::new(self.file.long(regs::RX_DESC_BASE), self.file.word(regs::RX_SIZE));
-        } else if written(regs::RX_IDX, 4) && !received.doorbell(self.file.word(regs::RX_IDX)) {
-            self.file.count(regs::REFUSED_DOORBELLS, 1);
+        let (base, size) = (file.get(regs::RX_DESC_BASE), file.get(regs::RX_SIZE));
+        if written.touches(regs::RX_DESC_BASE) || written.touches(regs::RX_SIZE) {
+            self.received = Queue::new(base, size);
+        } else if written.touches(regs::RX_IDX) && !self.received.doorbell(file.get(regs::RX_IDX)) {
+            file.add(regs::REFUSED_DOORBELLS, 1);
         }
-        if written(regs::ENABLED, 4) {
-            match self.file.enabled() {
+        if written.touches(regs::ENABLED) {
+            match self.is_enabled() {
                 true => self.port.enable(self.config.mac, cx.length_only()),
                 false => self.port.disable(),
             }
         }
     }
 
+    /// Software reads the heads, which are the queues' to know.
+    fn show(&mut self) {
+        self.file.set(regs::TX_HEAD, self.transmitter.queue.head());
+        self.file.set(regs::RX_HEAD, self.received.head());
+    }
+
     /// Does all that can be done now.
     fn work(&mut self, cx: &mut Context<'_>) {
-        if self.file.enabled() {
+        if self.is_enabled() {
             let sent = self.transmitter.work(cx, &mut self.file, &mut self.port, self.config.longest());
             self.tell(cx, SENT, sent);
-            let received = self.receiver.work(cx, &mut self.file, &mut self.port);
+            let received = receive::work(&mut self.received, cx, &mut self.file, &mut self.port);
             self.tell(cx, RECEIVED, received);
         }
         while let Some((after, id)) = self.port.wait() {
@@ -161,7 +172,7 @@ impl<P: Port> SimpleNic<P> {
     fn tell(&mut self, cx: &mut Context<'_>, vector: u16, done: u32) {
         let ring = match vector {
             SENT => self.transmitter.queue.is_ring(),
-            _ => self.receiver.queue.is_ring(),
+            _ => self.received.is_ring(),
         };
         // The published driver counts interrupts.
         let interrupts = if ring { done.min(1) } else { done };
@@ -171,7 +182,7 @@ impl<P: Port> SimpleNic<P> {
     }
 
     fn interrupt(&mut self, cx: &mut Context<'_>, vector: u16) {
-        let apart = u64::from(self.file.word(regs::MODERATION));
+        let apart = u64::from(self.file.get(regs::MODERATION));
         let state = &mut self.moderation[usize::from(vector)];
         if state.quiet {
             state.pending = true;
@@ -181,10 +192,10 @@ impl<P: Port> SimpleNic<P> {
             state.quiet = true;
             cx.timer(cx.now() + Duration::from_ns(apart), MODERATION + u64::from(vector));
         }
-        let heads = self.file.long(regs::HEADS);
+        let heads = self.file.get(regs::HEADS);
         if heads != 0 {
-            let image = self.image();
-            cx.dma_write(WRITES, heads, image[regs::TX_HEAD as usize..][..8].into());
+            self.show();
+            cx.dma_write(WRITES, heads, self.file.read(regs::TX_HEAD.offset(), 8));
         }
         cx.msix(WRITES, vector);
     }
@@ -200,11 +211,6 @@ impl<P: Port> SimpleNic<P> {
             self.interrupt(cx, vector as u16);
         }
     }
-
-    /// The registers as software reads them.
-    fn image(&self) -> [u8; regs::END as usize] {
-        self.file.image(self.transmitter.queue.head(), self.receiver.queue.head())
-    }
 }
 
 impl<P: Port> Device for SimpleNic<P> {
@@ -217,27 +223,28 @@ impl<P: Port> Device for SimpleNic<P> {
         }
     }
 
+    fn streams(&self) -> &'static [Stream] {
+        STREAMS
+    }
+
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::MmioRead { offset, bytes, reply, .. } => {
-                return cx.reply(reply, read_image(&self.image(), offset, bytes));
+                self.show();
+                return cx.reply(reply, self.file.read(offset, bytes));
             }
-            Event::MmioWrite { offset, data, .. } => {
-                if let Some(bytes) = data.bytes() {
-                    self.write(cx, offset, bytes);
-                }
-            }
+            Event::MmioWrite { offset, data, .. } => self.write(cx, offset, &data),
             Event::DmaReadDone { op, result } => {
                 if !self.transmitter.read(op, &result) {
-                    self.receiver.queue.fetched(op, &result);
+                    self.received.fetched(op, &result);
                 }
             }
             Event::Timer { id } => self.timer(cx, id),
             Event::Reset => {
                 self.before = self.frames();
                 self.port.reset();
-                self.file = Registers::new(&self.config);
-                (self.transmitter, self.receiver) = (Transmitter::default(), Receiver::default());
+                self.file = regs::registers(&self.config);
+                (self.transmitter, self.received) = (Transmitter::default(), Queue::default());
                 self.moderation = Default::default();
             }
             Event::Start | Event::DmaWriteAccepted { .. } => {}
@@ -255,7 +262,7 @@ impl<P: Port> Device for SimpleNic<P> {
             port: self.port.snapshot()?,
             file: self.file.clone(),
             transmitter: self.transmitter.clone(),
-            receiver: self.receiver.clone(),
+            received: self.received.clone(),
             moderation: self.moderation,
             before: self.before,
         }))

@@ -84,10 +84,8 @@ impl Dd {
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
-        let (index, info) = cx
-            .device(&self.device)
-            .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
-        let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        let (index, info) = cx.driven(&self.device)?;
+        let registers = info.base(0)?;
         self.by_pin = info.interrupting()? == InterruptMode::Intx;
         let mut alloc = |bytes| cx.memory().alloc(bytes, SECTOR).map_err(|error| error.to_string());
         (self.ring, self.buffer) = (alloc(u64::from(ENTRIES) * Command::BYTES)?, alloc(self.load.block)?);

@@ -10,12 +10,11 @@
 pub mod dd;
 
 use crate::contract::{Context, Device, DmaError, Event, OpId, Stream};
-use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
+use crate::kit::{Alarms, Operations, Pin, RegisterFile, Ring, Touched};
 use crate::pages::Pages;
 use std::collections::VecDeque;
-use tlplab_cfgspace::InterruptMode;
-use tlplab_cfgspace::VENDOR_ID;
+use tlplab_cfgspace::{InterruptMode, VENDOR_ID};
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
@@ -24,41 +23,42 @@ pub const SECTOR: u64 = 4096;
 
 /// Registers in BAR 0, little-endian.
 pub mod regs {
-    /// Address of the ring of commands, 64 bits.
-    pub const BASE: u64 = 0x00;
-    /// Number of commands in it, 32 bits.
-    pub const ENTRIES: u64 = 0x08;
-    /// Doorbell, 32 bits: commands ever posted, modulo 2^32.
-    pub const TAIL: u64 = 0x0C;
-    /// Commands done, 32 bits, modulo 2^32, read-only.
-    pub const HEAD: u64 = 0x10;
-    /// 32 bits, read-only: 1 if a legacy interrupt is asserted. Reading deasserts it.
-    pub const INTERRUPT: u64 = 0x14;
-    /// Size of the register file.
-    pub const END: u64 = 0x18;
+    crate::registers! {
+        /// Address of the ring of commands.
+        pub BASE: u64 = 0x00, rw;
+        /// Number of commands in it.
+        pub ENTRIES: u32 = 0x08, rw;
+        /// Doorbell: commands ever posted, modulo 2^32.
+        pub TAIL: u32 = 0x0C, rw;
+        /// Commands done, modulo 2^32.
+        pub HEAD: u32 = 0x10, ro;
+        /// 1 if a legacy interrupt is asserted. Reading deasserts it.
+        pub INTERRUPT: u32 = 0x14, ro;
+    }
 }
 
-/// A command: 32 bytes in host memory, little-endian: address, first sector, sectors, flags, status, reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// The buffer in host memory, or the list of its pages.
-    pub address: u64,
-    /// The first sector on the medium.
-    pub lba: u64,
-    /// How many sectors, at least 1.
-    pub sectors: u32,
-    /// The medium is written, from the buffer; otherwise it is read.
-    pub write: bool,
-    /// Interrupt when it is done.
-    pub interrupt: bool,
-    /// The pages of the buffer are scattered: `address` is that of a list of their addresses, 8 bytes each, and the device reads the one
-    /// of a sector before it begins with it, as IDE disks read the entries of their physical region descriptor table.
-    pub listed: bool,
+crate::record! {
+    /// A command: 32 bytes in host memory, little-endian. Behind its flags stands its status, which is [`PENDING`](Self::PENDING) as the
+    /// driver leaves it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Command [32] {
+        /// The buffer in host memory, or the list of its pages.
+        pub address: u64 = 0,
+        /// The first sector on the medium.
+        pub lba: u64 = 8,
+        /// How many sectors, at least 1.
+        pub sectors: u32 = 16,
+        /// The medium is written, from the buffer; otherwise it is read.
+        pub write: bool = 20 bit 0,
+        /// Interrupt when it is done.
+        pub interrupt: bool = 20 bit 1,
+        /// The pages of the buffer are scattered: `address` is that of a list of their addresses, 8 bytes each, and the device reads the
+        /// one of a sector before it begins with it, as IDE disks read the entries of their physical region descriptor table.
+        pub listed: bool = 20 bit 2,
+    }
 }
 
 impl Command {
-    /// Size in memory.
-    pub const BYTES: u64 = 32;
     /// Where in it the device writes its status word.
     pub const STATUS: u64 = 24;
     /// Status: not done yet, as the driver leaves it.
@@ -67,31 +67,6 @@ impl Command {
     pub const DONE: u32 = 1;
     /// Status: some sectors were not.
     pub const FAILED: u32 = 2;
-
-    /// As in memory, with the status [`PENDING`](Self::PENDING).
-    pub fn to_bytes(self) -> [u8; Self::BYTES as usize] {
-        let flags = u32::from(self.write) | u32::from(self.interrupt) << 1 | u32::from(self.listed) << 2;
-        let mut bytes = [0; Self::BYTES as usize];
-        bytes[..8].copy_from_slice(&self.address.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.lba.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.sectors.to_le_bytes());
-        bytes[20..24].copy_from_slice(&flags.to_le_bytes());
-        bytes
-    }
-    /// From memory.
-    pub fn from_bytes(bytes: &[u8; Self::BYTES as usize]) -> Self {
-        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-        let flags = word(20);
-        Self {
-            address: long(0),
-            lba: long(8),
-            sectors: word(16),
-            write: flags & 1 != 0,
-            interrupt: flags & 2 != 0,
-            listed: flags & 4 != 0,
-        }
-    }
 }
 
 /// What a sector holds that was never written: the place of each 8 bytes on the medium, in bytes.
@@ -116,16 +91,17 @@ impl Default for StorageConfig {
     }
 }
 
-const FETCH: u16 = 0;
-/// Reads of host memory.
-const FROM_HOST: u16 = 1;
-/// Sectors to host memory.
-const TO_HOST: u16 = 2;
-/// Status words and interrupts. They begin when the sectors were accepted, so they stay behind them.
-const STATUS: u16 = 3;
-/// Its streams.
-pub const STREAMS: &[Stream] =
-    &[("commands", "read"), ("from_host", "read"), ("to_host", "write"), ("status", "write")];
+crate::streams! {
+    /// Commands, and lists of pages.
+    FETCH: "commands" = "read";
+    /// Reads of host memory.
+    FROM_HOST: "from_host" = "read";
+    /// Sectors to host memory.
+    TO_HOST: "to_host" = "write";
+    /// Status words and interrupts. They begin when the sectors were accepted, so they stay behind them.
+    STATUS: "status" = "write";
+}
+
 /// Commands fetched and not done, at most: the one that is worked off, and the next.
 const COMMANDS: usize = 2;
 
@@ -138,50 +114,69 @@ struct UnderWay {
     /// Sectors that are over.
     over: u32,
     failed: bool,
+    /// Its status word is on its way.
+    told: bool,
 }
 
 /// A sector under way.
 #[derive(Clone, Copy, Debug)]
 struct Sector {
-    /// Its number among all sectors, and the number of its timer.
-    number: u64,
     /// The number of its command.
     command: u32,
     /// Its place in the command.
     index: u32,
     /// Its page in host memory.
     page: u64,
-    /// The read of the page's address, while that is under way.
-    listing: Option<OpId>,
-    /// Its DMA, while that is under way.
-    op: Option<OpId>,
+}
+
+/// What an operation is for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// The address of a sector's page.
+    Page(Sector),
+    /// A sector's data, from the host or to it.
+    Data(Sector),
+    /// The status word of the first command.
+    Status,
 }
 
 /// The storage device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Storage {
     config: StorageConfig,
-    base: u64,
-    entries: u32,
-    tail: u32,
-    /// Commands done.
-    head: u32,
-    asserted: bool,
-    fetch: Option<OpId>,
-    /// In ring order; the first has the number `head`.
+    file: RegisterFile,
+    pin: Pin,
+    ring: Ring,
+    /// In ring order; the first is the next that is done.
     commands: VecDeque<UnderWay>,
-    sectors: Vec<Sector>,
-    next_sector: u64,
-    /// The status word on its way, of the first command.
-    status: Option<OpId>,
+    operations: Operations<Purpose>,
+    /// Sectors whose access to the medium is under way.
+    accesses: Alarms<Sector>,
+    /// Sectors under way, wherever they are.
+    sectors: u32,
     medium: Pages,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self::new(StorageConfig::default())
+    }
 }
 
 impl Storage {
     /// An idle storage device with nothing written on it.
     pub fn new(config: StorageConfig) -> Self {
-        let sectors_in_flight = config.sectors_in_flight.max(1);
-        Self { config: StorageConfig { sectors_in_flight, ..config }, ..Self::default() }
+        Self {
+            config: StorageConfig { sectors_in_flight: config.sectors_in_flight.max(1), ..config },
+            file: RegisterFile::new(regs::TABLE),
+            pin: Pin::default(),
+            ring: Ring::new(FETCH, Command::BYTES as u32),
+            commands: VecDeque::new(),
+            operations: Operations::new(),
+            accesses: Alarms::new(),
+            sectors: 0,
+            medium: Pages::new(),
+        }
     }
 
     /// What is on the medium, from a payload-carrying run.
@@ -195,47 +190,18 @@ impl Storage {
         data
     }
 
-    fn image(&self) -> [u8; regs::END as usize] {
-        let mut image = [0; regs::END as usize];
-        image[0x00..0x08].copy_from_slice(&self.base.to_le_bytes());
-        image[0x08..0x0C].copy_from_slice(&self.entries.to_le_bytes());
-        image[0x0C..0x10].copy_from_slice(&self.tail.to_le_bytes());
-        image[0x10..0x14].copy_from_slice(&self.head.to_le_bytes());
-        image[0x14..0x18].copy_from_slice(&u32::from(self.asserted).to_le_bytes());
-        image
-    }
-
-    fn write_registers(&mut self, offset: u64, data: &[u8]) {
-        let mut image = self.image();
-        for (byte, at) in data.iter().zip(offset as usize..).take_while(|(_, at)| *at < regs::HEAD as usize) {
-            image[at] = *byte;
-        }
-        let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().expect("4 bytes"));
-        self.base = u64::from_le_bytes(image[0..8].try_into().expect("8 bytes"));
-        (self.entries, self.tail) = (word(0x08), word(0x0C));
-    }
-
-    fn read_registers(&mut self, cx: &mut Context<'_>, offset: u64, bytes: u32) -> Payload {
-        let data = read_image(&self.image(), offset, bytes);
-        let reads_interrupt = offset < regs::INTERRUPT + 4 && offset + u64::from(bytes) > regs::INTERRUPT;
-        if reads_interrupt && std::mem::take(&mut self.asserted) {
-            cx.intx(STATUS, false);
-        }
-        data
-    }
-
-    fn slot(&self, command: u32) -> u64 {
-        self.base.wrapping_add(u64::from(command % self.entries.max(1)) * Command::BYTES)
+    /// The level of the pin, which software reads in a register.
+    fn set_pin(&mut self, cx: &mut Context<'_>, asserted: bool) {
+        self.pin.set(cx, STATUS, asserted);
+        self.file.set(regs::INTERRUPT, asserted.into());
     }
 
     /// Begins all that can begin.
     fn advance(&mut self, cx: &mut Context<'_>) {
-        let fetched = self.head.wrapping_add(self.commands.len() as u32);
-        let posted = self.tail.wrapping_sub(fetched);
-        if self.fetch.is_none() && posted > 0 && self.entries > 0 && self.commands.len() < COMMANDS {
-            self.fetch = Some(cx.dma_read_control(FETCH, self.slot(fetched), Command::BYTES));
-        }
-        while (self.sectors.len() as u32) < self.config.sectors_in_flight && self.begin_sector(cx) {}
+        let (base, entries) = (self.file.get(regs::BASE), self.file.get(regs::ENTRIES));
+        let room = u32::from(self.commands.len() < COMMANDS);
+        self.ring.fetch(cx, base, entries, self.file.get(regs::TAIL), room);
+        while self.sectors < self.config.sectors_in_flight && self.begin_sector(cx) {}
         self.retire(cx);
     }
 
@@ -245,95 +211,93 @@ impl Storage {
             return false;
         };
         let way = &mut self.commands[place];
-        let (command, index) = (way.command, way.begun);
+        let (Command { address, write, listed, .. }, index) = (way.command, way.begun);
         way.begun += 1;
-        let number = self.next_sector;
-        self.next_sector += 1;
-        let listing = command
-            .listed
-            .then(|| cx.dma_read_control(FETCH, command.address.wrapping_add(u64::from(index) * 8), 8));
-        let page = command.address.wrapping_add(u64::from(index) * SECTOR);
-        let number_of_command = self.head.wrapping_add(place as u32);
-        self.sectors.push(Sector { number, command: number_of_command, index, page, listing, op: None });
-        if listing.is_none() {
-            self.begin_access(cx, self.sectors.len() - 1, command.write);
+        self.sectors += 1;
+        let at = |stride: u64| address.wrapping_add(u64::from(index) * stride);
+        let sector = Sector { command: self.ring.done().wrapping_add(place as u32), index, page: at(SECTOR) };
+        if listed {
+            self.operations.begin(cx.dma_read_control(FETCH, at(8), 8), Purpose::Page(sector));
+        } else {
+            self.begin_access(cx, sector, write);
         }
         true
     }
 
     /// A sector's page is known: its data are read from there, or from the medium.
-    fn begin_access(&mut self, cx: &mut Context<'_>, place: usize, write: bool) {
-        let sector = &mut self.sectors[place];
-        match write {
-            true => sector.op = Some(cx.dma_read(FROM_HOST, sector.page, SECTOR)),
-            false => cx.timer(cx.now() + self.config.access, sector.number),
+    fn begin_access(&mut self, cx: &mut Context<'_>, sector: Sector, write: bool) {
+        if write {
+            self.operations.begin(cx.dma_read(FROM_HOST, sector.page, SECTOR), Purpose::Data(sector));
+        } else {
+            self.accesses.set(cx, cx.now() + self.config.access, sector);
         }
     }
 
     /// The address of a sector's page came.
-    fn page_came(&mut self, cx: &mut Context<'_>, place: usize, result: Result<Payload, DmaError>) {
-        let sector = &mut self.sectors[place];
-        sector.listing = None;
-        let command = sector.command;
+    fn page_came(&mut self, cx: &mut Context<'_>, sector: Sector, result: &Result<Payload, DmaError>) {
         let address = result.as_ref().ok().and_then(Payload::bytes).and_then(|bytes| bytes.try_into().ok());
-        match (address, self.way(command).map(|way| way.command.write)) {
+        match (address, self.way(sector.command).map(|way| way.command.write)) {
             (Some(address), Some(write)) => {
-                self.sectors[place].page = u64::from_le_bytes(address);
-                self.begin_access(cx, place, write);
+                self.begin_access(cx, Sector { page: u64::from_le_bytes(address), ..sector }, write);
             }
-            _ => self.sector_over(cx, place, true),
+            _ => self.sector_over(cx, sector, true),
         }
     }
 
     fn way(&mut self, command: u32) -> Option<&mut UnderWay> {
-        self.commands.get_mut(command.wrapping_sub(self.head) as usize)
+        self.commands.get_mut(command.wrapping_sub(self.ring.done()) as usize)
     }
 
     /// The access of a sector is over: its data are there (read), or on the medium (write).
-    fn accessed(&mut self, cx: &mut Context<'_>, number: u64) {
-        let Some(place) = self.sectors.iter().position(|sector| sector.number == number) else { return };
-        let Sector { command, index, page, .. } = self.sectors[place];
-        let Some(way) = self.way(command) else { return };
+    fn accessed(&mut self, cx: &mut Context<'_>, sector: Sector) {
+        let Some(way) = self.way(sector.command) else { return };
         let Command { lba, write, .. } = way.command;
         if write {
-            return self.sector_over(cx, place, false);
+            return self.sector_over(cx, sector, false);
         }
         let data = match cx.length_only() {
             true => Payload::Length(SECTOR),
-            false => self.sector(lba.wrapping_add(u64::from(index))).into(),
+            false => self.sector(lba.wrapping_add(u64::from(sector.index))).into(),
         };
-        self.sectors[place].op = Some(cx.dma_write(TO_HOST, page, data));
+        self.operations.begin(cx.dma_write(TO_HOST, sector.page, data), Purpose::Data(sector));
     }
 
-    fn data_came(&mut self, cx: &mut Context<'_>, op: OpId, result: Result<Payload, DmaError>) {
-        let Some(place) = self.sectors.iter().position(|sector| sector.op == Some(op)) else { return };
-        let Sector { number, command, index, .. } = self.sectors[place];
-        let Some(way) = self.way(command) else { return };
-        let at = way.command.lba.wrapping_add(u64::from(index)).wrapping_mul(SECTOR);
+    fn data_came(&mut self, cx: &mut Context<'_>, sector: Sector, result: &Result<Payload, DmaError>) {
+        let Some(way) = self.way(sector.command) else { return };
+        let at = way.command.lba.wrapping_add(u64::from(sector.index)).wrapping_mul(SECTOR);
         match result {
             Ok(data) => {
                 if let Some(bytes) = data.bytes() {
                     self.medium.write(at, bytes);
                 }
-                self.sectors[place].op = None;
-                cx.timer(cx.now() + self.config.access, number);
+                self.accesses.set(cx, cx.now() + self.config.access, sector);
             }
-            Err(_) => self.sector_over(cx, place, true),
+            Err(_) => self.sector_over(cx, sector, true),
+        }
+    }
+
+    fn read_done(&mut self, cx: &mut Context<'_>, op: OpId, result: &Result<Payload, DmaError>) {
+        if self.ring.over(op).is_some() {
+            return self.fetched(cx, result);
+        }
+        match self.operations.end(op) {
+            Some(Purpose::Page(sector)) => self.page_came(cx, sector, result),
+            Some(Purpose::Data(sector)) => self.data_came(cx, sector, result),
+            Some(Purpose::Status) | None => {}
         }
     }
 
     fn write_accepted(&mut self, cx: &mut Context<'_>, op: OpId) {
-        if self.status == Some(op) {
-            self.status = None;
-            self.command_over(cx);
-        } else if let Some(place) = self.sectors.iter().position(|sector| sector.op == Some(op)) {
-            self.sector_over(cx, place, false);
+        match self.operations.end(op) {
+            Some(Purpose::Status) => self.command_over(cx),
+            Some(Purpose::Data(sector)) => self.sector_over(cx, sector, false),
+            Some(Purpose::Page(_)) | None => {}
         }
     }
 
-    fn sector_over(&mut self, cx: &mut Context<'_>, place: usize, failed: bool) {
-        let Sector { command, .. } = self.sectors.swap_remove(place);
-        if let Some(way) = self.way(command) {
+    fn sector_over(&mut self, cx: &mut Context<'_>, sector: Sector, failed: bool) {
+        self.sectors -= 1;
+        if let Some(way) = self.way(sector.command) {
             way.over += 1;
             way.failed |= failed;
         }
@@ -342,54 +306,56 @@ impl Storage {
 
     /// Writes the status of the first command if it is done.
     fn retire(&mut self, cx: &mut Context<'_>) {
-        if let (None, Some(first)) = (self.status, self.commands.front())
+        if let Some(first) = self.commands.front_mut()
             && first.over == first.command.sectors
+            && !std::mem::replace(&mut first.told, true)
         {
             let status = if first.failed { Command::FAILED } else { Command::DONE };
-            let at = self.slot(self.head) + Command::STATUS;
-            self.status = Some(cx.dma_write(STATUS, at, status.to_le_bytes().into()));
+            let (base, entries) = (self.file.get(regs::BASE), self.file.get(regs::ENTRIES));
+            let at = self.ring.address(base, entries, self.ring.done()) + Command::STATUS;
+            self.operations.begin(cx.dma_write(STATUS, at, status.to_le_bytes().into()), Purpose::Status);
         }
     }
 
     fn command_over(&mut self, cx: &mut Context<'_>) {
         let Some(done) = self.commands.pop_front() else { return };
-        self.head = self.head.wrapping_add(1);
+        self.ring.finish();
+        self.file.set(regs::HEAD, self.ring.done());
         match cx.interrupt_mode() {
             _ if !done.command.interrupt => {}
             InterruptMode::MsiX | InterruptMode::Msi => cx.msix(STATUS, 0),
             // Whoever disables the pin may still ask configuration space for its level.
-            InterruptMode::Intx | InterruptMode::Disabled => {
-                if !std::mem::replace(&mut self.asserted, true) {
-                    cx.intx(STATUS, true);
-                }
-            }
+            InterruptMode::Intx | InterruptMode::Disabled => self.set_pin(cx, true),
         }
         self.advance(cx);
     }
 
-    fn fetched(&mut self, cx: &mut Context<'_>, result: Result<Payload, DmaError>) {
-        self.fetch = None;
-        match result.as_ref().map(Payload::bytes) {
+    fn fetched(&mut self, cx: &mut Context<'_>, result: &Result<Payload, DmaError>) {
+        let (command, failed) = match result.as_ref().map(Payload::bytes) {
             Ok(Some(bytes)) => match bytes.try_into().map(Command::from_bytes) {
-                Ok(command) => {
-                    self.commands.push_back(UnderWay { command, begun: 0, over: 0, failed: false });
-                    self.advance(cx);
-                }
+                Ok(command) => (command, false),
                 Err(_) => {
-                    cx.fault(format!("storage: a command has {} B, not {}", bytes.len(), Command::BYTES))
+                    return cx.fault(format!(
+                        "storage: a command has {} B, not {}",
+                        bytes.len(),
+                        Command::BYTES
+                    ));
                 }
             },
-            Ok(None) => cx.fault(
-                "storage: a command came without its bytes; control reads carry data in every run".into(),
-            ),
-            // Where its status word belongs is not lost with it.
-            Err(_) => {
-                let command =
-                    Command { address: 0, lba: 0, sectors: 0, write: false, interrupt: true, listed: false };
-                self.commands.push_back(UnderWay { command, begun: 0, over: 0, failed: true });
-                self.advance(cx);
+            Ok(None) => {
+                return cx.fault(
+                    "storage: a command came without its bytes; control reads carry data in every run".into(),
+                );
             }
-        }
+            // Where its status word belongs is not lost with it.
+            Err(_) => (
+                Command { address: 0, lba: 0, sectors: 0, write: false, interrupt: true, listed: false },
+                true,
+            ),
+        };
+        self.ring.advance(1);
+        self.commands.push_back(UnderWay { command, begun: 0, over: 0, failed, told: false });
+        self.advance(cx);
     }
 }
 
@@ -405,30 +371,35 @@ impl Device for Storage {
         }
     }
 
+    fn streams(&self) -> &'static [Stream] {
+        STREAMS
+    }
+
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::MmioWrite { offset, data, .. } => {
-                if let Some(bytes) = data.bytes() {
-                    self.write_registers(offset, bytes);
-                    self.advance(cx);
-                }
+                self.file.write(offset, &data);
+                self.advance(cx);
             }
             Event::MmioRead { offset, bytes, reply, .. } => {
-                let data = self.read_registers(cx, offset, bytes);
+                let data = self.file.read(offset, bytes);
+                if Touched::by(offset, bytes.into()).touches(regs::INTERRUPT) {
+                    self.set_pin(cx, false);
+                }
                 cx.reply(reply, data);
             }
-            Event::DmaReadDone { op, result } if self.fetch == Some(op) => self.fetched(cx, result),
-            Event::DmaReadDone { op, result } => {
-                match self.sectors.iter().position(|sector| sector.listing == Some(op)) {
-                    Some(place) => self.page_came(cx, place, result),
-                    None => self.data_came(cx, op, result),
+            Event::DmaReadDone { op, result } => self.read_done(cx, op, &result),
+            Event::DmaWriteAccepted { op } => self.write_accepted(cx, op),
+            Event::Timer { id } => {
+                if let Some(sector) = self.accesses.due(id) {
+                    self.accessed(cx, sector);
                 }
             }
-            Event::DmaWriteAccepted { op } => self.write_accepted(cx, op),
-            Event::Timer { id } => self.accessed(cx, id),
             Event::Reset => {
-                let medium = std::mem::take(&mut self.medium);
-                *self = Self { medium, ..Self::new(self.config) };
+                self.accesses.clear();
+                let (medium, accesses) =
+                    (std::mem::take(&mut self.medium), std::mem::take(&mut self.accesses));
+                *self = Self { medium, accesses, ..Self::new(self.config) };
             }
             Event::Start => {}
         }

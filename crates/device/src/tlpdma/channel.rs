@@ -1,8 +1,11 @@
 //! One channel of the model: its ring, what is fetched, what is under way.
 
 use super::regs::{Descriptor, Record, ch};
-use crate::contract::OpId;
+use super::{FETCH, code};
+use crate::contract::{Context, DmaError};
+use crate::kit::{Batch, InOrder, RegisterFile, Ring};
 use std::collections::VecDeque;
+use tlplab_transaction::Payload;
 
 /// Descriptors that one read fetches at most.
 const BATCH: u32 = 32;
@@ -23,15 +26,6 @@ pub(super) struct Piece {
     pub(super) last: Option<Descriptor>,
 }
 
-/// A piece that was asked for.
-#[derive(Clone, Copy, Debug)]
-struct UnderWay {
-    op: OpId,
-    piece: Piece,
-    /// The error code that it ended with; 0 is none.
-    over: Option<u32>,
-}
-
 /// What a channel has to tell after something was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
@@ -39,63 +33,90 @@ pub(super) struct News {
     pub(super) interrupt: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Channel {
-    pub(super) base: u64,
-    pub(super) log2: u32,
-    pub(super) tail: u32,
-    pub(super) head: u32,
-    pub(super) fetched: u32,
-    pub(super) write_back: u64,
-    pub(super) control: u32,
-    pub(super) status: u32,
-    pub(super) pushed: [u32; 4],
-    pub(super) fetch: Option<(OpId, u32)>,
+    pub(super) file: RegisterFile,
+    pub(super) ring: Ring,
     held: VecDeque<Descriptor>,
     /// Bytes of the first of `held` that were asked for.
     cut: u32,
-    under_way: VecDeque<UnderWay>,
+    /// Pieces that were asked for. They end with an error code; 0 is none.
+    pub(super) under_way: InOrder<Piece, u32>,
     since_record: u32,
 }
 
 impl Channel {
-    pub(super) fn runs(&self) -> bool {
-        self.control & ch::RUN != 0 && self.status & Record::HALTED == 0
+    pub(super) fn new() -> Self {
+        Self {
+            file: RegisterFile::new(ch::TABLE),
+            ring: Ring::new(FETCH, Descriptor::BYTES as u32),
+            held: VecDeque::new(),
+            cut: 0,
+            under_way: InOrder::new(),
+            since_record: 0,
+        }
+    }
+    fn runs(&self) -> bool {
+        self.file.get(ch::CONTROL) & ch::RUN != 0 && self.file.get(ch::STATUS) & Record::HALTED == 0
     }
     pub(super) fn is_idle(&self) -> bool {
-        self.fetch.is_none() && self.under_way.is_empty()
+        !self.ring.is_fetching() && self.under_way.is_empty()
     }
-    pub(super) fn room(&self) -> u32 {
+    fn room(&self) -> u32 {
         (BUFFER - self.held.len()) as u32
     }
     pub(super) fn record(&self) -> Record {
-        Record { head: self.head, status: self.status & 0xFF }
+        Record { head: self.ring.done(), status: self.file.get(ch::STATUS) & 0xFF }
     }
 
-    /// Where the next descriptors are, and how many to fetch; `None` if there are none, no room, or a fetch is on its way.
-    pub(super) fn next_fetch(&self) -> Option<(u64, u32)> {
-        let posted = self.tail.wrapping_sub(self.fetched);
-        if !self.runs() || self.control & ch::PIO != 0 || self.fetch.is_some() || posted == 0 {
-            return None;
+    /// Brings the registers up to date that software may read.
+    pub(super) fn show(&mut self) {
+        self.file.set(ch::HEAD, self.ring.done());
+        self.file.set(ch::FETCHED, self.ring.fetched());
+        self.file.set(ch::PIO_ROOM, self.room());
+    }
+
+    /// Software writes a register.
+    pub(super) fn write(&mut self, at: u64, value: u32) {
+        if at == ch::CONTROL.offset() && value & ch::RESET != 0 {
+            return self.reset();
         }
-        let entries = 1 << self.log2.min(16);
-        let slot = self.fetched % entries;
-        let batch = posted.min(BATCH).min(self.room()).min(entries - slot);
-        (batch > 0).then(|| (self.base + u64::from(slot) * Descriptor::BYTES as u64, batch))
+        self.file.write_bytes(at, &value.to_le_bytes());
+        if at == ch::PIO_DESCRIPTOR.offset() + 12 {
+            let mut bytes = [0; Descriptor::BYTES];
+            self.file.read_into(ch::PIO_DESCRIPTOR.offset(), &mut bytes);
+            self.push(Descriptor::from_bytes(&bytes));
+        }
     }
 
-    /// Fetched descriptors are there.
-    pub(super) fn hold(&mut self, descriptors: impl IntoIterator<Item = Descriptor>) {
-        self.held.extend(descriptors);
+    /// Fetches the next descriptors if there are any, and room for them.
+    pub(super) fn fetch(&mut self, cx: &mut Context<'_>) {
+        if self.runs() && self.file.get(ch::CONTROL) & ch::PIO == 0 {
+            let entries = 1 << self.file.get(ch::LOG2).min(16);
+            let most = BATCH.min(self.room());
+            self.ring.fetch(cx, self.file.get(ch::BASE), entries, self.file.get(ch::TAIL), most);
+        }
+    }
+
+    /// Descriptors came, or did not.
+    pub(super) fn fetched(&mut self, batch: Batch, result: &Result<Payload, DmaError>) -> News {
+        match result {
+            Ok(Payload::Bytes(bytes)) => {
+                self.ring.advance(batch.count);
+                self.held.extend(bytes.as_chunks().0.iter().map(Descriptor::from_bytes));
+                News::default()
+            }
+            Ok(Payload::Length(_)) => News::default(),
+            Err(why) => self.halt(code(why)),
+        }
     }
 
     /// A descriptor that came by PIO.
-    pub(super) fn push(&mut self, descriptor: Descriptor) {
+    fn push(&mut self, descriptor: Descriptor) {
         if self.room() == 0 {
-            self.status |= 1 << 8;
-            return;
+            return self.file.set(ch::STATUS, self.file.get(ch::STATUS) | 1 << 8);
         }
-        self.fetched = self.fetched.wrapping_add(1);
+        self.ring.advance(1);
         self.held.push_back(descriptor);
     }
 
@@ -123,20 +144,10 @@ impl Channel {
         Some(piece)
     }
 
-    pub(super) fn started(&mut self, op: OpId, piece: Piece) {
-        self.under_way.push_back(UnderWay { op, piece, over: None });
-    }
-
-    /// The piece of an operation that is over, with this error code.
-    pub(super) fn over(&mut self, op: OpId, code: u32) -> Option<Piece> {
-        let found = self.under_way.iter_mut().find(|one| one.op == op)?;
-        found.over = Some(code);
-        Some(found.piece)
-    }
-
     /// Stops at the head: `code` says why.
-    pub(super) fn halt(&mut self, code: u32) -> News {
-        self.status = self.status & !Record::ERROR | Record::HALTED | code;
+    fn halt(&mut self, code: u32) -> News {
+        let status = self.file.get(ch::STATUS) & !Record::ERROR | Record::HALTED | code;
+        self.file.set(ch::STATUS, status);
         self.under_way.clear();
         self.held.clear();
         News { record: true, interrupt: true }
@@ -145,17 +156,16 @@ impl Channel {
     /// Moves the head over all that is done, in order; halts at what failed.
     pub(super) fn retire(&mut self) -> News {
         let mut news = News::default();
-        while let Some((done, code)) = self.under_way.front().and_then(|one| Some((*one, one.over?))) {
+        while let Some((piece, code)) = self.under_way.next() {
             if code != 0 {
                 return self.halt(code);
             }
-            if let Some(descriptor) = done.piece.last {
-                self.head = self.head.wrapping_add(1);
+            if let Some(descriptor) = piece.last {
+                self.ring.finish();
                 self.since_record += 1;
                 news.interrupt |= descriptor.interrupt;
                 news.record |= descriptor.interrupt || descriptor.write_back;
             }
-            self.under_way.pop_front();
         }
         let empty = self.under_way.is_empty() && self.held.is_empty();
         news.record |= self.since_record >= RECORD_EVERY || empty && self.since_record > 0;
@@ -166,7 +176,10 @@ impl Channel {
     }
 
     /// As after a reset, but for where ring and record are.
-    pub(super) fn reset(&mut self) {
-        *self = Self { base: self.base, log2: self.log2, write_back: self.write_back, ..Self::default() };
+    fn reset(&mut self) {
+        let Self { file, .. } = std::mem::replace(self, Self::new());
+        self.file.set(ch::BASE, file.get(ch::BASE));
+        self.file.set(ch::LOG2, file.get(ch::LOG2));
+        self.file.set(ch::WRITE_BACK, file.get(ch::WRITE_BACK));
     }
 }

@@ -1,5 +1,7 @@
 //! The registers of tlpdma in BAR 0, and what lies in host memory: descriptors and write-back records. All little-endian.
 
+use crate::kit::bytes::{get, put};
+
 /// Vendor and device ID.
 pub const IDS: (u16, u16) = (tlplab_cfgspace::VENDOR_ID, 0x7D0A);
 /// The BAR of the registers, and its size.
@@ -7,34 +9,37 @@ pub const BAR: (u8, u64) = (0, 64 << 10);
 /// The BAR of the window into the card's memory, and its size.
 pub const WINDOW_BAR: (u8, u64) = (2, 1 << 20);
 
-/// Read-only: [`ID_VALUE`].
-pub const ID: u64 = 0x000;
 /// What [`ID`] reads as.
 pub const ID_VALUE: u32 = 0x544C_5044;
-/// Read-only: version of the registers.
-pub const VERSION: u64 = 0x004;
 /// What [`VERSION`] reads as.
 pub const VERSION_VALUE: u32 = 0x0001_0000;
-/// Bit 0: enabled; bit 1: reset of the whole card, reads 1 until it is over.
-pub const CONTROL: u64 = 0x008;
-/// Read-only. Bit 0: nothing is under way; bit 1: may master the bus; bit 2: MSI-X is enabled.
-pub const STATUS: u64 = 0x00C;
-/// Read-only: log2 of the tags, MPS and MRRS codes from bits 8 and 12 on, MSI-X vectors from bit 16 on.
-pub const CONFIG: u64 = 0x010;
-/// Causes of interrupts, cleared by writing ones: bit 0 to the card, bit 1 from the card, bit 2 an error.
-pub const IRQ_STATUS: u64 = 0x014;
-/// Which causes interrupt.
-pub const IRQ_ENABLE: u64 = 0x018;
-/// Interrupt moderation.
-pub const IRQ_MODERATION: u64 = 0x01C;
-/// Time since reset, in cycles of the user clock; low half.
-pub const CYCLES: u64 = 0x030;
-/// A register that only remembers.
-pub const SCRATCH: u64 = 0x040;
-/// Base of the window in the card's memory, MiB.
-pub const WINDOW: u64 = 0x044;
-/// Read-only: the card's memory, MiB.
-pub const MEM_MIB: u64 = 0x048;
+
+crate::registers! {
+    /// Read-only: [`ID_VALUE`].
+    pub ID: u32 = 0x000, ro.reset(ID_VALUE as u64);
+    /// Read-only: version of the registers.
+    pub VERSION: u32 = 0x004, ro.reset(VERSION_VALUE as u64);
+    /// Bit 0: enabled; bit 1: reset of the whole card, reads 1 until it is over.
+    pub CONTROL: u32 = 0x008, rw.masked(1);
+    /// Read-only. Bit 0: nothing is under way; bit 1: may master the bus; bit 2: MSI-X is enabled.
+    pub STATUS: u32 = 0x00C, ro;
+    /// Read-only: log2 of the tags, MPS and MRRS codes from bits 8 and 12 on, MSI-X vectors from bit 16 on.
+    pub CONFIG: u32 = 0x010, ro;
+    /// Causes of interrupts, cleared by writing ones: bit 0 to the card, bit 1 from the card, bit 2 an error.
+    pub IRQ_STATUS: u32 = 0x014, rw1c;
+    /// Which causes interrupt.
+    pub IRQ_ENABLE: u32 = 0x018, rw;
+    /// Interrupt moderation.
+    pub IRQ_MODERATION: u32 = 0x01C, rw;
+    /// Time since reset, in cycles of the user clock; low half.
+    pub CYCLES: u32 = 0x030, ro;
+    /// A register that only remembers.
+    pub SCRATCH: u32 = 0x040, rw;
+    /// Base of the window in the card's memory, MiB.
+    pub WINDOW: u32 = 0x044, rw;
+    /// Read-only: the card's memory, MiB.
+    pub MEM_MIB: u32 = 0x048, ro;
+}
 
 /// Where a channel's registers begin.
 pub const fn channel(to_card: bool) -> u64 {
@@ -45,33 +50,35 @@ pub const CHANNEL_BYTES: u64 = 0x80;
 
 /// Registers of a channel, from [`channel`] on.
 pub mod ch {
-    /// Address of the ring, low and high half.
-    pub const BASE: u64 = 0x00;
-    /// log2 of its descriptors.
-    pub const LOG2: u64 = 0x08;
-    /// Doorbell: descriptors ever posted, modulo 2^32.
-    pub const TAIL: u64 = 0x0C;
-    /// Read-only: descriptors ever done.
-    pub const HEAD: u64 = 0x10;
-    /// Read-only: descriptors ever fetched.
-    pub const FETCHED: u64 = 0x14;
-    /// Where the write-back record goes, low and high half; 0: nowhere.
-    pub const WRITE_BACK: u64 = 0x18;
-    /// [`RUN`], [`RESET`], [`PIO`].
-    pub const CONTROL: u64 = 0x20;
-    /// Read-only: as in the write-back record; bit 8: a descriptor was pushed into a full buffer.
-    pub const STATUS: u64 = 0x24;
-    /// Four doublewords of a descriptor; writing the last pushes it.
-    pub const PIO_DESCRIPTOR: u64 = 0x30;
-    /// Read-only: descriptors for which there is room.
-    pub const PIO_ROOM: u64 = 0x40;
-
     /// Of [`CONTROL`]: the channel works.
     pub const RUN: u32 = 1;
     /// Of [`CONTROL`]: resets the channel; reads 1 until that is over.
     pub const RESET: u32 = 2;
     /// Of [`CONTROL`]: descriptors come by PIO, there is no ring.
     pub const PIO: u32 = 4;
+
+    crate::registers! {
+        /// Address of the ring.
+        pub BASE: u64 = 0x00, rw;
+        /// log2 of its descriptors.
+        pub LOG2: u32 = 0x08, rw;
+        /// Doorbell: descriptors ever posted, modulo 2^32.
+        pub TAIL: u32 = 0x0C, rw;
+        /// Read-only: descriptors ever done.
+        pub HEAD: u32 = 0x10, ro;
+        /// Read-only: descriptors ever fetched.
+        pub FETCHED: u32 = 0x14, ro;
+        /// Where the write-back record goes; 0: nowhere.
+        pub WRITE_BACK: u64 = 0x18, rw;
+        /// [`RUN`], [`RESET`], [`PIO`].
+        pub CONTROL: u32 = 0x20, rw.masked((RUN | PIO) as u64);
+        /// Read-only: as in the write-back record; bit 8: a descriptor was pushed into a full buffer.
+        pub STATUS: u32 = 0x24, ro;
+        /// Four doublewords of a descriptor; writing the last pushes it.
+        pub PIO_DESCRIPTOR: u32 = 0x30, rw.times(4);
+        /// Read-only: descriptors for which there is room.
+        pub PIO_ROOM: u32 = 0x40, ro;
+    }
 }
 
 /// A descriptor: so many bytes between host memory and the card's.
@@ -99,20 +106,20 @@ impl Descriptor {
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let flags = u32::from(self.interrupt) | u32::from(self.write_back) << 1;
         let mut bytes = [0; Self::BYTES];
-        bytes[..8].copy_from_slice(&self.host.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.local.to_le_bytes());
-        bytes[12..].copy_from_slice(&(self.bytes & Self::LONGEST | flags << 24).to_le_bytes());
+        put(&mut bytes, 0, self.host);
+        put(&mut bytes, 8, self.local);
+        put(&mut bytes, 12, self.bytes & Self::LONGEST | flags << 24);
         bytes
     }
     /// From memory.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let last: u32 = get(bytes, 12);
         Self {
-            host: u64::from(word(0)) | u64::from(word(4)) << 32,
-            local: word(8),
-            bytes: word(12) & Self::LONGEST,
-            interrupt: word(12) & 1 << 24 != 0,
-            write_back: word(12) & 2 << 24 != 0,
+            host: get(bytes, 0),
+            local: get(bytes, 8),
+            bytes: last & Self::LONGEST,
+            interrupt: last & 1 << 24 != 0,
+            write_back: last & 2 << 24 != 0,
         }
     }
 }

@@ -200,3 +200,49 @@ fn drivers_that_cannot_be_interrupted_say_so() {
         assert!(world.faults[0].starts_with("it interrupts in no way that the host allows"));
     }
 }
+
+/// What a device does about an event; `next_op` goes on from one to the next, as its driver's does.
+fn tell(device: &mut dyn Device, next_op: &mut u64, event: Event) -> Vec<Action> {
+    let mut actions = Vec::new();
+    device.handle(&mut Context::new(Time::ZERO, false, &[], next_op, &mut actions), event);
+    actions
+}
+
+#[test]
+fn a_late_answer_after_a_reset_is_ignored() {
+    let word = |offset: u64, value: u32| (offset, value.to_le_bytes().to_vec());
+    // Address of a ring, its entries, and a descriptor that is posted.
+    let ring = (0, [&0x1000u64.to_le_bytes()[..], &8u32.to_le_bytes(), &1u32.to_le_bytes()].concat());
+    let copy = (0, [&[0; 16][..], &64u32.to_le_bytes()].concat());
+    let card = [(0x008, 1), (0x100, 0x1000), (0x108, 4), (0x10C, 2), (0x120, 1)].map(|(at, to)| word(at, to));
+    let frames = [(0x18, 1), (0x20, 8), (0x00, 0x1000), (0x10, 2)].map(|(at, to)| word(at, to));
+    let sends = [(0x3800, 0x1000), (0x3808, 128), (0x0400, 2), (0x3818, 1)].map(|(at, to)| word(at, to));
+    let port = CablePort::new(Cable::Unplugged, nic::ethernet::Speed::GIGABIT);
+    let devices: Vec<(Box<dyn Device>, u8, Vec<(u64, Vec<u8>)>)> = vec![
+        (Box::new(Dma::new()), 0, vec![copy]),
+        (Box::new(Ring::default()), 0, vec![ring.clone()]),
+        (Box::new(Storage::default()), 0, vec![ring]),
+        (Box::new(Tlpdma::new(1 << 21)), 0, card.into()),
+        (Box::new(SimpleNic::new(SimpleNicConfig::default(), port)), 4, frames.into()),
+        (Box::new(Nic::new(NicConfig::default())), 0, sends.into()),
+    ];
+    for (mut device, bar, writes) in devices {
+        let (mut next_op, mut reads) = (0, Vec::new());
+        for (offset, data) in writes {
+            let write = Event::MmioWrite { bar, offset, data: data.into() };
+            reads.extend(tell(&mut *device, &mut next_op, write).into_iter().filter_map(
+                |action| match action {
+                    Action::DmaRead { op, bytes, .. } => Some((op, bytes)),
+                    _ => None,
+                },
+            ));
+        }
+        assert!(!reads.is_empty(), "it reads");
+        tell(&mut *device, &mut next_op, Event::Reset);
+        for (op, bytes) in reads {
+            let result = Ok(vec![0x11; bytes as usize].into());
+            assert_eq!(tell(&mut *device, &mut next_op, Event::DmaReadDone { op, result }), []);
+            assert_eq!(tell(&mut *device, &mut next_op, Event::DmaWriteAccepted { op }), []);
+        }
+    }
+}

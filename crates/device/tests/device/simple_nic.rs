@@ -35,10 +35,10 @@ fn every_frame_goes_round_once_and_in_order() {
             world(CablePort::new(Cable::LoopBack, Speed::TEN_GIGABIT), entries, load, length_only);
         world.run(us(100_000));
         assert_eq!((world.faults.clone(), world.finished), (vec![], 1), "{entries} of {bytes} B");
-        assert_eq!(register(&mut world, regs::TX_FRAMES), 500);
-        assert_eq!(register(&mut world, regs::RX_FRAMES), 500);
-        let heads = [regs::TX_HEAD, regs::RX_HEAD].map(|at| register(&mut world, at));
-        assert_eq!((heads, register(&mut world, regs::REFUSED_DOORBELLS)), ([500, 500], 0));
+        assert_eq!(register(&mut world, regs::TX_FRAMES.offset()), 500);
+        assert_eq!(register(&mut world, regs::RX_FRAMES.offset()), 500);
+        let heads = [regs::TX_HEAD, regs::RX_HEAD].map(|at| register(&mut world, at.offset()));
+        assert_eq!((heads, register(&mut world, regs::REFUSED_DOORBELLS.offset())), ([500, 500], 0));
         // The published protocol interrupts for each frame.
         assert!(entries > 1 || world.interrupts == 1000, "{}", world.interrupts);
     }
@@ -94,7 +94,7 @@ fn what_finds_no_room_is_counted() {
     world.wake(0, FRAMES);
     world.run(us(20_000));
     assert_eq!((stack.take(), stack.take()), (Some(vec![1; 60].into()), None));
-    assert_eq!(register(&mut world, regs::RX_TOO_LONG), 1);
+    assert_eq!(register(&mut world, regs::RX_TOO_LONG.offset()), 1);
     assert_eq!(world.faults, Vec::<String>::new());
 }
 
@@ -110,7 +110,7 @@ fn loss_is_counted_where_the_line_is_faster_than_the_ring() {
     );
     world.run(us(1000));
     assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
-    let frames = register(&mut world, regs::RX_FRAMES);
+    let frames = register(&mut world, regs::RX_FRAMES.offset());
     assert!(frames >= 300, "{frames}");
 }
 
@@ -127,7 +127,7 @@ fn unreadable_memory_costs_one_frame() {
     world.run(us(1000));
     let lengths: Vec<u64> = std::iter::from_fn(|| outside.take()).map(|frame| frame.len()).collect();
     assert_eq!(lengths, [61, 62, 63, 64, 65, 66, 67]);
-    assert_eq!([regs::TX_FRAMES, regs::TX_ERRORS].map(|at| register(&mut world, at)), [7, 1]);
+    assert_eq!([regs::TX_FRAMES, regs::TX_ERRORS].map(|at| register(&mut world, at.offset())), [7, 1]);
 
     let outside = Frames::new();
     let mut world = self::world(outside.clone(), 8, stack.clone(), false);
@@ -135,7 +135,7 @@ fn unreadable_memory_costs_one_frame() {
     world.poison = Some(0x10_0000 + 4096 + 8 * 2048);
     world.run(us(10));
     // The driver gives them anew at once.
-    let errors = register(&mut world, regs::RX_ERRORS);
+    let errors = register(&mut world, regs::RX_ERRORS.offset());
     assert!(errors >= 8 && errors.is_multiple_of(8), "{errors}");
     world.poison = None;
     outside.put(vec![9; 60].into());
@@ -150,29 +150,29 @@ fn doorbells_are_absolute() {
     let mut world =
         Ideal::new(false).device("nic", SimpleNic::new(SimpleNicConfig::default(), Frames::new()));
     let mut write = |at: u64, value: u32| world.write(BAR, at, value.to_le_bytes().into());
-    write(regs::ENABLED, 1);
-    write(regs::TX_SIZE, 8);
-    write(regs::TX_IDX, 2);
-    write(regs::TX_IDX, 9); // 8 at most
-    write(regs::TX_IDX, 1); // back
-    write(regs::TX_IDX, 5); // 3 and 4 with it
+    write(regs::ENABLED.offset(), 1);
+    write(regs::TX_SIZE.offset(), 8);
+    write(regs::TX_IDX.offset(), 2);
+    write(regs::TX_IDX.offset(), 9); // 8 at most
+    write(regs::TX_IDX.offset(), 1); // back
+    write(regs::TX_IDX.offset(), 5); // 3 and 4 with it
     world.run(us(100));
-    assert_eq!(register(&mut world, regs::REFUSED_DOORBELLS), 2);
-    assert_eq!(register(&mut world, regs::TX_HEAD), 5);
+    assert_eq!(register(&mut world, regs::REFUSED_DOORBELLS.offset()), 2);
+    assert_eq!(register(&mut world, regs::TX_HEAD.offset()), 5);
 }
 
 /// A host or bridge may write a 64-bit base in two halves, in either order.
 #[test]
 fn a_base_may_come_in_halves() {
-    let halves = [(regs::TX_DESC_BASE, 0x1000_u32), (regs::TX_DESC_BASE + 4, 2)];
+    let halves = [(regs::TX_DESC_BASE.offset(), 0x1000_u32), (regs::TX_DESC_BASE.offset() + 4, 2)];
     for halves in [halves, [halves[1], halves[0]]] {
         let mut world =
             Ideal::new(false).device("nic", SimpleNic::new(SimpleNicConfig::default(), Frames::new()));
         let mut write = |at: u64, value: u32| world.write(BAR, at, value.to_le_bytes().into());
-        write(regs::ENABLED, 1);
-        write(regs::TX_SIZE, 8);
+        write(regs::ENABLED.offset(), 1);
+        write(regs::TX_SIZE.offset(), 8);
         halves.into_iter().for_each(|(at, half)| write(at, half));
-        write(regs::TX_IDX, 1);
+        write(regs::TX_IDX.offset(), 1);
         world.run(us(100));
         let read = world.log.iter().find(|entry| entry.1 == "read").expect("a descriptor is fetched");
         assert_eq!(read.2, 0x2_0000_1000);
@@ -205,7 +205,7 @@ fn a_lost_doorbell_is_rung_again() {
     let (outside, stack) = (Frames::new(), Frames::new());
     let mut world = world(outside.clone(), 4, stack.clone(), false);
     world.run(us(10));
-    world.lose = Some(regs::TX_IDX);
+    world.lose = Some(regs::TX_IDX.offset());
     stack.put(vec![3; 60].into());
     world.wake_host(FRAMES);
     world.run(us(50_000));

@@ -143,11 +143,11 @@ impl Bench {
 fn written_data_reads_back_and_the_pin_goes_up_and_down() {
     let mode = tlplab_device::InterruptMode::Intx;
     let mut bench = Bench { disk: Storage::new(StorageConfig::default()), next_op: 0, mode };
-    bench.write(regs::BASE, 0x8000);
-    bench.write(regs::ENTRIES, 4);
+    bench.write(regs::BASE.offset(), 0x8000);
+    bench.write(regs::ENTRIES.offset(), 4);
     let op = OpId(0);
     let fetch = Action::DmaRead { op, stream: 0, address: 0x8000, bytes: 32, carry: true };
-    assert_eq!(bench.write(regs::TAIL, 1), [fetch]);
+    assert_eq!(bench.write(regs::TAIL.offset(), 1), [fetch]);
     let command =
         Command { address: 0x1_0000, lba: 5, sectors: 1, write: true, interrupt: true, listed: false };
     let actions = bench.tell(Event::DmaReadDone { op, result: Ok(command.to_bytes().to_vec().into()) });
@@ -160,16 +160,16 @@ fn written_data_reads_back_and_the_pin_goes_up_and_down() {
     let done = Command::DONE.to_le_bytes().into();
     assert_eq!(status, [Action::DmaWrite { op, stream: 3, address: 0x8000 + Command::STATUS, data: done }]);
     // Not before the status word was accepted: non-posted, it could be overtaken.
-    assert_eq!(bench.read(regs::INTERRUPT), (vec![], [0; 4].into()));
+    assert_eq!(bench.read(regs::INTERRUPT.offset()), (vec![], [0; 4].into()));
     let raised = bench.tell(Event::DmaWriteAccepted { op });
     assert_eq!(raised, [Action::Intx { stream: 3, asserted: true }]);
     let lowered = Action::Intx { stream: 3, asserted: false };
-    assert_eq!(bench.read(regs::INTERRUPT), (vec![lowered], [1, 0, 0, 0].into()));
-    assert_eq!(bench.read(regs::INTERRUPT), (vec![], [0; 4].into()));
-    assert_eq!(bench.read(regs::HEAD), (vec![], [1, 0, 0, 0].into()));
+    assert_eq!(bench.read(regs::INTERRUPT.offset()), (vec![lowered], [1, 0, 0, 0].into()));
+    assert_eq!(bench.read(regs::INTERRUPT.offset()), (vec![], [0; 4].into()));
+    assert_eq!(bench.read(regs::HEAD.offset()), (vec![], [1, 0, 0, 0].into()));
     bench.tell(Event::Reset);
     assert_eq!((bench.disk.sector(5), bench.disk.sector(6)), (written(5), storage::unwritten(6)));
-    assert_eq!(bench.read(regs::HEAD).1, [0; 4].into());
+    assert_eq!(bench.read(regs::HEAD.offset()).1, [0; 4].into());
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn registers_are_as_in_the_map() {
     };
     let set = |world: &mut Ideal, at, value: u32| world.write(0, at, value.to_le_bytes().into());
     assert_eq!(
-        [regs::ID, regs::VERSION, regs::MEM_MIB].map(|at| word(&mut world, at)),
+        [regs::ID, regs::VERSION, regs::MEM_MIB].map(|at| word(&mut world, at.offset())),
         [0x544C_5044, 0x1_0000, 16]
     );
     let channel = regs::channel(false);
@@ -217,13 +217,14 @@ fn registers_are_as_in_the_map() {
     );
     set(&mut world, channel + ch::CONTROL, ch::RESET);
     assert_eq!(
-        [ch::STATUS, ch::FETCHED, ch::BASE].map(|at| word(&mut world, channel + at)),
+        [ch::STATUS.offset(), ch::FETCHED.offset(), ch::BASE.offset()]
+            .map(|at| word(&mut world, channel + at)),
         [0, 0, 0x1234_5000]
     );
-    set(&mut world, regs::WINDOW, 3);
+    set(&mut world, regs::WINDOW.offset(), 3);
     world.write(2, 0x10, vec![1, 2, 3].into());
     assert_eq!(world.read(2, 0x0F, 5).bytes().unwrap()[..], [0, 1, 2, 3, 0]);
-    set(&mut world, regs::WINDOW, 2);
+    set(&mut world, regs::WINDOW.offset(), 2);
     assert_eq!(world.read(2, 0x10, 3).bytes().unwrap()[..], [0, 0, 0]);
 }
 

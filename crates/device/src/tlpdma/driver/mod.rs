@@ -88,8 +88,7 @@ impl TlpdmaDriver {
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
-        let none = || format!("there is no device {:?} to drive", self.device);
-        let (index, info) = cx.device(&self.device).ok_or_else(none)?;
+        let (index, info) = cx.driven(&self.device)?;
         if info.ids != (info.own_vendor, regs::IDS.1) {
             let (vendor, device) = info.ids;
             return Err(format!(
@@ -100,14 +99,12 @@ impl TlpdmaDriver {
             ));
         }
         self.by_pin = info.interrupting()? == InterruptMode::Intx;
-        let bar =
-            info.bars[usize::from(regs::BAR.0)].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
-        (self.index, self.registers) = (index, bar.0);
+        (self.index, self.registers) = (index, info.base(regs::BAR.0)?);
         self.steps = VecDeque::from([
-            Step::Keep(regs::ID, Kept::Id),
-            Step::Write(regs::CONTROL, 1),
-            Step::Keep(regs::MEM_MIB, Kept::Memory),
-            Step::Write(regs::IRQ_ENABLE, 7),
+            Step::Keep(regs::ID.offset(), Kept::Id),
+            Step::Write(regs::CONTROL.offset(), 1),
+            Step::Keep(regs::MEM_MIB.offset(), Kept::Memory),
+            Step::Write(regs::IRQ_ENABLE.offset(), 7),
         ]);
         Ok(())
     }
@@ -230,12 +227,12 @@ impl TlpdmaDriver {
             let registers = self.registers + at;
             self.wiring[channel] = Wiring { registers, ring, record, capacity: 1 << log2 };
             let words = [
-                (ch::BASE, ring as u32),
-                (ch::BASE + 4, (ring >> 32) as u32),
-                (ch::LOG2, log2),
-                (ch::WRITE_BACK, record as u32),
-                (ch::WRITE_BACK + 4, (record >> 32) as u32),
-                (ch::CONTROL, if pio { ch::RUN | ch::PIO } else { ch::RUN }),
+                (ch::BASE.offset(), ring as u32),
+                (ch::BASE.offset() + 4, (ring >> 32) as u32),
+                (ch::LOG2.offset(), log2),
+                (ch::WRITE_BACK.offset(), record as u32),
+                (ch::WRITE_BACK.offset() + 4, (record >> 32) as u32),
+                (ch::CONTROL.offset(), if pio { ch::RUN | ch::PIO } else { ch::RUN }),
             ];
             self.steps.push_back(Step::Write(at + ch::CONTROL, ch::RESET));
             self.steps.push_back(Step::Clear(at + ch::CONTROL, ch::RESET));

@@ -229,7 +229,7 @@ impl Run {
             self.posted = self.posted.wrapping_add(1);
         }
         if new > 0 {
-            self.write(cx, ch::TAIL, self.posted.to_le_bytes());
+            self.write(cx, ch::TAIL.offset(), self.posted.to_le_bytes());
         }
     }
 
@@ -238,7 +238,7 @@ impl Run {
         let Descriptors::Pio { interval } = self.work.load.descriptors else { return };
         let Some(descriptor) = self.waiting.front() else { return };
         let bytes = descriptor.to_bytes();
-        self.write(cx, ch::PIO_DESCRIPTOR + 4 * word as u64, bytes.as_chunks().0[word]);
+        self.write(cx, ch::PIO_DESCRIPTOR.offset() + 4 * word as u64, bytes.as_chunks().0[word]);
         self.storing = Some(word);
         if word == 3 {
             // The last one pushes it.

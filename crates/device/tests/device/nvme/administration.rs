@@ -19,18 +19,18 @@ fn identify(bench: &mut Bench, cns: u32, namespace: u32) -> (u16, Vec<u8>) {
 #[test]
 fn it_is_ready_after_its_time_and_tells_what_it_can() {
     let mut bench = Bench::new(NvmeConfig { ready: Duration::from_ms(3), entries: 256, ..small() });
-    let capabilities = bench.read64(regs::CAP);
+    let capabilities = bench.read64(regs::CAP.offset());
     assert_eq!(capabilities & 0xFFFF, 255);
     assert_eq!(capabilities >> 16 & 1, 1, "queues are contiguous");
     assert_eq!((capabilities >> 24 & 0xFF, capabilities >> 32 & 0xF), (1, 0), "timeout, doorbell stride");
-    assert_eq!(bench.read32(regs::VS), 0x0001_0400);
-    assert_eq!(bench.read32(regs::CAP + 4), (capabilities >> 32) as u32);
+    assert_eq!(bench.read32(regs::VS.offset()), 0x0001_0400);
+    assert_eq!(bench.read32(regs::CAP.offset() + 4), (capabilities >> 32) as u32);
     bench.enable();
     assert_eq!(bench.now, Time::ZERO + Duration::from_ms(3));
     // Disabled, it is not ready, and it can be enabled again.
-    bench.write32(regs::CC, 0);
+    bench.write32(regs::CC.offset(), 0);
     bench.settle();
-    assert_eq!(bench.read32(regs::CSTS), 0);
+    assert_eq!(bench.read32(regs::CSTS.offset()), 0);
     bench.enable();
     assert_eq!(identify(&mut bench, 1, 0).0, 0);
 }
@@ -41,13 +41,13 @@ fn a_configuration_that_cannot_be_is_fatal() {
         [(1 | 5 << 7, 31 << 16 | 31), (1 | 1 << 4, 31 << 16 | 31), (1 | 1 << 11, 31 << 16 | 31), (1, 0)]
     {
         let mut bench = Bench::new(small());
-        bench.write32(regs::AQA, sizes);
-        bench.write32(regs::CC, configuration);
+        bench.write32(regs::AQA.offset(), sizes);
+        bench.write32(regs::CC.offset(), configuration);
         bench.settle();
-        assert_eq!(bench.read32(regs::CSTS) & 3, 2);
-        bench.write32(regs::CC, 0);
+        assert_eq!(bench.read32(regs::CSTS.offset()) & 3, 2);
+        bench.write32(regs::CC.offset(), 0);
         bench.settle();
-        assert_eq!(bench.read32(regs::CSTS), 0, "a reset mends it");
+        assert_eq!(bench.read32(regs::CSTS.offset()), 0, "a reset mends it");
     }
 }
 
@@ -338,10 +338,10 @@ fn a_reset_in_the_middle_of_commands_ends_all_of_them() {
     bench.ring(1);
     bench.run_for(Duration::from_us(4));
     let before = bench.done.len();
-    bench.write32(regs::CC, 0);
+    bench.write32(regs::CC.offset(), 0);
     // It is ready as long as it may still write to memory that was given to it.
-    assert!(bench.under_way > 0 && bench.read32(regs::CSTS) & 1 == 1);
-    while bench.read32(regs::CSTS) & 1 == 1 {
+    assert!(bench.under_way > 0 && bench.read32(regs::CSTS.offset()) & 1 == 1);
+    while bench.read32(regs::CSTS.offset()) & 1 == 1 {
         assert!(bench.step(Time::NEVER));
     }
     assert_eq!(bench.under_way, 0);
@@ -354,5 +354,8 @@ fn a_reset_in_the_middle_of_commands_ends_all_of_them() {
     bench.create(1, 64, 1);
     assert_eq!(bench.command(1, Entry::blocks(2, 0, 8).prp(at, 0)).status, 0);
     bench.tell(Event::Reset);
-    assert_eq!((bench.read32(regs::CC), bench.read32(regs::CSTS), bench.mode), (0, 0, InterruptMode::MsiX));
+    assert_eq!(
+        (bench.read32(regs::CC.offset()), bench.read32(regs::CSTS.offset()), bench.mode),
+        (0, 0, InterruptMode::MsiX)
+    );
 }

@@ -249,11 +249,11 @@ impl Bench {
     /// Enables the controller with admin queues of 32 entries, and waits until it is ready.
     pub(crate) fn enable(&mut self) {
         let (submission, completion) = self.pair(0, 32);
-        self.write32(regs::AQA, 31 << 16 | 31);
-        self.write64(regs::ASQ, submission);
-        self.write64(regs::ACQ, completion);
-        self.write32(regs::CC, Self::ENABLED);
-        while self.read32(regs::CSTS) & 1 == 0 {
+        self.write32(regs::AQA.offset(), 31 << 16 | 31);
+        self.write64(regs::ASQ.offset(), submission);
+        self.write64(regs::ACQ.offset(), completion);
+        self.write32(regs::CC.offset(), Self::ENABLED);
+        while self.read32(regs::CSTS.offset()) & 1 == 0 {
             assert!(self.step(Time::NEVER), "it becomes ready");
         }
     }

@@ -96,14 +96,14 @@ fn a_shutdown_flushes_and_a_reset_loses_nothing() {
     bench.create(1, 16, 1);
     assert_eq!(bench.command(1, Entry::blocks(2, 0, 8).prp(at + 8192, 0)).status, 0);
     assert_eq!(bench.bytes(at + 8192, 4096), [1; 4096]);
-    bench.write32(regs::CC, Bench::ENABLED | 1 << 14);
-    assert_eq!(bench.read32(regs::CSTS) >> 2 & 3, 1);
+    bench.write32(regs::CC.offset(), Bench::ENABLED | 1 << 14);
+    assert_eq!(bench.read32(regs::CSTS.offset()) >> 2 & 3, 1);
     bench.settle();
-    assert_eq!(bench.read32(regs::CSTS) >> 2 & 3, 2);
+    assert_eq!(bench.read32(regs::CSTS.offset()) >> 2 & 3, 2);
     assert_eq!(medium.content(0, 4096), [1; 4096]);
     bench.lose_power();
     bench.enable();
-    assert_eq!(bench.read32(regs::CSTS), 1);
+    assert_eq!(bench.read32(regs::CSTS.offset()), 1);
     let log = Entry::new(2).namespace(u32::MAX).prp(at, 0).words(127 << 16 | 2, 0);
     assert_eq!(bench.admin(log).status, 0);
     assert_eq!(bench.bytes(at + 32 + 16 * 7, 1), [0], "it was a safe one");

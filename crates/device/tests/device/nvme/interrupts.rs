@@ -24,11 +24,11 @@ fn the_pin_is_up_while_completions_wait_that_are_not_masked() {
     assert!(bench.reap_one(1) && bench.reap_one(1));
     bench.settle();
     assert!(bench.pin, "there is one left");
-    bench.write32(regs::INTMS, 1);
-    assert_eq!(bench.read32(regs::INTMS), 1);
+    bench.write32(regs::INTMS.offset(), 1);
+    assert_eq!(bench.read32(regs::INTMS.offset()), 1);
     bench.settle();
     assert!(!bench.pin, "masked");
-    bench.write32(regs::INTMC, 1);
+    bench.write32(regs::INTMC.offset(), 1);
     bench.settle();
     assert!(bench.pin);
     assert!(bench.reap_one(1));
@@ -43,7 +43,7 @@ fn the_pin_is_up_while_completions_wait_that_are_not_masked() {
     bench.submit(1, Entry::new(0).namespace(1));
     bench.settle();
     assert!(bench.pin);
-    bench.write32(regs::CC, 0);
+    bench.write32(regs::CC.offset(), 0);
     bench.settle();
     assert!(!bench.pin);
 }
@@ -79,12 +79,12 @@ fn messages_are_those_of_the_queue_and_wait_for_the_mask_of_msi() {
     assert_eq!(bench.command(1, Entry::new(0).namespace(1)).status, 0);
     bench.settle();
     assert_eq!(bench.messages, [3]);
-    bench.write32(regs::INTMS, 1 << 3);
+    bench.write32(regs::INTMS.offset(), 1 << 3);
     assert_eq!(bench.command(1, Entry::new(0).namespace(1)).status, 0);
     assert_eq!(bench.command(1, Entry::new(0).namespace(1)).status, 0);
     bench.settle();
     assert_eq!(bench.messages, [3]);
-    bench.write32(regs::INTMC, 1 << 3);
+    bench.write32(regs::INTMC.offset(), 1 << 3);
     bench.settle();
     assert_eq!(bench.messages, [3, 3], "one for what was masked");
 }

@@ -127,13 +127,13 @@ fn prps_with_impossible_offsets_are_refused() {
 fn larger_memory_pages_make_longer_pieces() {
     let mut bench = Bench::new(small());
     bench.enable();
-    bench.write32(tlplab_device::nvme::regs::CC, 0);
+    bench.write32(tlplab_device::nvme::regs::CC.offset(), 0);
     bench.settle();
     // Pages of 16 KiB.
     let (submission, completion) = bench.pair(0, 32);
-    bench.write64(tlplab_device::nvme::regs::ASQ, submission);
-    bench.write64(tlplab_device::nvme::regs::ACQ, completion);
-    bench.write32(tlplab_device::nvme::regs::CC, Bench::ENABLED | 2 << 7);
+    bench.write64(tlplab_device::nvme::regs::ASQ.offset(), submission);
+    bench.write64(tlplab_device::nvme::regs::ACQ.offset(), completion);
+    bench.write32(tlplab_device::nvme::regs::CC.offset(), Bench::ENABLED | 2 << 7);
     bench.settle();
     let at = (bench.alloc(256 << 10)).next_multiple_of(16 << 10);
     let (submission, completion) = (at, at + (16 << 10));

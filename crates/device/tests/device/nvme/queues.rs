@@ -145,12 +145,12 @@ fn memory_that_cannot_be_read_ends_commands_or_the_controller() {
     bench.poison = bench.log.iter().rev().find(|access| access.2 == 64).map(|access| access.1 + 64);
     bench.submit(1, Entry::new(0).namespace(1));
     bench.settle();
-    assert_eq!(bench.read32(regs::CSTS) & 3, 3, "fatal");
-    bench.write32(regs::CC, 0);
+    assert_eq!(bench.read32(regs::CSTS.offset()) & 3, 3, "fatal");
+    bench.write32(regs::CC.offset(), 0);
     bench.settle();
     bench.poison = None;
     bench.enable();
-    assert_eq!(bench.read32(regs::CSTS), 1);
+    assert_eq!(bench.read32(regs::CSTS.offset()), 1);
 }
 
 #[test]
