@@ -282,6 +282,13 @@ lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, word
 	PATH="$(CURDIR)/$(BIN):$$PATH"; command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --version 0.20.2 --locked --root $(VENV); cargo-deny --locked check --hide-inclusion-graph bans licenses sources
 	$(PYTHON) report/check_fresh.py
 
+# What is needed of tlplab as a Rust crate, a tarball each; what one needs of another is taken from here.
+PACKAGES := tlplab tlplab-units tlplab-wire tlplab-transaction tlplab-datalink tlplab-cfgspace tlplab-device tlplab-fabric
+
+.PHONY: package
+package: ## check that the Rust crate tlplab and those it needs are complete as packages; writes target/package/*.crate
+	$(CARGO) package --quiet --no-verify --allow-dirty --locked $(PACKAGES:%=--package %)
+
 .PHONY: bench
 bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes); writes bench/results.json
 	.ci/install-peers iverilog valgrind

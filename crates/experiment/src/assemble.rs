@@ -65,32 +65,32 @@ pub(crate) fn add_devices(
         match &spec.model {
             ModelSpec::Dma { bar } => {
                 let (issuer, flows, finishes) = issuer(experiment, inputs, name, *bar)?;
-                builder.device(name, Box::new(issuer), flows, finishes);
+                builder.device(name, Box::new(issuer)).flows(flows).finishes_if(finishes);
             }
             ModelSpec::Card(config) => add_card(builder, experiment, inputs, name, config)?,
             ModelSpec::Memory { bar } => {
-                builder.device(name, Box::new(Memory::new(*bar)), Vec::new(), false);
+                builder.device(name, Box::new(Memory::new(*bar)));
             }
             ModelSpec::Copier { .. } => {
                 let flows = flows_of_device(name, copier::STREAMS);
-                builder.device(name, Box::new(Dma::new()), flows, false);
+                builder.device(name, Box::new(Dma::new())).flows(flows);
             }
             ModelSpec::Ring(ring) => {
                 let config = RingConfig { batch: ring.batch, depth: ring.depth };
                 let flows = flows_of_device(name, ring::STREAMS);
-                builder.device(name, Box::new(Ring::new(config)), flows, false);
+                builder.device(name, Box::new(Ring::new(config))).flows(flows);
             }
             ModelSpec::Storage(config) => {
                 let flows = flows_of_device(name, storage::STREAMS);
-                builder.device(name, Box::new(Storage::new(*config)), flows, false);
+                builder.device(name, Box::new(Storage::new(*config))).flows(flows);
             }
             ModelSpec::Nvme(spec) => {
                 let device = nvme_device(inputs, name, spec)?;
-                builder.device(name, Box::new(device), flows_of_device(name, nvme::STREAMS), false);
+                builder.device(name, Box::new(device)).flows(flows_of_device(name, nvme::STREAMS));
             }
             ModelSpec::Tlpdma { memory } => {
                 let flows = flows_of_device(name, tlpdma::STREAMS);
-                builder.device(name, Box::new(Tlpdma::new(*memory)), flows, false);
+                builder.device(name, Box::new(Tlpdma::new(*memory))).flows(flows);
             }
             ModelSpec::Nic(nic) => {
                 let flows = flows_of_device(name, nic::STREAMS);
@@ -102,7 +102,7 @@ pub(crate) fn add_devices(
                     Some(end) => Nic::with_open_end(config, end),
                     None => Nic::new(config),
                 };
-                builder.device(name, Box::new(device), flows, false);
+                builder.device(name, Box::new(device)).flows(flows);
             }
             ModelSpec::SimpleNic(nic) => {
                 let flows = flows_of_device(name, simple_nic::STREAMS);
@@ -110,20 +110,20 @@ pub(crate) fn add_devices(
                 let cable = cable(nic.sends, nic.receives, nic.transfer, None);
                 let port = CablePort::new(cable, Speed::from_bps(nic.ethernet));
                 let device = SimpleNic::new(SimpleNicConfig::default(), port);
-                builder.device(name, Box::new(device), flows, false);
+                builder.device(name, Box::new(device)).flows(flows);
             }
             ModelSpec::Library(_) => {
                 let device = inputs.devices.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                builder.device(name, device, vec![flow(name, name, "dma", "host")], false);
+                builder.device(name, device).flows([flow(name, name, "dma", "host")]);
             }
             ModelSpec::Rtl(_) => {
                 let core = inputs.cores.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                builder.tlp_device(name, core, flows_of_device(name, tlp_device::STREAMS));
+                builder.tlp_device(name, core).flows(flows_of_device(name, tlp_device::STREAMS));
             }
             ModelSpec::Python { .. } => {
                 let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
                 let flows = vec![flow(name, name, "dma", "host")];
-                builder.outside_device(name, Box::new(device.clone()), flows);
+                builder.outside_device(name, Box::new(device.clone())).flows(flows);
             }
         }
     }
@@ -200,7 +200,7 @@ fn add_card(
     let (issuer, flows, finishes) = issuer(experiment, inputs, name, config.bar)?;
     let software: Box<dyn Device> =
         if flows.is_empty() { Box::new(Memory::new(config.bar)) } else { Box::new(issuer) };
-    builder.device(name, Box::new(NettlpCard::new(config, software)), flows, finishes);
+    builder.device(name, Box::new(NettlpCard::new(config, software))).flows(flows).finishes_if(finishes);
     Ok(())
 }
 
@@ -295,7 +295,7 @@ pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> 
             Work::Dd(dd) => Box::new(Dd::new(&load.target, *dd)),
             Work::Replay { .. } | Work::Transfer(_) => continue,
         };
-        builder.program(program, flows_of(load), is_finite(load));
+        builder.program(program).flows(flows_of(load)).finishes_if(is_finite(load));
         programs += 1;
     }
     Ok(programs + add_card_drivers(builder, experiment))
@@ -312,8 +312,8 @@ fn add_card_drivers(builder: &mut Builder, experiment: &Experiment) -> usize {
             .filter(|load| load.transfer().is_some_and(|(_, target, _)| target == card));
         let loads: Vec<_> = own.clone().filter_map(|load| Some(*load.transfer()?.2)).collect();
         if !loads.is_empty() {
-            let flows = own.flat_map(flows_of).collect();
-            builder.program(Box::new(TlpdmaDriver::new(card, loads)), flows, true);
+            let flows = own.flat_map(flows_of);
+            builder.program(Box::new(TlpdmaDriver::new(card, loads))).flows(flows).finishes();
             programs += 1;
         }
     }
@@ -333,23 +333,23 @@ pub(crate) fn add_builtin_drivers(
         let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
         match &spec.model {
             ModelSpec::Copier { transfer, requests } => {
-                builder.program(Box::new(DmaDriver::new(name, *transfer, *requests)), flows, true);
+                builder.program(Box::new(DmaDriver::new(name, *transfer, *requests))).flows(flows).finishes();
             }
             ModelSpec::Ring(ring) => {
-                builder.program(Box::new(RingDriver::new(name, ring_load(ring))), flows, true);
+                builder.program(Box::new(RingDriver::new(name, ring_load(ring)))).flows(flows).finishes();
             }
             ModelSpec::Nic(nic) => {
-                builder.program(Box::new(NicDriver::new(name, nic_load(nic))), flows, true);
+                builder.program(Box::new(NicDriver::new(name, nic_load(nic)))).flows(flows).finishes();
             }
             ModelSpec::SimpleNic(nic) => match inputs.frames.get(name) {
                 // Its frames are somebody's outside, and never over.
                 Some(frames) => {
                     let driver = SimpleNicDriver::new(name, nic.rings, frames.clone());
-                    builder.program(Box::new(driver), flows, false);
+                    builder.program(Box::new(driver)).flows(flows);
                 }
                 None => {
                     let driver = SimpleNicDriver::new(name, nic.rings, frame_load(nic));
-                    builder.program(Box::new(driver), flows, true);
+                    builder.program(Box::new(driver)).flows(flows).finishes();
                 }
             },
             _ => continue,

@@ -89,7 +89,7 @@ impl Interrupts {
         let wanted = by_pin && wanted(self.mask);
         if wanted != self.asserted {
             self.asserted = wanted;
-            cx.intx(WRITES, wanted);
+            cx.set_intx(WRITES, wanted);
         }
     }
 

@@ -219,7 +219,7 @@ impl Storage {
         let data = read_image(&self.image(), offset, bytes);
         let reads_interrupt = offset < regs::INTERRUPT + 4 && offset + u64::from(bytes) > regs::INTERRUPT;
         if reads_interrupt && std::mem::take(&mut self.asserted) {
-            cx.intx(STATUS, false);
+            cx.deassert_intx(STATUS);
         }
         data
     }
@@ -360,7 +360,7 @@ impl Storage {
             // Whoever disables the pin may still ask configuration space for its level.
             InterruptMode::Intx | InterruptMode::Disabled => {
                 if !std::mem::replace(&mut self.asserted, true) {
-                    cx.intx(STATUS, true);
+                    cx.assert_intx(STATUS);
                 }
             }
         }

@@ -217,7 +217,7 @@ impl Tlpdma {
     fn interrupt(&mut self, cx: &mut Context<'_>) {
         let asserted = self.irq_status & self.irq_enable != 0 && cx.interrupt_mode() == InterruptMode::Intx;
         if asserted != std::mem::replace(&mut self.asserted, asserted) {
-            cx.intx(FROM_CARD, asserted);
+            cx.set_intx(FROM_CARD, asserted);
         }
     }
 }

@@ -36,14 +36,19 @@ pub const WINDOW: u64 = 0x044;
 /// Read-only: the card's memory, MiB.
 pub const MEM_MIB: u64 = 0x048;
 
-/// Where a channel's registers begin.
-pub const fn channel(to_card: bool) -> u64 {
-    if to_card { 0x100 } else { 0x180 }
+/// Where the registers of the channel to the card begin.
+pub const TO_CARD: u64 = 0x100;
+/// Those of the channel from the card.
+pub const FROM_CARD: u64 = 0x180;
+
+/// Those of either.
+pub(crate) const fn channel(to_card: bool) -> u64 {
+    if to_card { TO_CARD } else { FROM_CARD }
 }
 /// Bytes of a channel's registers.
 pub const CHANNEL_BYTES: u64 = 0x80;
 
-/// Registers of a channel, from [`channel`] on.
+/// Registers of a channel, from [`TO_CARD`] or [`FROM_CARD`] on.
 pub mod ch {
     /// Address of the ring, low and high half.
     pub const BASE: u64 = 0x00;

@@ -82,6 +82,8 @@ pub(crate) enum EventKind {
     Terminated,
     /// A device with clocks has put something out.
     Clocked,
+    /// A timer of a node of somebody else's.
+    NodeTimer,
     /// A parallel bus chooses a master, or a transaction there goes on.
     Bus,
     /// Nothing: a reset has taken away what was to happen.
