@@ -22,7 +22,7 @@ pub struct Flow {
     pub causes: Vec<(Cause, f64)>,
 }
 
-/// All flows of a run so far.
+/// The flows of a run so far that had anything to do, in the order of their numbers.
 pub fn flows(fabric: &Fabric) -> Vec<Flow> {
     let span = fabric.now().saturating_since(fabric.warmup());
     let seconds = span.as_fs().max(1) as f64 / 1e15;
@@ -45,7 +45,8 @@ pub fn flows(fabric: &Fabric) -> Vec<Flow> {
             causes,
         }
     };
-    fabric.flow_ids().map(flow).collect()
+    let used = |flow: &Flow| flow.transactions + flow.failed > 0;
+    fabric.flow_ids().map(flow).filter(used).collect()
 }
 
 impl fmt::Display for Flow {

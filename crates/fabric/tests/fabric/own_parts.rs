@@ -3,7 +3,7 @@
 use crate::bench::any::cases;
 use crate::bench::any::strategies::{any_fabric, any_faults};
 use crate::bench::mover::{Base, Move, Mover};
-use crate::bench::script::{Card, Place, Script, read, write};
+use crate::bench::script::{Card, DOORBELL, Place, Script, Step, read, write};
 use crate::bench::{Bench, Tap, Watch, link, ns, only_flow, put_above};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tlplab_datalink::{
     Blocked, Config, Counters, CreditsLeft, Discard, Engine, Event, Integrity, LinkLayer, Occupancy,
     OwnLinkLayer, Timer, TlpShape, TlpUnit, Unit,
 };
-use tlplab_device::{DmaError, LoadConfig, LoadOp, Memory, Nic, NicConfig, NicDriver, NicLoad, Random};
+use tlplab_device::{DmaError, LoadConfig, LoadOp, Memory, Random};
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
 use tlplab_fabric::probe::{TlpRecord, UnitRecord};
@@ -28,12 +28,12 @@ fn at(us: u64) -> Time {
 }
 
 proptest! {
-    #![proptest_config(cases(48))]
+    #![proptest_config(cases(24))]
 
     /// A node that lets everything by changes nothing but times, wherever it stands: what is asked for arrives once, and causes sum to latencies.
     #[test]
     fn nodes_in_the_way_lose_nothing(
-        any in any_fabric(), faults in any_faults(), above in any::<u16>(), simulated in any::<bool>(),
+        any in any_fabric(), faults in any_faults(), above in any::<u16>(),
     ) {
         let any = any.with_faults(&faults);
         let mut built = any.build_with(|config| {
@@ -44,9 +44,6 @@ proptest! {
                 let mut node = put_above(config, &name);
                 node.latency = ns(20 * i as u64);
                 config.nodes.push(node);
-            }
-            if simulated {
-                config.host.enumeration = EnumerationTime::Simulated;
             }
         });
         let mut copy = built.fabric.snapshot(None).expect("a tap can be copied");
@@ -71,7 +68,9 @@ fn a_node_costs_its_latency_and_a_link() {
         bench.config.devices[0].link.skp = SkpPolicy::Off;
         if let Some(latency) = tap {
             let node = NodeConfig { latency, ..put_above(&mut bench.config, "dev") };
-            bench.own(|builder| drop(builder.node(node, Box::new(Tap))));
+            bench.own(|builder| {
+                builder.node(node, Box::new(Tap));
+            });
         }
         let (fabric, _) = bench.finish();
         only_flow(&fabric).latency_max
@@ -81,7 +80,7 @@ fn a_node_costs_its_latency_and_a_link() {
     assert_eq!(run(Some(ns(30))), ns(88 + 30 + 88));
 }
 
-/// Software below and beyond does not see it: registers, memory, MSI-X, the wires of INTx, a NIC with its driver.
+/// Software below and beyond does not see it: registers, memory, MSI-X, the wires of INTx.
 #[test]
 fn software_does_not_see_a_node() {
     for interrupts in [InterruptPolicy::MsiX, InterruptPolicy::Intx] {
@@ -90,19 +89,22 @@ fn software_does_not_see_a_node() {
             bench.config.host.interrupts = interrupts;
             bench.config.host.enumeration = enumeration;
             bench.switch("sw0", "host.rp0", 3, 4);
-            bench.device("nic", "sw0", 3, 4).model(Box::new(Nic::new(NicConfig::default())));
-            let load = NicLoad { receive: 3, send: 3, ..NicLoad::default() };
-            bench.finishing_program(Box::new(NicDriver::new("nic", load)));
-            bench.node_above("nic", Tap).node_above("sw0", Tap);
+            let (card, lived) = Card::new();
+            bench.device("card", "sw0", 3, 4).model(card);
+            let copy = write(Place::Bar("card", 0, DOORBELL), &0x10_0000u32.to_le_bytes());
+            let (script, heard) = Script::new(vec![copy, Step::Wait(Duration::from_us(20))]);
+            bench.finishing_program(script);
+            bench.node_above("card", Tap).node_above("sw0", Tap);
             let watch = Watch::everything();
             let mut fabric = bench.build_watched(watch.probe());
-            while fabric.run_events(10_000, at(20_000)) {}
+            while fabric.run_events(10_000, at(2_000)) {}
             assert!(fabric.is_done(), "{interrupts:?}, {enumeration:?}: {:?}", fabric.fault());
-            assert!(fabric.interrupts() > 0);
+            assert_eq!(heard.lock().unwrap().interrupts.first(), Some(&(0, 0)));
+            assert_eq!(lived.lock().unwrap().copied.len(), 1);
             assert_eq!(fabric.enumeration_problems(), []);
             let hidden = fabric.topology().nodes.iter().filter(|node| node.name.starts_with("above"));
             assert_eq!(hidden.map(|node| node.id.0).collect::<Vec<_>>(), [0, 0], "they have no number");
-            // Host bridge, root port, two ports of the switch, the NIC.
+            // Host bridge, root port, two ports of the switch, the card.
             assert_eq!(fabric.config_spaces().len(), 5);
             watch.check_attribution(&fabric);
         }
@@ -329,7 +331,9 @@ fn a_node_is_reset_with_the_link_above() {
     node.link.faults.push(Fault { direction: Direction::Up, kind });
     let beacon = Beacon::default();
     let resets = beacon.resets.clone();
-    bench.own(|builder| drop(builder.node(node, Box::new(beacon))));
+    bench.own(|builder| {
+        builder.node(node, Box::new(beacon));
+    });
     let watch = Watch::transactions_only();
     let mut fabric = bench.build_watched(watch.probe());
     fabric.run_until(at(70));
@@ -364,7 +368,9 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
         error.to_string()
     };
     assert_eq!(
-        refusal(|builder| drop(builder.node(NodeConfig::new("node", link("host.rp1", 3, 8)), Box::new(Tap)))),
+        refusal(|builder| {
+            builder.node(NodeConfig::new("node", link("host.rp1", 3, 8)), Box::new(Tap));
+        }),
         "node: a node of your own has one component below it; put a switch below it"
     );
     assert_eq!(
@@ -398,8 +404,10 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
         .starts_with("dev: access control is a switch's")
     );
     assert!(
-        refusal(|builder| drop(builder.channel("nobody", Direction::Up, Box::new(Jitter::new(1)))))
-            .starts_with("nobody: it has no link above it")
+        refusal(|builder| {
+            builder.channel("nobody", Direction::Up, Box::new(Jitter::new(1)));
+        })
+        .starts_with("nobody: it has no link above it")
     );
     assert!(
         refusal(|builder| {
@@ -444,7 +452,7 @@ impl ChannelModel for Jitter {
 }
 
 proptest! {
-    #![proptest_config(cases(48))]
+    #![proptest_config(cases(24))]
 
     /// Channels that delay, damage and lose units as they like, in both directions of every link: everything arrives once all the same.
     #[test]
@@ -488,7 +496,9 @@ fn lateness_is_flight() {
             bench.device("dev", "sw0", 1, 4).finishing(Box::new(mover));
             if late {
                 let model = Jitter { damages: |_| Some(Passage::Late(ns(500))), ..Jitter::new(0) };
-                bench.own(|builder| drop(builder.channel("dev", Direction::Up, Box::new(model))));
+                bench.own(|builder| {
+                    builder.channel("dev", Direction::Up, Box::new(model));
+                });
             }
             let (fabric, watch) = bench.finish();
             let units = watch.tlps(&fabric, "dev", 0);
@@ -509,7 +519,9 @@ fn no_unit_overtakes_another() {
     let mut bench = Bench::new();
     let load = LoadConfig { count: Some(2000), ..LoadConfig::default() };
     bench.device("dev", "host.rp0", 3, 8).load(load);
-    bench.own(|builder| drop(builder.channel("dev", Direction::Up, Box::new(Jitter::new(1000)))));
+    bench.own(|builder| {
+        builder.channel("dev", Direction::Up, Box::new(Jitter::new(1000)));
+    });
     let (fabric, watch) = bench.finish();
     let units = watch.units(&fabric, "dev", 0);
     assert!(units.windows(2).all(|pair| pair[1].arrive - (pair[1].end - pair[1].start) >= pair[0].arrive));
@@ -523,7 +535,9 @@ fn refreshes_go_through_a_channel() {
         let mut bench = Bench::new();
         bench.device("dev", "host.rp0", 3, 8).memory(4096);
         if own {
-            bench.own(|builder| drop(builder.channel("dev", Direction::Up, Box::new(Jitter::new(0)))));
+            bench.own(|builder| {
+                builder.channel("dev", Direction::Up, Box::new(Jitter::new(0)));
+            });
         }
         let mut fabric = bench.build();
         fabric.run_until(at(10));
@@ -617,7 +631,7 @@ impl OwnLinkLayer<TlpHandle> for Same {
 }
 
 proptest! {
-    #![proptest_config(cases(48))]
+    #![proptest_config(cases(24))]
 
     /// The built-in data link layer, given as one's own at every framed link, is the same run: whatever the fabric asks of a layer, it asks of one's own.
     #[test]
@@ -629,7 +643,7 @@ proptest! {
             let devices = config.devices.iter().filter(|d| d.function_of.is_none()).map(|d| (&d.name, &d.link));
             let links = devices.chain(config.switches.iter().map(|s| (&s.name, &s.uplink)));
             let framed: Vec<_> = links.filter(|(_, l)| l.mode == tlplab_units::LinkMode::NonFlit).map(|(name, _)| name.clone()).collect();
-            framed.iter().for_each(|name| drop(builder.link_layer(name, |config| Same(Engine::new(config.clone())))));
+            framed.iter().for_each(|name| { builder.link_layer(name, |config| Same(Engine::new(config.clone()))); });
         });
         own.fabric.run_events(events, at(400_000));
         let mut copy = own.fabric.snapshot(None).expect("these layers can be copied");
@@ -707,7 +721,9 @@ fn a_layer_without_replay_loses_what_the_wire_does() {
             .device("dev", "sw0", 3, 8)
             .config(|d| d.link.faults.push(Fault { direction: Direction::Up, kind }))
             .load(load);
-        bench.own(|builder| drop(builder.link_layer("dev", |_| Ideal::default())));
+        bench.own(|builder| {
+            builder.link_layer("dev", |_| Ideal::default());
+        });
         let (mut fabric, _) = bench.finish();
         let flow = only_flow(&fabric);
         assert_eq!((flow.transactions, flow.count_of(Ending::Lost)), (100 - lost, lost), "{kind:?}");
@@ -721,7 +737,9 @@ fn a_layer_without_replay_loses_what_the_wire_does() {
     let fault = Fault { direction: Direction::Up, kind };
     let load = LoadConfig { op: LoadOp::Both, ..LoadConfig::default() };
     bench.device("dev", "sw0", 3, 8).config(|d| d.link.faults.push(fault)).load(load);
-    bench.own(|builder| drop(builder.link_layer("dev", |_| Ideal::default())));
+    bench.own(|builder| {
+        builder.link_layer("dev", |_| Ideal::default());
+    });
     let watch = Watch::transactions_only();
     let mut fabric = bench.build_watched(watch.probe());
     fabric.run_until(at(60));
@@ -740,7 +758,9 @@ fn a_layer_of_ones_own_obeys_the_width() {
     let kind = FaultKind::Narrow { at: at(10), width: Width::X1 };
     let fault = Fault { direction: Direction::Up, kind };
     bench.device("dev", "host.rp0", 3, 8).config(|d| d.link.faults.push(fault)).load(LoadConfig::default());
-    bench.own(|builder| drop(builder.link_layer("dev", |_| Ideal::default())));
+    bench.own(|builder| {
+        builder.link_layer("dev", |_| Ideal::default());
+    });
     let mut fabric = bench.build();
     fabric.run_until(at(10));
     let before = only_flow(&fabric).bytes;

@@ -100,7 +100,9 @@ impl Bench {
     /// A node of one's own in the middle of the link above a component.
     pub fn node_above(&mut self, name: &str, model: impl NodeModel + 'static) -> &mut Self {
         let node = put_above(&mut self.config, name);
-        self.own(|builder| drop(builder.node(node, Box::new(model))))
+        self.own(|builder| {
+            builder.node(node, Box::new(model));
+        })
     }
 
     pub fn switch(&mut self, name: &str, under: &str, generation: u8, lanes: u8) -> &mut SwitchConfig {
