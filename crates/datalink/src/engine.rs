@@ -4,7 +4,7 @@ use crate::config::{Config, FlowControl};
 use crate::event::{Blocked, Counters, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
-use crate::{DirectPort, DropReplayPort, FlitPort, LinkLayer, OwnLinkLayer, OwnPort, Port};
+use crate::{CustomLinkLayer, CustomPort, DirectPort, DropReplayPort, FlitPort, LinkLayer, Port};
 use tlplab_units::{FcClass, LinkMode, Time, Vc, Width};
 
 /// One end of a link in the mode its [`Config`] names.
@@ -19,20 +19,20 @@ pub enum Engine<H> {
     DropReplay(DropReplayPort<H>),
     /// No data link layer at all.
     Direct(DirectPort<H>),
-    /// Somebody else's.
-    Own(OwnPort<H>),
+    /// A custom layer.
+    Custom(CustomPort<H>),
 }
 
 impl<H: Copy> Clone for Engine<H> {
     /// # Panics
-    /// The layer is somebody else's and gives no copy of itself: ask [`has_copy`](Self::has_copy) first.
+    /// A custom layer that gives no copy of itself: ask [`has_copy`](Self::has_copy) first.
     fn clone(&self) -> Self {
         match self {
             Self::NonFlit(port) => Self::NonFlit(port.clone()),
             Self::Flit(port) => Self::Flit(port.clone()),
             Self::DropReplay(port) => Self::DropReplay(port.clone()),
             Self::Direct(port) => Self::Direct(port.clone()),
-            Self::Own(port) => Self::Own(port.snapshot().expect("it was asked whether it has a copy")),
+            Self::Custom(port) => Self::Custom(port.snapshot().expect("it was asked whether it has a copy")),
         }
     }
 }
@@ -44,7 +44,7 @@ macro_rules! each {
             Self::Flit($port) => $call,
             Self::DropReplay($port) => $call,
             Self::Direct($port) => $call,
-            Self::Own($port) => $call,
+            Self::Custom($port) => $call,
         }
     };
 }
@@ -61,20 +61,20 @@ impl<H: Copy> Engine<H> {
             }
         }
     }
-    /// A port whose link is down, with a layer of somebody else's: a framed link, as `config` says of its speed, width and payload.
-    pub fn own(config: Config, layer: impl OwnLinkLayer<H>) -> Self {
-        Self::Own(OwnPort::new(config, layer))
+    /// A port with a custom layer, whose link is down. `config` has speed, width and payload of the framed link.
+    pub fn custom(config: Config, layer: impl CustomLinkLayer<H>) -> Self {
+        Self::Custom(CustomPort::new(config, layer))
     }
     /// Whether it can be copied as it is.
     pub fn has_copy(&self) -> bool {
-        !matches!(self, Self::Own(port) if port.snapshot().is_none())
+        !matches!(self, Self::Custom(port) if port.snapshot().is_none())
     }
     /// Whether it keeps a TLP until its peer has it, and tells its owner of those that are lost.
     pub fn keeps_until_acked(&self) -> bool {
         match self {
             Self::NonFlit(_) | Self::Flit(_) | Self::DropReplay(_) => true,
             Self::Direct(_) => false,
-            Self::Own(port) => port.keeps_until_acked(),
+            Self::Custom(port) => port.keeps_until_acked(),
         }
     }
     /// Both ends of a link that is up since time 0, in the state that an exchange would have led to.
@@ -111,7 +111,7 @@ impl<H: Copy> Engine<H> {
             Self::NonFlit(port) => port.is_resting(),
             Self::Flit(port) => port.is_resting(),
             Self::DropReplay(_) | Self::Direct(_) => self.deadline().is_none(),
-            Self::Own(_) => false,
+            Self::Custom(_) => false,
         }
     }
     /// Of a port that [rests](Self::is_resting): leaves out the refreshes that were due by `until`, and returns their number.
@@ -119,7 +119,7 @@ impl<H: Copy> Engine<H> {
         match self {
             Self::NonFlit(port) => port.skip_refreshes(until),
             Self::Flit(port) => port.skip_refreshes(until),
-            Self::DropReplay(_) | Self::Direct(_) | Self::Own(_) => 0,
+            Self::DropReplay(_) | Self::Direct(_) | Self::Custom(_) => 0,
         }
     }
     /// The counters so far.

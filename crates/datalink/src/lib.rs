@@ -8,7 +8,7 @@
 //!
 //! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page describes the model.
 //!   [`DropReplayPort`] ([`drop_replay`]): a link without credits, as a published model has it. [`DirectPort`] ([`direct`]): no link, but
-//!   a crossbar. All but the last are made of the same parts. A layer of your own: [`own`].
+//!   a crossbar. All but the last are made of the same parts. A custom layer: [`custom`].
 //! * `end`: the common part of the first two; `framed`: the TLPs of links without flits
 //! * `init`: the feature exchange and InitFC1/2, until [`Event::Up`]; [`Engine::established`] skips to its result
 //! * `flow`: credits of every class and virtual channel, and the UpdateFCs that are due; `credit`: one counter
@@ -41,6 +41,7 @@ extern crate alloc;
 pub(crate) mod ack;
 pub mod config;
 pub(crate) mod credit;
+pub mod custom;
 pub mod direct;
 pub mod drop_replay;
 pub(crate) mod end;
@@ -51,7 +52,6 @@ pub(crate) mod flow;
 pub(crate) mod framed;
 pub(crate) mod init;
 pub mod limits;
-pub mod own;
 pub mod port;
 pub(crate) mod replay;
 pub(crate) mod sequence;
@@ -60,6 +60,7 @@ pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl,
     ReceiveBuffers, ReplayBuffer, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
 };
+pub use custom::{CustomLinkLayer, CustomPort};
 pub use direct::DirectPort;
 pub use drop_replay::DropReplayPort;
 pub use engine::Engine;
@@ -69,7 +70,6 @@ pub use event::{
 };
 pub use flit::FlitPort;
 pub use flow::CreditsLeft;
-pub use own::{OwnLinkLayer, OwnPort};
 pub use port::Port;
 pub use replay::Occupancy;
 

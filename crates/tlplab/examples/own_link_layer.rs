@@ -49,7 +49,7 @@ impl LinkLayer<TlpHandle> for Ideal {
     }
 }
 
-impl OwnLinkLayer<TlpHandle> for Ideal {}
+impl CustomLinkLayer<TlpHandle> for Ideal {}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut builder = Builder::default();

@@ -27,9 +27,9 @@
 //! | observer | [`Probe`] | [`Builder::probe`] | `own_probe.rs` |
 //! | channel | [`ChannelModel`] | [`Builder::channel`] | `own_channel.rs` |
 //! | node in the way | [`NodeModel`] | [`Builder::node`] | `own_node.rs` |
-//! | data link layer | [`datalink::OwnLinkLayer`] | [`Builder::link_layer`] | `own_link_layer.rs` |
+//! | data link layer | [`datalink::CustomLinkLayer`] | [`Builder::link_layer`] | `own_link_layer.rs` |
 //!
-//! The examples are programs of 30 to 60 lines in `examples/` which assert what they show: `cargo run --example own_node`.
+//! The examples are short programs in `examples/` which assert what they show: `cargo run --example own_node`.
 //!
 //! # Rules for parts of your own
 //!
@@ -65,7 +65,7 @@ pub use tlplab_wire as wire;
 /// What most programs need, by `use tlplab::prelude::*`.
 pub mod prelude {
     pub use crate::summary::{Flow, flows};
-    pub use tlplab_datalink::{LinkLayer, OwnLinkLayer};
+    pub use tlplab_datalink::{CustomLinkLayer, LinkLayer};
     pub use tlplab_device::{Device, HostMemory, HostProgram, Load, LoadConfig, LoadOp, Random, Target};
     pub use tlplab_fabric::config::{
         Damage, DeviceConfig, Direction, FabricConfig, Fault, FaultKind, FaultUnit, HostConfig, LinkConfig,

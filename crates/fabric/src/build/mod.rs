@@ -18,13 +18,13 @@ use crate::link::port_buffer::PortBuffers;
 use crate::link::state::{DOWN, RESET, UP, narrowed};
 use crate::link::{Links, PortSetup, make};
 use crate::node::bridge::Bridge;
+use crate::node::custom::{CustomNode, NodeModel};
 use crate::node::end_point::EndPoint;
 use crate::node::end_point::ats::Ats;
 use crate::node::end_point::core::Core;
 use crate::node::function::Function;
 use crate::node::hardware::Hardware;
 use crate::node::initiator::Initiator;
-use crate::node::own::{NodeModel, OwnNode};
 use crate::node::root::Root;
 use crate::node::root::domains::{self, Domains};
 use crate::node::root::host_memory::{self, CachedMemory, MemorySystem};
@@ -51,10 +51,10 @@ use crate::run::Fabric;
 use crate::run::driven::Told;
 use crate::software::Software;
 pub use parts::Streams;
-use parts::{Behaviour, HostBehaviour, OwnParts, Owner};
+use parts::{Behaviour, CustomParts, HostBehaviour, Owner};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_datalink::{Engine, OwnLinkLayer};
+use tlplab_datalink::{CustomLinkLayer, Engine};
 use tlplab_device::{
     Context as DeviceContext, Device, Event, HostMemory, HostProgram, HostRam, Identity, Random, TlpDevice,
     TlpIdentity,
@@ -70,7 +70,7 @@ pub struct Builder {
     programs: Vec<HostBehaviour>,
     probe: Option<Box<dyn Probe>>,
     memory: Option<Box<dyn HostMemory + Send>>,
-    own: OwnParts,
+    own: CustomParts,
 }
 
 impl Default for Builder {
@@ -89,7 +89,7 @@ impl Builder {
             programs: Vec::new(),
             probe: None,
             memory: None,
-            own: OwnParts::default(),
+            own: CustomParts::default(),
         }
     }
 
@@ -183,30 +183,30 @@ impl Builder {
         self
     }
 
-    /// Adds a node of one's own to the configuration: it stands in the way between `config.link.under` and what names it in `under`.
+    /// Adds a custom node to the configuration, between `config.link.under` and the one component that names the node in `under`.
     pub fn node(&mut self, config: NodeConfig, model: Box<dyn NodeModel>) -> &mut Self {
         self.own.nodes.insert(config.name.clone(), model);
         self.config.nodes.push(config);
         self
     }
 
-    /// The channel of one direction of the link above the component `link` is one's own: it decides about each unit when that starts on the wire,
+    /// A custom channel for one direction of the link above the component `link`. It decides about each unit when the unit starts on the wire,
     /// after the faults of the configuration.
     pub fn channel(&mut self, link: &str, direction: Direction, model: Box<dyn ChannelModel>) -> &mut Self {
         self.own.channels.push((link.into(), direction, model));
         self
     }
 
-    /// Both ends of the link above the component `link` have a data link layer of one's own. `make` is called for the lower end and for the upper one,
-    /// with what the configuration says of it.
-    pub fn link_layer<L: OwnLinkLayer<TlpHandle>>(
+    /// A custom data link layer for both ends of the link above the component `link`. `make` is called for the lower end and then for the upper end,
+    /// with the configuration of that end.
+    pub fn link_layer<L: CustomLinkLayer<TlpHandle>>(
         &mut self,
         link: &str,
         mut make: impl FnMut(&tlplab_datalink::Config) -> L + Send + 'static,
     ) -> &mut Self {
         let make = move |config: tlplab_datalink::Config| {
             let layer = make(&config);
-            Engine::own(config, layer)
+            Engine::custom(config, layer)
         };
         self.own.layers.push((link.into(), Box::new(make)));
         self
@@ -381,11 +381,11 @@ impl Builder {
                     let registers = BridgeRegisters::RESET;
                     Node::Bridge(Box::new(Bridge { node, latency, ports, function, registers }))
                 }
-                NodeKind::Own => {
+                NodeKind::Custom => {
                     let config = self.config.nodes.iter().find(|n| n.name == *name).expect("laid out");
                     let model = self.own.nodes.remove(name).expect("checked before");
                     let ends = ports.try_into().expect("one component is below it");
-                    Node::Own(Box::new(OwnNode::new(NodeId(i as u16), config.latency, ends, model)))
+                    Node::Custom(Box::new(CustomNode::new(NodeId(i as u16), config.latency, ends, model)))
                 }
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");

@@ -1,11 +1,11 @@
-//! What a builder is given besides the configuration: the flows of devices and programs, and parts of one's own.
+//! What a builder is given besides the configuration: the flows of devices and programs, and custom parts.
 
 use crate::config::numbering::Numbering;
 use crate::config::{BuildError, Direction, FabricConfig};
 use crate::link::channel_model::ChannelModel;
 use crate::link::make::{self, MakeLayer};
 use crate::link::port::Port;
-use crate::node::own::NodeModel;
+use crate::node::custom::NodeModel;
 use crate::observe::topology::FlowInfo;
 use std::collections::BTreeMap;
 use tlplab_device::{Device, HostProgram, TlpDevice};
@@ -51,9 +51,9 @@ impl Streams<'_> {
     }
 }
 
-/// Parts of one's own.
+/// Custom parts.
 #[derive(Default)]
-pub(super) struct OwnParts {
+pub(super) struct CustomParts {
     /// By name.
     pub(super) nodes: BTreeMap<String, Box<dyn NodeModel>>,
     /// By the component below the link.
@@ -61,13 +61,13 @@ pub(super) struct OwnParts {
     pub(super) layers: Vec<(String, MakeLayer)>,
 }
 
-impl OwnParts {
+impl CustomParts {
     /// Every node has a model, and the other way round.
     pub(super) fn check(&self, config: &FabricConfig) -> Result<(), BuildError> {
-        let error = |name: &str, why| Err(BuildError::Own { component: name.into(), why });
+        let error = |name: &str, why| Err(BuildError::Custom { component: name.into(), why });
         for node in &config.nodes {
             if !self.nodes.contains_key(&node.name) {
-                return error(&node.name, "a node of your own needs a model: give both with Builder::node");
+                return error(&node.name, "a custom node needs a model: give both with Builder::node");
             }
         }
         Ok(())
@@ -81,10 +81,10 @@ impl OwnParts {
         ports: &mut [Port],
     ) -> Result<(), BuildError> {
         for (name, make) in std::mem::take(&mut self.layers) {
-            make::own_layer(config, numbering, ports, &name, make)?;
+            make::custom_layer(config, numbering, ports, &name, make)?;
         }
         for (name, direction, model) in std::mem::take(&mut self.channels) {
-            make::own_channel(config, numbering, ports, &name, direction, model)?;
+            make::custom_channel(config, numbering, ports, &name, direction, model)?;
         }
         Ok(())
     }

@@ -108,9 +108,9 @@ pub enum BuildError {
     /// What the host has before its memory cannot be.
     #[error("host: {0}")]
     HostMemory(#[from] HostMemoryError),
-    /// A part of one's own that cannot be where it is.
+    /// A custom part in a place where it cannot work.
     #[error("{component}: {why}")]
-    Own {
+    Custom {
         /// The component, or the one below the link.
         component: String,
         /// Why it cannot.
@@ -133,7 +133,7 @@ impl BuildError {
             }
             Self::UnknownParent { component, .. }
             | Self::Bus { bus: component, .. }
-            | Self::Own { component, .. }
+            | Self::Custom { component, .. }
             | Self::PortTaken { second: component, .. }
             | Self::Function { component, .. }
             | Self::ConfigSpace { component, .. }

@@ -61,7 +61,7 @@ pub struct FabricConfig {
     pub buses: Vec<BusConfig>,
     /// End points, in any order.
     pub devices: Vec<DeviceConfig>,
-    /// Nodes of one's own, in any order; their models are for the [`Builder`](crate::Builder::node).
+    /// Custom nodes, in any order; the builder takes their models: [`Builder`](crate::Builder::node).
     pub nodes: Vec<NodeConfig>,
 }
 

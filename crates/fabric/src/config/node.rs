@@ -1,9 +1,9 @@
-//! Nodes of somebody else's, as plain data.
+//! Custom nodes, as plain data.
 
 use super::LinkConfig;
 use tlplab_units::Duration;
 
-/// A node of one's own, in the way between its link and the one component that names it in `under`. Software does not see it.
+/// A custom node between its own link and the link of the one component that names it in `under`. It is invisible to software.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// The component's name, unique in the fabric.

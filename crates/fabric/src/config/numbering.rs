@@ -16,8 +16,8 @@ pub enum NodeKind {
     EndPoint,
     /// Bridge to a parallel bus.
     Bridge,
-    /// A node of one's own.
-    Own,
+    /// A custom node.
+    Custom,
 }
 
 /// The numbering of a fabric.
@@ -68,7 +68,7 @@ impl Numbering {
         let switches = config.switches.iter().map(|s| (&s.name, NodeKind::Switch));
         let buses = config.buses.iter().map(|b| (&b.name, NodeKind::Bridge));
         let devices = config.devices.iter().map(|d| (&d.name, NodeKind::EndPoint));
-        let nodes = config.nodes.iter().map(|n| (&n.name, NodeKind::Own));
+        let nodes = config.nodes.iter().map(|n| (&n.name, NodeKind::Custom));
         for (name, kind) in switches.chain(buses).chain(devices).chain(nodes) {
             if kinds.insert(name.clone(), kind).is_some() {
                 return Err(BuildError::DuplicateName(name.clone()));
@@ -106,7 +106,7 @@ impl Numbering {
             NodeKind::Switch => {
                 config.switches.iter().find(|s| s.name == self.nodes[node]).and_then(|s| s.port_buffer)
             }
-            NodeKind::EndPoint | NodeKind::Bridge | NodeKind::Own => None,
+            NodeKind::EndPoint | NodeKind::Bridge | NodeKind::Custom => None,
         }
     }
 
@@ -195,7 +195,7 @@ impl Numbering {
                     self.other_partitions(config, node).into_iter().flat_map(|other| self.ports_of(other));
                 weights.extend(inside.map(|_| 1));
             }
-            NodeKind::Bridge | NodeKind::Own => {}
+            NodeKind::Bridge | NodeKind::Custom => {}
         }
         weights
     }
@@ -218,7 +218,7 @@ impl Numbering {
             let on_bus = config.devices.iter().any(|d| d.name == *name && d.bus.is_some());
             let valid = match self.kinds[parent] {
                 NodeKind::Root => under.starts_with(&root_prefix) && !on_bus,
-                NodeKind::Switch | NodeKind::Own => !on_bus,
+                NodeKind::Switch | NodeKind::Custom => !on_bus,
                 NodeKind::Bridge => on_bus,
                 NodeKind::EndPoint => false,
             };
@@ -235,28 +235,32 @@ impl Numbering {
         // Root ports by their numbers: rp2 before rp10.
         children[self.root].sort_by_key(|(port, _)| (port.len(), port.clone()));
         self.check_connected(config)?;
-        self.check_own(config, &children)?;
+        self.check_custom(config, &children)?;
         Ok(children)
     }
 
-    /// A node of one's own has one link below it, of which software knows nothing: it does not go down by itself.
-    fn check_own(&self, config: &FabricConfig, children: &[Vec<(String, usize)>]) -> Result<(), BuildError> {
-        for node in (0..self.nodes.len()).filter(|node| self.kinds[*node] == NodeKind::Own) {
-            let error = |node: usize, why| BuildError::Own { component: self.nodes[node].clone(), why };
+    /// A custom node has one link below it, which is invisible to software: no fault takes it down.
+    fn check_custom(
+        &self,
+        config: &FabricConfig,
+        children: &[Vec<(String, usize)>],
+    ) -> Result<(), BuildError> {
+        for node in (0..self.nodes.len()).filter(|node| self.kinds[*node] == NodeKind::Custom) {
+            let error = |node: usize, why| BuildError::Custom { component: self.nodes[node].clone(), why };
             let [(_, child)] = children[node][..] else {
                 return Err(error(
                     node,
-                    "a node of your own has one component below it; put a switch below it",
+                    "a custom node has exactly one component below it; for more, put a switch below it",
                 ));
             };
             if link_of(config, &self.nodes[child]).upper.acs.is_some() {
                 return Err(error(
                     child,
-                    "access control is a switch's or a root port's, and the node above is one of your own",
+                    "access control needs a port of a switch or a root port, and the node above is a custom one",
                 ));
             }
             if link_of(config, &self.nodes[child]).faults.iter().any(|fault| fault.kind.takes_down()) {
-                let why = "no fault may take its link down: software does not see the node above, nor that link; take down the link above the node";
+                let why = "a fault cannot take this link down, because the custom node above has no slot to report it; take down the link above the node";
                 return Err(error(child, why));
             }
         }

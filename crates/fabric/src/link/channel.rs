@@ -1,7 +1,7 @@
 //! One direction of a link's physical side: serialisation, ordered sets, flight, and the faults wrapped around it.
 
 use crate::config::{Damage, SkpPolicy};
-use crate::link::channel_model::{OwnChannel, Passage};
+use crate::link::channel_model::{CustomChannel, Passage};
 use crate::link::fault::Faults;
 use std::collections::VecDeque;
 use tlplab_datalink::{Integrity, Unit};
@@ -40,8 +40,8 @@ pub(crate) struct Channel<H> {
     in_flight: VecDeque<InFlight<H>>,
     /// When the latest unit is there.
     last_arrives: Time,
-    /// Somebody else's model decides about units, after the faults.
-    pub(crate) own: Option<OwnChannel>,
+    /// A custom model, which decides about each unit after the faults.
+    pub(crate) own: Option<CustomChannel>,
 }
 
 impl<H> Channel<H> {

@@ -1,4 +1,4 @@
-//! Channels of somebody else's: what becomes of each unit on one direction of a link.
+//! Custom channels: the fate of each unit on one direction of a link.
 
 use crate::config::Damage;
 use crate::kernel::ids::PortId;
@@ -12,7 +12,7 @@ use tlplab_units::Duration;
 /// One direction of a link. Serialisation, ordered sets and the flight are the fabric's, and so are the faults of the configuration, which have struck
 /// before; the data link layers at both ends learn of what a channel does as they would of a real one.
 pub trait ChannelModel: Send {
-    /// A unit starts on the wire: what becomes of it. `unit` says what the faults have done, and when it would arrive.
+    /// A unit starts on the wire. Returns its fate. `unit` has the effect of the faults and the time at which it would arrive.
     fn carry(&mut self, unit: &UnitRecord<'_>) -> Passage;
 
     /// A copy that goes on from here as this channel does; none, if part of its state is elsewhere.
@@ -21,7 +21,7 @@ pub trait ChannelModel: Send {
     }
 }
 
-/// What becomes of a unit.
+/// The fate of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     /// It arrives as the faults have left it.
@@ -35,9 +35,9 @@ pub enum Passage {
 }
 
 /// A channel model at its place.
-pub(crate) struct OwnChannel(Box<dyn ChannelModel>);
+pub(crate) struct CustomChannel(Box<dyn ChannelModel>);
 
-impl OwnChannel {
+impl CustomChannel {
     pub(crate) fn new(model: Box<dyn ChannelModel>) -> Self {
         Self(model)
     }
@@ -47,7 +47,7 @@ impl OwnChannel {
     }
 }
 
-impl Clone for OwnChannel {
+impl Clone for CustomChannel {
     fn clone(&self) -> Self {
         Self(self.0.snapshot().expect("it was asked whether it has a copy"))
     }
@@ -56,7 +56,7 @@ impl Clone for OwnChannel {
 impl Context {
     /// What the channel behind `id` makes of a unit that faults have done `damage` to: what has happened to it then, and how late it is.
     #[cold]
-    pub(crate) fn pass_own_channel(
+    pub(crate) fn pass_custom_channel(
         &mut self,
         id: PortId,
         unit: &Unit<TlpHandle>,

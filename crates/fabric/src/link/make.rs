@@ -5,7 +5,7 @@ use crate::config::numbering::{LinkSlot, Numbering, PortSlot};
 use crate::config::{Buffers, Direction, FabricConfig, FlowControl, LinkConfig, PortConfig, SkpPolicy};
 use crate::kernel::ids::{LinkId, NodeId, PortId};
 use crate::link::channel::Channel;
-use crate::link::channel_model::{ChannelModel, OwnChannel};
+use crate::link::channel_model::{ChannelModel, CustomChannel};
 use crate::link::egress::Egress;
 use crate::link::fault::{Faults, Tampering};
 use crate::link::lines::Lines;
@@ -151,7 +151,7 @@ fn link_layer(
         }
     }
     let kind = numbering.kind(slot.node);
-    let switch = matches!(kind, NodeKind::Switch | NodeKind::Bridge | NodeKind::Own);
+    let switch = matches!(kind, NodeKind::Switch | NodeKind::Bridge | NodeKind::Custom);
     let later = stages::acknowledged_later(c);
     layer.receive = match (policy.buffers, numbering.port_buffer(config, slot.node)) {
         (Some(buffers), _) => receive_buffers(buffers),
@@ -212,24 +212,24 @@ fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {
     )
 }
 
-/// Makes a data link layer of one's own for a port.
+/// Makes a custom data link layer for a port.
 pub(crate) type MakeLayer = Box<dyn FnMut(LinkLayerConfig) -> Engine<TlpHandle> + Send>;
 
-/// Both ends of the link above `name` get a data link layer of somebody else's.
-pub(crate) fn own_layer(
+/// Both ends of the link above `name` get a custom data link layer.
+pub(crate) fn custom_layer(
     config: &FabricConfig,
     numbering: &Numbering,
     ports: &mut [Port],
     name: &str,
     mut make: MakeLayer,
 ) -> Result<(), BuildError> {
-    let (link, trained) = own_link(config, numbering, name)?;
+    let (link, trained) = custom_link(config, numbering, name)?;
     let ends = [link.lower, link.upper];
     let configs = ends.map(|end| ports[end].engine.config().clone());
     if configs[0].mode == LinkMode::Flit {
-        return Err(own_error(
+        return Err(custom_error(
             name,
-            "a data link layer of your own is for framed links, and this one has flits",
+            "a custom data link layer needs a framed link, and this link has flits",
         ));
     }
     for (end, at) in ends.into_iter().zip([0, 1]) {
@@ -242,8 +242,8 @@ pub(crate) fn own_layer(
     Ok(())
 }
 
-/// One direction of the link above `name` gets a channel of somebody else's.
-pub(crate) fn own_channel(
+/// One direction of the link above `name` gets a custom channel.
+pub(crate) fn custom_channel(
     config: &FabricConfig,
     numbering: &Numbering,
     ports: &mut [Port],
@@ -251,37 +251,34 @@ pub(crate) fn own_channel(
     direction: Direction,
     model: Box<dyn ChannelModel>,
 ) -> Result<(), BuildError> {
-    let (link, _) = own_link(config, numbering, name)?;
+    let (link, _) = custom_link(config, numbering, name)?;
     let transmitter = match direction {
         Direction::Up => link.lower,
         Direction::Down => link.upper,
     };
-    ports[transmitter].channel.own = Some(OwnChannel::new(model));
+    ports[transmitter].channel.own = Some(CustomChannel::new(model));
     Ok(())
 }
 
-/// The link above a component, if it is one that may have parts of somebody else's, and whether it was trained before time 0.
+/// The link above a component, if it can have custom parts, and whether it was trained before time 0.
 fn own_link<'n>(
     config: &FabricConfig,
     numbering: &'n Numbering,
     name: &str,
 ) -> Result<(&'n LinkSlot, bool), BuildError> {
     let Some(index) = numbering.links.iter().position(|link| link.name == name) else {
-        return Err(own_error(
-            name,
-            "it has no link above it, which could have a channel or a data link layer of your own",
-        ));
+        return Err(custom_error(name, "it has no link above it for a custom channel or data link layer"));
     };
     let (link, c) = (&numbering.links[index], numbering.link_config(config, index));
     if c.crossbar.is_some() || on_bus(config, numbering, link.lower) {
-        return Err(own_error(
+        return Err(custom_error(
             name,
-            "a crossbar or a parallel bus has neither channel nor data link layer, so none of your own",
+            "a crossbar or a parallel bus has neither channel nor data link layer, so it takes no custom ones",
         ));
     }
     Ok((link, c.trained))
 }
 
-fn own_error(name: &str, why: &'static str) -> BuildError {
-    BuildError::Own { component: name.into(), why }
+fn custom_error(name: &str, why: &'static str) -> BuildError {
+    BuildError::Custom { component: name.into(), why }
 }

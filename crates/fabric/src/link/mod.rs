@@ -32,7 +32,7 @@ use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use bus::Bus;
 use channel::WireTime;
-use channel_model::{OwnChannel, Passage};
+use channel_model::{CustomChannel, Passage};
 use context::Context;
 use port::Port;
 use port_buffer::PortBuffers;
@@ -351,7 +351,7 @@ impl Links {
 
 impl Links {
     /// The channel model behind `port`, to be [given back](Self::give_channel).
-    pub(crate) fn take_channel(&mut self, port: PortId) -> Option<OwnChannel> {
+    pub(crate) fn take_channel(&mut self, port: PortId) -> Option<CustomChannel> {
         self.ports[port.index()].channel.own.take()
     }
 
@@ -359,7 +359,7 @@ impl Links {
     pub(crate) fn give_channel(
         &mut self,
         port: PortId,
-        own: OwnChannel,
+        own: CustomChannel,
         wire: WireTime,
         passage: Passage,
     ) -> Duration {
@@ -368,7 +368,7 @@ impl Links {
         channel.lateness(wire, passage)
     }
 
-    /// A port whose channel is somebody else's and cannot be copied, or whose data link layer is.
+    /// A port with a custom channel or data link layer that gives no copy of itself.
     pub(crate) fn without_copy(&self) -> Option<PortId> {
         let has_none = |port: &Port| {
             !port.engine.has_copy() || port.channel.own.as_ref().is_some_and(|own| !own.has_copy())
@@ -376,7 +376,7 @@ impl Links {
         self.ports.iter().position(has_none).map(|port| PortId(port as u16))
     }
 
-    /// Whether nothing is on its way anywhere, and nothing waits. A channel of somebody else's may want to see every unit.
+    /// Whether nothing is on its way anywhere, and nothing waits. A custom channel sees every unit, so its link never rests.
     pub(crate) fn are_resting(&self) -> bool {
         self.ports.iter().all(|port| {
             port.engine.is_resting()

@@ -194,8 +194,17 @@ impl Context {
     pub(crate) fn charge_processing(&mut self, id: PortId, handle: TlpHandle) {
         if self.tlps.get(handle).tracked {
             self.charge_rx_transaction(id, handle);
-            let (now, place) = (self.kernel.now(), self.place_of(self.links.ports[id.index()].node));
-            self.tlps.get_mut(handle).ledger.charge(now, place, Cause::Processing);
+            self.charge_node(id, handle);
+        }
+    }
+
+    /// The node behind `id` has had a TLP until now.
+    #[inline]
+    pub(crate) fn charge_node(&mut self, id: PortId, handle: TlpHandle) {
+        let (now, place) = (self.kernel.now(), self.place_of(self.links.ports[id.index()].node));
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge(now, place, Cause::Processing);
         }
     }
 

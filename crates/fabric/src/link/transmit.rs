@@ -272,7 +272,7 @@ impl Context {
         let mut damage = port.channel.strike(&mut unit, name);
         let mut late = Duration::ZERO;
         if port.channel.own.is_some() {
-            (damage, late) = self.pass_own_channel(id, &unit, wire, damage);
+            (damage, late) = self.pass_custom_channel(id, &unit, wire, damage);
         }
         let arrives = wire.ends + self.links.ports[id.index()].channel.delay + late;
         self.hash_unit(id, &unit, wire, damage.is_some());

@@ -75,8 +75,15 @@ impl Hardware {
             }
             EventKind::NodeTimer => {
                 let node = cx.event_node(event.at);
-                if let Node::Own(own) = &mut self.nodes[node] {
+                if let Node::Custom(own) = &mut self.nodes[node] {
                     own.handle_timer(cx, event.data);
+                }
+            }
+            EventKind::NodeWaited => {
+                let node = cx.links.node(port);
+                if let Node::Custom(own) = &mut self.nodes[node] {
+                    cx.charge_node(port, tlp);
+                    own.handle_tlp(cx, port, tlp);
                 }
             }
             EventKind::Bus => {
@@ -154,7 +161,7 @@ impl Hardware {
                 let port = root.port_for(route_of(repr));
                 Some(Queue(port.map_or(self.cx.links.count() as u16, |port| root.ports[port].0)))
             }
-            Node::EndPoint(_) | Node::Bridge(_) | Node::Own(_) => None,
+            Node::EndPoint(_) | Node::Bridge(_) | Node::Custom(_) => None,
         }
     }
 
@@ -193,7 +200,7 @@ impl Hardware {
             Node::Switch(switch) => Some(switch.ports[index]),
             Node::Root(root) => index.checked_sub(1).map(|port| root.ports[port]),
             Node::Bridge(bridge) => Some(bridge.ports[0]),
-            Node::EndPoint(_) | Node::Own(_) => None,
+            Node::EndPoint(_) | Node::Custom(_) => None,
         };
         Some((node, port))
     }
@@ -202,7 +209,7 @@ impl Hardware {
     pub(crate) fn below(&self, mut lower: PortId) -> NodeId {
         loop {
             let node = self.cx.links.node(lower);
-            let Node::Own(own) = &self.nodes[node] else { return node };
+            let Node::Custom(own) = &self.nodes[node] else { return node };
             lower = self.cx.links.peer(own.ports[1]);
         }
     }

@@ -46,7 +46,8 @@ pub fn put_above(config: &mut FabricConfig, name: &str) -> NodeConfig {
     let switch = config.switches.iter_mut().find(|s| s.name == name).map(|s| &mut s.uplink);
     let device = config.devices.iter_mut().find(|d| d.name == name).map(|d| &mut d.link);
     let link = switch.or(device).expect("a component with a link");
-    let node = NodeConfig::new(&format!("above {name}"), link.clone());
+    let second = if link.under.starts_with("above") { "right " } else { "" };
+    let node = NodeConfig::new(&format!("{second}above {name}"), link.clone());
     link.under = node.name.clone();
     link.upper.acs = None;
     node
@@ -91,13 +92,13 @@ impl Bench {
         self
     }
 
-    /// Parts of one's own.
+    /// Custom parts.
     pub fn own(&mut self, add: impl FnOnce(&mut Builder) + 'static) -> &mut Self {
         self.own.push(Box::new(add));
         self
     }
 
-    /// A node of one's own in the middle of the link above a component.
+    /// A custom node in the middle of the link above a component.
     pub fn node_above(&mut self, name: &str, model: impl NodeModel + 'static) -> &mut Self {
         let node = put_above(&mut self.config, name);
         self.own(|builder| {

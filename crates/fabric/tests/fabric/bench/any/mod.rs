@@ -353,7 +353,7 @@ impl AnyFabric {
         self.build_both(change, |_| {})
     }
 
-    /// With parts of one's own.
+    /// With custom parts.
     pub fn build_own(&self, add: impl FnOnce(&mut Builder) + 'static) -> Built {
         self.build_both(|_| {}, add)
     }

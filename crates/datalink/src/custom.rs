@@ -1,7 +1,7 @@
-//! A data link layer of somebody else's, as an [`Engine`](crate::Engine) carries it.
+//! Custom data link layers, as an [`Engine`](crate::Engine) carries them.
 //!
-//! Whoever writes one implements [`LinkLayer`], as the built-in ports do, and [`OwnLinkLayer`], whose methods all have a default. The engine
-//! keeps its configuration and counts what goes in and out.
+//! A custom layer implements [`LinkLayer`], as the built-in ports do, and [`CustomLinkLayer`], whose methods all have defaults. The engine
+//! keeps the configuration and counts units and events.
 
 use crate::LinkLayer;
 use crate::config::Config;
@@ -12,8 +12,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use tlplab_units::{FcClass, Time, Vc, Width};
 
-/// What the owner of a data link layer asks of it besides the protocol.
-pub trait OwnLinkLayer<H: Copy>: LinkLayer<H> + Send + 'static {
+/// The questions of a fabric to a data link layer besides the protocol.
+pub trait CustomLinkLayer<H: Copy>: LinkLayer<H> + Send + 'static {
     /// The link is up since before time 0: what an exchange with a port of configuration `peer` would have led to.
     fn established(&mut self, now: Time, _peer: &Config) {
         self.link_up(now);
@@ -46,7 +46,7 @@ pub trait OwnLinkLayer<H: Copy>: LinkLayer<H> + Send + 'static {
     }
 }
 
-/// An [`OwnLinkLayer`] behind a pointer.
+/// An [`CustomLinkLayer`] behind a pointer.
 trait Erased<H>: Send {
     fn link_up(&mut self, now: Time);
     fn link_down(&mut self, now: Time, events: &mut dyn FnMut(Event<H>));
@@ -78,7 +78,7 @@ trait Erased<H>: Send {
     fn snapshot(&self) -> Option<Box<dyn Erased<H>>>;
 }
 
-impl<H: Copy, L: OwnLinkLayer<H>> Erased<H> for L {
+impl<H: Copy, L: CustomLinkLayer<H>> Erased<H> for L {
     fn link_up(&mut self, now: Time) {
         LinkLayer::link_up(self, now);
     }
@@ -131,37 +131,37 @@ impl<H: Copy, L: OwnLinkLayer<H>> Erased<H> for L {
         LinkLayer::deadline(self)
     }
     fn established(&mut self, now: Time, peer: &Config) {
-        OwnLinkLayer::established(self, now, peer);
+        CustomLinkLayer::established(self, now, peer);
     }
     fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
-        OwnLinkLayer::credits(self, vc, class)
+        CustomLinkLayer::credits(self, vc, class)
     }
     fn replay_occupancy(&self) -> Occupancy {
-        OwnLinkLayer::replay_occupancy(self)
+        CustomLinkLayer::replay_occupancy(self)
     }
     fn counters(&self) -> Option<&Counters> {
-        OwnLinkLayer::counters(self)
+        CustomLinkLayer::counters(self)
     }
     fn set_width(&mut self, width: Width) {
-        OwnLinkLayer::set_width(self, width);
+        CustomLinkLayer::set_width(self, width);
     }
     fn keeps_until_acked(&self) -> bool {
-        OwnLinkLayer::keeps_until_acked(self)
+        CustomLinkLayer::keeps_until_acked(self)
     }
     fn snapshot(&self) -> Option<Box<dyn Erased<H>>> {
-        Some(Box::new(OwnLinkLayer::snapshot(self)?))
+        Some(Box::new(CustomLinkLayer::snapshot(self)?))
     }
 }
 
-/// One end of a link with a layer of somebody else's.
-pub struct OwnPort<H> {
+/// One end of a link with a custom layer.
+pub struct CustomPort<H> {
     config: Config,
     counters: Counters,
     layer: Box<dyn Erased<H>>,
 }
 
-impl<H: Copy> OwnPort<H> {
-    pub(crate) fn new(config: Config, layer: impl OwnLinkLayer<H>) -> Self {
+impl<H: Copy> CustomPort<H> {
+    pub(crate) fn new(config: Config, layer: impl CustomLinkLayer<H>) -> Self {
         Self { config, counters: Counters::default(), layer: Box::new(layer) }
     }
     pub(crate) fn activate_with(&mut self, now: Time, peer: &Config) {
@@ -193,9 +193,9 @@ impl<H: Copy> OwnPort<H> {
     }
 }
 
-impl<H> fmt::Debug for OwnPort<H> {
+impl<H> fmt::Debug for CustomPort<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnPort").field("config", &self.config).field("counters", &self.counters).finish()
+        f.debug_struct("CustomPort").field("config", &self.config).field("counters", &self.counters).finish()
     }
 }
 
@@ -216,7 +216,7 @@ impl Counters {
     }
 }
 
-impl<H: Copy> LinkLayer<H> for OwnPort<H> {
+impl<H: Copy> LinkLayer<H> for CustomPort<H> {
     fn link_up(&mut self, now: Time) {
         self.layer.link_up(now);
     }

@@ -1,7 +1,7 @@
-//! Nodes of somebody else's: they stand in the way between two links, and decide about each TLP that comes by.
+//! Custom nodes: each stands between two links and decides about every TLP that passes.
 //!
-//! Such a node has two ports and no function: software does not see it, so that bus numbers, addresses and interrupts are as without it. What
-//! needs more ports is a switch with such nodes at its links.
+//! Such a node has two ports and no function, so it is invisible to software: bus numbers, addresses and interrupts are the same with and without
+//! it. For more than two ports, put a switch next to such nodes.
 
 use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
@@ -12,18 +12,18 @@ use crate::observe::probe::TlpRecord;
 use crate::packet::slab::{TlpHandle, shape_of};
 use tlplab_datalink::Integrity;
 use tlplab_transaction::{Completer, Payload, memory_access};
-use tlplab_units::{Bdf, Duration, FcClass, Mps, Time};
+use tlplab_units::{Bdf, Duration, FcClass, Time};
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
-/// What a node does. Its ports, their credits and queues, replay and attribution are the fabric's, as they are for a switch.
+/// The behaviour of a custom node. The fabric handles its ports as those of a switch: credits, queues, replay, captures, attribution.
 pub trait NodeModel: Send {
-    /// A TLP has come in by a port, and the node's latency has passed: what becomes of it.
+    /// A TLP has arrived at a port and the node's latency has passed. Returns its fate.
     fn handle_tlp(&mut self, cx: &mut NodeContext<'_>, from: Side, tlp: &TlpRecord<'_>) -> Verdict;
 
-    /// A time that was asked for has come.
+    /// A timer has expired.
     fn handle_timer(&mut self, _cx: &mut NodeContext<'_>, _id: u64) {}
 
-    /// The link above went down, or software resets what is below it: timers are gone, and so are TLPs that were here.
+    /// The link above went down, or software reset the hierarchy below it: timers and TLPs inside the node are gone.
     fn reset(&mut self, _cx: &mut NodeContext<'_>) {}
 
     /// A copy that goes on from here as this node does; none, if part of its state is elsewhere.
@@ -58,12 +58,12 @@ impl Side {
     }
 }
 
-/// What becomes of a TLP.
+/// The fate of a TLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on by the other port.
     Forward,
-    /// It ends here, and nobody is told: the requester of what would have been answered waits until its completion timeout.
+    /// It ends here without notice: the requester of a non-posted request waits for its completion timeout.
     Drop,
     /// It ends here. A request that is answered gets a completion with this status, in the name of the component beyond; the error is counted at the
     /// port it came by.
@@ -71,11 +71,11 @@ pub enum Verdict {
     /// It ends here, and well: a read is answered with these data, as many bytes as it asks for, in the name of the component beyond; a write is
     /// taken, whatever the payload. The run fails if the length is another one, and for what is no memory request.
     Complete(Payload),
-    /// So much later the node is asked again. What comes behind it is not held up: whoever keeps order has to keep it for all that it lets wait.
+    /// The node is asked again after this time. Later TLPs are not held up, so a node that must keep order has to delay all of them.
     Wait(Duration),
 }
 
-/// What a node may do while it handles an event.
+/// The actions of a node while it handles an event.
 pub struct NodeContext<'a> {
     cx: &'a mut Context,
     node: NodeId,
@@ -93,9 +93,9 @@ impl NodeContext<'_> {
         &self.cx.topology.nodes[self.node.index()].name
     }
 
-    /// The ID of the component beyond a port, as software has numbered it; 0 until it has.
+    /// The ID of the component beyond a port, nodes like this one not counted, as software has numbered it; 0 until it has.
     pub fn id_beyond(&self, side: Side) -> Bdf {
-        id_beyond(self.cx, self.ports[side.index()])
+        self.cx.id_beyond(self.ports[side.index()])
     }
 
     /// Sends a TLP of the node's own by a port, behind what waits there. It belongs to no transaction; what answers it comes to
@@ -128,13 +128,8 @@ impl NodeContext<'_> {
     }
 }
 
-/// The ID of the component at the other end of a port's link.
-fn id_beyond(cx: &Context, port: PortId) -> Bdf {
-    cx.topology.nodes[cx.links.node(cx.links.peer(port)).index()].id
-}
-
-/// A node of somebody else's at its place.
-pub(crate) struct OwnNode {
+/// A custom node at its place.
+pub(crate) struct CustomNode {
     pub(crate) node: NodeId,
     pub(crate) latency: Duration,
     /// The one towards the root complex first.
@@ -142,7 +137,7 @@ pub(crate) struct OwnNode {
     model: Box<dyn NodeModel>,
 }
 
-impl OwnNode {
+impl CustomNode {
     pub(crate) fn new(
         node: NodeId,
         latency: Duration,
@@ -186,16 +181,19 @@ impl OwnNode {
         match verdict {
             Verdict::Forward => cx.forward_to(ingress, egress, handle, Integrity::Good, Time::ZERO),
             Verdict::Drop => cx.consume(ingress, handle),
-            Verdict::Refuse(status) => cx.refuse(ingress, handle, id_beyond(cx, egress), status),
+            Verdict::Refuse(status) => cx.refuse(ingress, handle, cx.answers_for(ingress), status),
             Verdict::Complete(data) => self.complete(cx, ingress, handle, data),
             Verdict::Wait(time) => {
                 let at = cx.now() + time.max(Duration::from_fs(1));
-                cx.schedule(at, EventKind::Processed, u32::from(ingress.0), handle.to_event());
+                cx.schedule(at, EventKind::NodeWaited, u32::from(ingress.0), handle.to_event());
             }
         }
     }
 
     fn complete(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, data: Payload) {
+        if cx.is_flawed(handle) && cx.reject(ingress, handle) {
+            return;
+        }
         let tlp = cx.tlps.get(handle);
         let (repr, shape) = (tlp.repr, tlp.shape);
         let asked = match (repr.kind(), memory_access(&repr)) {
@@ -228,7 +226,7 @@ impl OwnNode {
     }
 }
 
-impl Answer for OwnNode {
+impl Answer for CustomNode {
     fn node(&self) -> NodeId {
         self.node
     }
@@ -237,13 +235,7 @@ impl Answer for OwnNode {
     }
     /// The component beyond would have answered.
     fn completer(&self, cx: &Context, port: PortId, _request: &Repr) -> (Completer, usize) {
-        let index = cx.links.index(port);
-        let id = id_beyond(cx, self.ports[1 - index]);
-        (Completer { mps: cx.links.max_payload(port).min(limit(cx, port)), ..register_completer(id) }, index)
+        let mps = cx.links.max_payload(port).min(cx.links.max_payload(cx.links.peer(port)));
+        (Completer { mps, ..register_completer(cx.answers_for(port)) }, cx.links.index(port))
     }
-}
-
-/// Max_Payload_Size of the other end of a link.
-fn limit(cx: &Context, port: PortId) -> Mps {
-    cx.links.max_payload(cx.links.peer(port))
 }

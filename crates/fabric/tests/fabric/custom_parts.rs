@@ -1,4 +1,4 @@
-//! Nodes, channels and data link layers of one's own: what they do is done, nothing is lost or miscounted around them, and they are copied or named.
+//! Custom nodes, channels and data link layers: their decisions hold, nothing is lost or miscounted around them, and a snapshot copies or names them.
 
 use crate::bench::any::cases;
 use crate::bench::any::strategies::{any_fabric, any_faults};
@@ -8,8 +8,8 @@ use crate::bench::{Bench, Tap, Watch, link, ns, only_flow, put_above};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use tlplab_datalink::{
-    Blocked, Config, Counters, CreditsLeft, Discard, Engine, Event, Integrity, LinkLayer, Occupancy,
-    OwnLinkLayer, Timer, TlpShape, TlpUnit, Unit,
+    Blocked, Config, Counters, CreditsLeft, CustomLinkLayer, Discard, Engine, Event, Integrity, LinkLayer,
+    Occupancy, Timer, TlpShape, TlpUnit, Unit,
 };
 use tlplab_device::{DmaError, LoadConfig, LoadOp, Memory, Random};
 use tlplab_fabric::attribution::Cause;
@@ -145,7 +145,8 @@ fn through(model: Gate, step: Move) -> (Fabric, Watch, Vec<DmaError>) {
     let (mover, moved) = Mover::new(Base::Address(1 << 32), 1, vec![step]);
     bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover.unchecked()));
     bench.config.devices[0].completion_timeout = Duration::from_us(100);
-    bench.node_above("dev", model);
+    // Whose ID it answers with is beyond another node.
+    bench.node_above("dev", Tap).node_above("dev", model);
     let (fabric, watch) = bench.finish();
     let failed = moved.lock().unwrap().failed.clone();
     (fabric, watch, failed)
@@ -267,14 +268,22 @@ fn an_answer_of_the_wrong_length_ends_the_run() {
 
 #[test]
 fn what_waits_in_a_node_is_later_by_so_much() {
-    let latency = |waits| {
-        let (fabric, watch, _) = through(Gate { waits, ..gate(0..0, Verdict::Drop) }, READ);
-        let read = watch.transactions().remove(0);
-        assert_eq!(only_flow(&fabric).transactions, 1);
-        (read.latency(), read.time_of(Cause::Processing))
-    };
-    let ((usual, processing), (late, waited)) = (latency(None), latency(Some(ns(777))));
-    assert_eq!((late - usual, waited - processing), (ns(777), ns(777)));
+    // With a stage in front of the node that takes longer than the wait, or without.
+    for stage in [0, 900] {
+        let latency = |waits| {
+            let mut bench = Bench::new();
+            let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![READ]);
+            bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover.unchecked()));
+            bench.config.devices[0].link.upper.stages.rx_transaction = ns(stage);
+            bench.node_above("dev", Tap).node_above("dev", Gate { waits, ..gate(0..0, Verdict::Drop) });
+            let (fabric, watch) = bench.finish();
+            let read = watch.transactions().remove(0);
+            assert_eq!(only_flow(&fabric).transactions, 1);
+            (read.latency(), read.time_of(Cause::Processing))
+        };
+        let ((usual, processing), (late, waited)) = (latency(None), latency(Some(ns(777))));
+        assert_eq!((late - usual, waited - processing), (ns(777), ns(777)));
+    }
 }
 
 /// Writes of its own, so many, one each microsecond, and notes resets.
@@ -364,14 +373,14 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
         builder.attach(DeviceConfig::new("dev", link("host.rp0", 3, 8)), Box::new(Memory::new(4096)));
         change(&mut builder);
         let error = builder.build().err().expect("it cannot be");
-        assert!(matches!(error, BuildError::Own { .. }) && error.component().is_some(), "{error:?}");
+        assert!(matches!(error, BuildError::Custom { .. }) && error.component().is_some(), "{error:?}");
         error.to_string()
     };
     assert_eq!(
         refusal(|builder| {
             builder.node(NodeConfig::new("node", link("host.rp1", 3, 8)), Box::new(Tap));
         }),
-        "node: a node of your own has one component below it; put a switch below it"
+        "node: a custom node has exactly one component below it; for more, put a switch below it"
     );
     assert_eq!(
         refusal(|builder| {
@@ -379,11 +388,11 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
             builder.config().devices[0].link.under = "node".into();
             builder.attach(DeviceConfig::new("other", link("node", 3, 8)), Box::new(Memory::new(4096)));
         }),
-        "node: a node of your own has one component below it; put a switch below it"
+        "node: a custom node has exactly one component below it; for more, put a switch below it"
     );
     assert_eq!(
         refusal(|builder| builder.config().nodes.push(NodeConfig::new("node", link("host.rp1", 3, 8)))),
-        "node: a node of your own needs a model: give both with Builder::node"
+        "node: a custom node needs a model: give both with Builder::node"
     );
     assert!(
         refusal(|builder| {
@@ -393,7 +402,7 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
             let kind = FaultKind::Down { at: at(1), until: None };
             below.faults.push(Fault { direction: Direction::Up, kind });
         })
-        .starts_with("dev: no fault may take its link down")
+        .starts_with("dev: a fault cannot take this link down")
     );
     assert!(
         refusal(|builder| {
@@ -401,7 +410,7 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
             let below = &mut builder.config().devices[0].link;
             (below.under, below.upper.acs) = ("node".into(), Some(AcsConfig::default()));
         })
-        .starts_with("dev: access control is a switch's")
+        .starts_with("dev: access control needs a port")
     );
     assert!(
         refusal(|builder| {
@@ -421,7 +430,7 @@ fn nodes_channels_and_layers_that_cannot_be_are_refused() {
             builder.config().devices[0].link.mode = tlplab_units::LinkMode::Flit;
             builder.link_layer("dev", |config| Same(Engine::new(config.clone())));
         })
-        .starts_with("dev: a data link layer of your own is for framed links")
+        .starts_with("dev: a custom data link layer needs a framed link")
     );
 }
 
@@ -528,7 +537,7 @@ fn no_unit_overtakes_another() {
     assert!(units.iter().any(|unit| unit.arrive > unit.end + ns(900)), "some are late");
 }
 
-/// A link that a channel of one's own watches is never idle: its units are not left out.
+/// A link with a custom channel is never idle: no unit is left out.
 #[test]
 fn refreshes_go_through_a_channel() {
     let run = |own: bool| {
@@ -548,7 +557,7 @@ fn refreshes_go_through_a_channel() {
     assert_eq!(run(true), 0);
 }
 
-/// The built-in data link layer, as one's own.
+/// The built-in data link layer as a custom one.
 #[derive(Clone)]
 struct Same(Engine<TlpHandle>);
 
@@ -606,7 +615,7 @@ impl LinkLayer<TlpHandle> for Same {
     }
 }
 
-impl OwnLinkLayer<TlpHandle> for Same {
+impl CustomLinkLayer<TlpHandle> for Same {
     fn established(&mut self, now: Time, peer: &Config) {
         self.0.activate_with(now, peer);
     }
@@ -633,9 +642,9 @@ impl OwnLinkLayer<TlpHandle> for Same {
 proptest! {
     #![proptest_config(cases(24))]
 
-    /// The built-in data link layer, given as one's own at every framed link, is the same run: whatever the fabric asks of a layer, it asks of one's own.
+    /// The built-in data link layer as a custom one at every framed link gives the same run: the fabric asks a custom layer for everything it asks a built-in one.
     #[test]
-    fn the_built_in_layer_as_ones_own_is_the_same_run(any in any_fabric(), faults in any_faults(), events in 0u64..5000) {
+    fn the_built_in_layer_as_a_custom_one_is_the_same_run(any in any_fabric(), faults in any_faults(), events in 0u64..5000) {
         let any = any.with_faults(&faults);
         let mut usual = any.build();
         let mut own = any.build_own(|builder| {
@@ -705,7 +714,7 @@ impl LinkLayer<TlpHandle> for Ideal {
     }
 }
 
-impl OwnLinkLayer<TlpHandle> for Ideal {}
+impl CustomLinkLayer<TlpHandle> for Ideal {}
 
 /// Without replay, what is damaged or swallowed is gone, once, and accounted for; so is what is on the wire when the link goes down.
 #[test]
@@ -751,9 +760,9 @@ fn a_layer_without_replay_loses_what_the_wire_does() {
     assert!(fabric.tlps_live() < 200, "{} TLPs are kept", fabric.tlps_live());
 }
 
-/// Lanes fail: a layer of one's own goes on at the new rate.
+/// Lanes fail: a custom layer goes on at the new rate.
 #[test]
-fn a_layer_of_ones_own_obeys_the_width() {
+fn a_custom_layer_obeys_the_width() {
     let mut bench = Bench::new();
     let kind = FaultKind::Narrow { at: at(10), width: Width::X1 };
     let fault = Fault { direction: Direction::Up, kind };
