@@ -261,7 +261,7 @@ pub(crate) fn custom_channel(
 }
 
 /// The link above a component, if it can have custom parts, and whether it was trained before time 0.
-fn own_link<'n>(
+fn custom_link<'n>(
     config: &FabricConfig,
     numbering: &'n Numbering,
     name: &str,

@@ -99,7 +99,7 @@ fn software_does_not_see_a_node() {
             let mut fabric = bench.build_watched(watch.probe());
             while fabric.run_events(10_000, at(2_000)) {}
             assert!(fabric.is_done(), "{interrupts:?}, {enumeration:?}: {:?}", fabric.fault());
-            assert_eq!(heard.lock().unwrap().interrupts.first(), Some(&(0, 0)));
+            assert!(matches!(heard.lock().unwrap().interrupts.first(), Some((0, _))), "the card interrupts");
             assert_eq!(lived.lock().unwrap().copied.len(), 1);
             assert_eq!(fabric.enumeration_problems(), []);
             let hidden = fabric.topology().nodes.iter().filter(|node| node.name.starts_with("above"));
