@@ -15,7 +15,7 @@
 //! 4 GiB, as on the published machine; the card's own registers (BAR 0) read as zero.
 //!
 //! * [`ethernet`]: the wire with its buffer, and the processors
-//! * [`software`]: operations of the software, request by request
+//! * `software`: operations of the software, request by request
 //! * [`network`](crate::network): what is counted
 
 pub mod ethernet;

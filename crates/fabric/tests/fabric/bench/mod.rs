@@ -25,7 +25,7 @@ pub struct Bench {
     pub config: FabricConfig,
     devices: Vec<Behaviour>,
     programs: Vec<(Box<dyn HostProgram>, Vec<FlowInfo>, bool)>,
-    own: Vec<Box<dyn FnOnce(&mut Builder)>>,
+    own: Vec<Custom>,
 }
 
 /// A node that lets everything by.
@@ -52,6 +52,9 @@ pub fn put_above(config: &mut FabricConfig, name: &str) -> NodeConfig {
     link.upper.acs = None;
     node
 }
+
+/// Adds custom parts.
+type Custom = Box<dyn FnOnce(&mut Builder)>;
 
 /// Name, model, flows, and whether it finishes.
 type Behaviour = (String, Box<dyn Device>, Vec<FlowInfo>, bool);
