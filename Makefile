@@ -270,7 +270,7 @@ prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datag
 	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test library junk -- --nocapture
 
 .PHONY: lint
-lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, words of the documentation, freshness of generated files
+lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, words of the documentation, freshness of generated files, packages
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(BIN)/ruff check --quiet
@@ -281,6 +281,14 @@ lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, word
 	$(BIN)/python .ci/words.py
 	PATH="$(CURDIR)/$(BIN):$$PATH"; command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --version 0.20.2 --locked --root $(VENV); cargo-deny --locked check --hide-inclusion-graph bans licenses sources
 	$(PYTHON) report/check_fresh.py
+	@$(MAKE) --no-print-directory package
+
+# What is needed of tlplab as a Rust crate, a tarball each; what one needs of another is taken from here.
+PACKAGES := tlplab tlplab-units tlplab-wire tlplab-transaction tlplab-datalink tlplab-cfgspace tlplab-device tlplab-fabric
+
+.PHONY: package
+package: ## check that the Rust crate tlplab and those it needs are complete as packages; writes target/package/*.crate
+	@$(CARGO) package --quiet --no-verify --allow-dirty --locked $(PACKAGES:%=--package %)
 
 .PHONY: bench
 bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes); writes bench/results.json

@@ -97,13 +97,33 @@ def rust_page() -> str:
         sentence = re.sub(r"\[(`[^`]*`)\](\([^)]*\))?", r"\1", re.split(r"(?<=\.)\s", paragraph)[0]).rstrip(":.") + "."
         rows.append(f"| [{crate}](../crates/{crate}/src/lib.rs) | {sentence} |\n".replace(r"\[", "["))
     return (
-        "# Rust\n\n`cargo doc --no-deps --open` builds the documentation of all crates, with types, units, errors and examples. The `lib.rs` of a crate is a tour that ends in the file you need; "
-        "[Architecture](architecture.md) has the arrows between crates.\n\n"
+        "# Rust\n\nThe crate [tlplab](../crates/tlplab/src/lib.rs) is the simulator and the protocol layers for Rust programs. A switch and two devices, what each of them carries, "
+        f"and where its time goes ([two_devices.rs](../crates/tlplab/examples/two_devices.rs)):\n\n```rust\n{rust_example('two_devices')[1]}```\n\n"
+        "`flows` gives a line for each flow: throughput, mean latency, and the share of each cause in it. The configuration is plain data whose `new` has a default for every field; what a component does is an object "
+        "given to the builder. Parts of your own, each in a program that asserts what it shows (`cargo run -p tlplab --example own_node`):\n\n"
+        f"| example | contents |\n|---|---|\n{''.join(example_rows())}\n"
+        "A run with parts of your own is as deterministic as any other if they ask nothing but the simulation for time and random numbers. `Fabric::snapshot` asks each part for a copy and names the one that gives none. "
+        "A node stands between two links and has two ports; software does not see it. What needs more ports is a switch with such nodes at its links. "
+        "A data link layer of your own is for framed links, not for flits.\n\n"
+        "## Other ways in\n\n"
         "- A device of your own: [Write a device](write-a-device.md) and [copier.rs](../examples/rust/copier.rs), by the contract in [contract.rs](../crates/device/src/contract.rs).\n"
-        "- A fabric in a program: `tlplab_fabric::Builder` takes a configuration and devices, and gives a `Fabric` that runs.\n"
         "- An experiment file in a program: `tlplab_experiment::Experiment::parse`, then `run::run`.\n\n"
+        "## The crates\n\n`cargo doc --no-deps --open` builds the documentation of all crates, with types, units, errors and examples. The `lib.rs` of a crate is a tour that ends in the file you need; "
+        "[Architecture](architecture.md) has the arrows between crates. `tlplab` needs units, wire, transaction, datalink, cfgspace, device and fabric; `make package` checks that these are complete as packages.\n\n"
         f"| crate | contents |\n|---|---|\n{''.join(rows)}\n{GENERATED}\n"
     )
+
+
+def rust_example(name: str) -> tuple[str, str]:
+    """The first sentence of an example of the crate tlplab, and its code."""
+    first, code = (ROOT / f"crates/tlplab/examples/{name}.rs").read_text(encoding="utf-8").split("\n", 1)
+    return first.removeprefix("//! "), code
+
+
+def example_rows() -> Iterator[str]:
+    for path in sorted(ROOT.glob("crates/tlplab/examples/own_*.rs")):
+        sentence = rust_example(path.stem)[0].removesuffix(".")
+        yield f"| [{path.name}](../crates/tlplab/examples/{path.name}) | {sentence} |\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -94,8 +94,8 @@ fn run() -> Result<Time, Box<dyn Error>> {
     let link = LinkConfig::new("host.rp0", Generation::Gen3, Width::ALL[3]);
     let config = FabricConfig { devices: vec![DeviceConfig::new("copier", link)], ..FabricConfig::new() };
     let mut builder = Builder::new(config);
-    builder.device("copier", Box::new(Copier::default()), Vec::new(), false);
-    builder.program(Box::new(Driver::default()), Vec::new(), true);
+    builder.device("copier", Box::new(Copier::default()));
+    builder.program(Box::new(Driver::default())).finishes();
     let mut fabric = builder.build()?;
     fabric.run_events(u64::MAX, Time::ZERO + Duration::from_ms(1));
     match fabric.fault() {

@@ -123,7 +123,7 @@ impl Engine {
             self.copies.begin(read, self.file.get(DST));
         }
         if written.touches(CAUSE) {
-            cx.intx(0, self.file.get(CAUSE) != 0); // the file has cleared what was written as one
+            cx.set_intx(0, self.file.get(CAUSE) != 0); // the file has cleared what was written as one
         }
     }
 
@@ -141,7 +141,7 @@ impl Engine {
         match cx.interrupt_mode() {
             InterruptMode::MsiX | InterruptMode::Msi => cx.msix(0, 0),
             // Until the driver has cleared all causes; waits while software keeps the pin off.
-            InterruptMode::Intx | InterruptMode::Disabled => cx.intx(0, true),
+            InterruptMode::Intx | InterruptMode::Disabled => cx.assert_intx(0),
         }
     }
 }
@@ -212,8 +212,8 @@ fn run(interrupts: InterruptPolicy, capture: Option<String>) -> Result<Time, Box
     let host = HostConfig { interrupts, ..HostConfig::default() };
     let mut builder = Builder::new(FabricConfig { host, devices: vec![engine, twin], ..FabricConfig::new() });
     for name in ["engine", "twin"] {
-        builder.device(name, Box::new(Engine::default()), Vec::new(), false);
-        builder.program(Box::new(Driver::new(name)), Vec::new(), true);
+        builder.device(name, Box::new(Engine::default()));
+        builder.program(Box::new(Driver::new(name))).finishes();
     }
     let recorder = Recorder::create(Targets { pcapng: capture.map(Into::into), ..Targets::default() })?;
     builder.probe(recorder.probe());
@@ -249,7 +249,7 @@ mod tests {
     /// Tells the engine one thing; what it does about it.
     fn tell(engine: &mut Engine, mode: InterruptMode, event: Event) -> Vec<Action> {
         let (mut next_op, mut actions) = (0, Vec::new());
-        let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions).with_interrupts(mode);
+        let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions).with_interrupts(mode);
         engine.handle(&mut cx, event);
         actions
     }

@@ -182,8 +182,8 @@ fn run() -> Result<Time, Box<dyn Error>> {
     let link = LinkConfig::new("host.rp0", Generation::Gen3, Width::ALL[2]);
     let config = FabricConfig { devices: vec![DeviceConfig::new("sender", link)], ..FabricConfig::new() };
     let mut builder = Builder::new(config);
-    builder.device("sender", Box::new(Sender::default()), Vec::new(), false);
-    builder.program(Box::new(Driver::default()), Vec::new(), true);
+    builder.device("sender", Box::new(Sender::default()));
+    builder.program(Box::new(Driver::default())).finishes();
     let mut fabric = builder.build()?;
     fabric.run_events(u64::MAX, Time::ZERO + Duration::from_ms(10));
     match fabric.fault() {
@@ -218,7 +218,7 @@ fn a_late_answer_is_ignored() {
 
     let (mut sender, mut next_op, mut actions) = (Sender::default(), 0, Vec::new());
     let mut tell = |event| {
-        let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+        let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
         sender.handle(&mut cx, event);
         std::mem::take(&mut actions)
     };

@@ -79,10 +79,10 @@ fn go_on(fabric: &mut Fabric, host: &HostConfig, case: &Case) {
         };
         let address = BASE + unit * case.unit() + case.host_offset;
         if writes {
-            fabric.access_without_time(address, case.size, true);
+            fabric.write_without_time(address, case.size);
         }
         if reads {
-            fabric.access_without_time(address, case.size, false);
+            fabric.read_without_time(address, case.size);
         }
     }
 }

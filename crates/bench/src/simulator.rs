@@ -32,7 +32,7 @@ impl Simulator {
         let engine =
             BenchEngine::new(&self.machine.engine_for(case), job, Box::new(Shared(recorder.clone())));
         let mut builder = Builder::new(FabricConfig { seed: case.seed, ..self.machine.fabric.clone() });
-        builder.device(DEVICE, Box::new(engine), Vec::new(), true);
+        builder.device(DEVICE, Box::new(engine)).finishes();
         builder.build().map_err(|error| MeasureError::Build(error.to_string()))
     }
 }

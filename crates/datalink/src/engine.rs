@@ -4,11 +4,11 @@ use crate::config::{Config, FlowControl};
 use crate::event::{Blocked, Counters, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
-use crate::{DirectPort, DropReplayPort, FlitPort, LinkLayer, Port};
+use crate::{CustomLinkLayer, CustomPort, DirectPort, DropReplayPort, FlitPort, LinkLayer, Port};
 use tlplab_units::{FcClass, LinkMode, Time, Vc, Width};
 
 /// One end of a link in the mode its [`Config`] names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "all are large; there is one per port")]
 pub enum Engine<H> {
     /// Framed TLPs and DLLPs.
@@ -19,6 +19,22 @@ pub enum Engine<H> {
     DropReplay(DropReplayPort<H>),
     /// No data link layer at all.
     Direct(DirectPort<H>),
+    /// A custom layer.
+    Custom(CustomPort<H>),
+}
+
+impl<H: Copy> Clone for Engine<H> {
+    /// # Panics
+    /// A custom layer that gives no copy of itself: ask [`has_copy`](Self::has_copy) first.
+    fn clone(&self) -> Self {
+        match self {
+            Self::NonFlit(port) => Self::NonFlit(port.clone()),
+            Self::Flit(port) => Self::Flit(port.clone()),
+            Self::DropReplay(port) => Self::DropReplay(port.clone()),
+            Self::Direct(port) => Self::Direct(port.clone()),
+            Self::Custom(port) => Self::Custom(port.snapshot().expect("it was asked whether it has a copy")),
+        }
+    }
 }
 
 macro_rules! each {
@@ -28,6 +44,7 @@ macro_rules! each {
             Self::Flit($port) => $call,
             Self::DropReplay($port) => $call,
             Self::Direct($port) => $call,
+            Self::Custom($port) => $call,
         }
     };
 }
@@ -42,6 +59,22 @@ impl<H: Copy> Engine<H> {
             (LinkMode::NonFlit, FlowControl::DropAndReplay | FlowControl::DropAndReplaySlipping) => {
                 Self::DropReplay(DropReplayPort::new(config))
             }
+        }
+    }
+    /// A port with a custom layer, whose link is down. `config` has speed, width and payload of the framed link.
+    pub fn custom(config: Config, layer: impl CustomLinkLayer<H>) -> Self {
+        Self::Custom(CustomPort::new(config, layer))
+    }
+    /// Whether it can be copied as it is.
+    pub fn has_copy(&self) -> bool {
+        !matches!(self, Self::Custom(port) if port.snapshot().is_none())
+    }
+    /// Whether it keeps a TLP until its peer has it, and tells its owner of those that are lost.
+    pub fn keeps_until_acked(&self) -> bool {
+        match self {
+            Self::NonFlit(_) | Self::Flit(_) | Self::DropReplay(_) => true,
+            Self::Direct(_) => false,
+            Self::Custom(port) => port.keeps_until_acked(),
         }
     }
     /// Both ends of a link that is up since time 0, in the state that an exchange would have led to.
@@ -78,6 +111,7 @@ impl<H: Copy> Engine<H> {
             Self::NonFlit(port) => port.is_resting(),
             Self::Flit(port) => port.is_resting(),
             Self::DropReplay(_) | Self::Direct(_) => self.deadline().is_none(),
+            Self::Custom(_) => false,
         }
     }
     /// Of a port that [rests](Self::is_resting): leaves out the refreshes that were due by `until`, and returns their number.
@@ -85,7 +119,7 @@ impl<H: Copy> Engine<H> {
         match self {
             Self::NonFlit(port) => port.skip_refreshes(until),
             Self::Flit(port) => port.skip_refreshes(until),
-            Self::DropReplay(_) | Self::Direct(_) => 0,
+            Self::DropReplay(_) | Self::Direct(_) | Self::Custom(_) => 0,
         }
     }
     /// The counters so far.

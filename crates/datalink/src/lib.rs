@@ -8,7 +8,7 @@
 //!
 //! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page describes the model.
 //!   [`DropReplayPort`] ([`drop_replay`]): a link without credits, as a published model has it. [`DirectPort`] ([`direct`]): no link, but
-//!   a crossbar. All but the last are made of the same parts:
+//!   a crossbar. All but the last are made of the same parts. A custom layer: [`custom`].
 //! * `end`: the common part of the first two; `framed`: the TLPs of links without flits
 //! * `init`: the feature exchange and InitFC1/2, until [`Event::Up`]; [`Engine::established`] skips to its result
 //! * `flow`: credits of every class and virtual channel, and the UpdateFCs that are due; `credit`: one counter
@@ -41,6 +41,7 @@ extern crate alloc;
 pub(crate) mod ack;
 pub mod config;
 pub(crate) mod credit;
+pub mod custom;
 pub mod direct;
 pub mod drop_replay;
 pub(crate) mod end;
@@ -59,6 +60,7 @@ pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl,
     ReceiveBuffers, ReplayBuffer, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
 };
+pub use custom::{CustomLinkLayer, CustomPort};
 pub use direct::DirectPort;
 pub use drop_replay::DropReplayPort;
 pub use engine::Engine;
@@ -82,15 +84,16 @@ pub use tlplab_wire::dllp;
 ///
 /// Time is an input. The owner calls [`poll_transmit`](Self::poll_transmit) whenever the wire is free, and
 /// [`handle_timeout`](Self::handle_timeout) when [`deadline`](Self::deadline) is reached; both may change after any other call.
+/// Methods with a default are for layers that have more to say: a layer without timers, buffers and recovery does without.
 pub trait LinkLayer<H: Copy> {
     /// The physical layer is up: flow control initialisation starts.
     fn link_up(&mut self, now: Time);
     /// The physical layer is down: the TLPs in the replay buffer are [`Event::Lost`], the state is as at power-on.
     fn link_down(&mut self, now: Time, events: &mut impl FnMut(Event<H>));
     /// The link enters Recovery: nothing is sent and REPLAY_TIMER is held; all state stays.
-    fn link_recovering(&mut self, now: Time);
+    fn link_recovering(&mut self, _now: Time) {}
     /// Recovery is over.
-    fn link_recovered(&mut self, now: Time);
+    fn link_recovered(&mut self, _now: Time) {}
     /// DL_Active: virtual channel 0 carries TLPs.
     fn is_active(&self) -> bool;
     /// Checks that a TLP of this shape may be sent now; the error is the reason that it may not.
@@ -105,9 +108,11 @@ pub trait LinkLayer<H: Copy> {
     /// The next unit for the free wire; `None` if there is nothing to send.
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>>;
     /// The last symbol of the unit polled last has left: REPLAY_TIMER starts here.
-    fn transmitted(&mut self, now: Time);
+    fn transmitted(&mut self, _now: Time) {}
     /// True if this TLP is sure to be delivered if its LCRC is good. (Cut-through may ask when the header is there.)
-    fn expects(&self, unit: &TlpUnit<H>) -> bool;
+    fn expects(&self, unit: &TlpUnit<H>) -> bool {
+        self.is_active() && !unit.nullified
+    }
     /// The last byte of a unit has arrived.
     fn handle_unit(
         &mut self,
@@ -117,9 +122,11 @@ pub trait LinkLayer<H: Copy> {
         events: &mut impl FnMut(Event<H>),
     );
     /// A delivered TLP has left the receive buffer: its credits may return.
-    fn release(&mut self, now: Time, shape: &TlpShape);
+    fn release(&mut self, _now: Time, _shape: &TlpShape) {}
     /// The deadline was reached.
-    fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<H>));
+    fn handle_timeout(&mut self, _now: Time, _events: &mut impl FnMut(Event<H>)) {}
     /// The time of the next call of [`handle_timeout`](Self::handle_timeout), and its purpose.
-    fn deadline(&self) -> Option<(Time, Timer)>;
+    fn deadline(&self) -> Option<(Time, Timer)> {
+        None
+    }
 }

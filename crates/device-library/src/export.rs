@@ -124,7 +124,8 @@ pub unsafe fn handle(device: *mut c_void, cx: *mut interface::Context, event: *c
         unsafe { ((*cx).now, (*cx).interrupts, (*cx).length_only != 0, ((*cx).mps, (*cx).mrrs)) };
     let mps = Mps::ALL.iter().find(|mps| mps.bytes() == sizes.0).copied().unwrap_or(Mps::ALL[0]);
     let mrrs = Mrrs::ALL.iter().find(|mrrs| mrrs.bytes() == sizes.1).copied().unwrap_or(Mrrs::ALL[0]);
-    let mut own = Context::new(Time::from_fs(now), length_only, &[], &mut exported.next_op, &mut actions)
+    let mut own = Context::new(Time::from_fs(now), &[], &mut exported.next_op, &mut actions)
+        .with_length_only(length_only)
         .with_interrupts(match mode {
             interrupts::INTX => InterruptMode::Intx,
             interrupts::MSI => InterruptMode::Msi,

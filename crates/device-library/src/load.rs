@@ -281,7 +281,7 @@ unsafe extern "C" fn msix(cx: *mut interface::Context, stream: u16, vector: u16)
 
 unsafe extern "C" fn intx(cx: *mut interface::Context, stream: u16, asserted: c_int) {
     // SAFETY: as above.
-    unsafe { simulator(cx) }.intx(stream, asserted != 0);
+    unsafe { simulator(cx) }.set_intx(stream, asserted != 0);
 }
 
 unsafe extern "C" fn reply(cx: *mut interface::Context, read: u64, data: *const u8, bytes: u64) {

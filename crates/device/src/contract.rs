@@ -236,16 +236,24 @@ impl<'a> Context<'a> {
     /// For drivers: `peers` are the devices that `peer` can find (empty if there are none), `next_op` counts the operations of this
     /// device, `actions` (reused between calls) receives what it does. Interrupts go by MSI-X until
     /// [`with_interrupts`](Self::with_interrupts) says otherwise, payloads have 256 bytes and reads ask for 512 until
-    /// [`with_request_sizes`](Self::with_request_sizes) does.
+    /// [`with_request_sizes`](Self::with_request_sizes) does; bulk data are carried unless [`with_length_only`](Self::with_length_only) says
+    /// that lengths are.
     pub fn new(
         now: Time,
-        length_only: bool,
         peers: &'a [DeviceInfo],
         next_op: &'a mut u64,
         actions: &'a mut Vec<Action>,
     ) -> Self {
         let request_sizes = (Mps::ALL[1], Mrrs::ALL[2]);
-        Self { now, length_only, interrupts: InterruptMode::MsiX, request_sizes, peers, next_op, actions }
+        let (length_only, interrupts) = (false, InterruptMode::MsiX);
+        Self { now, length_only, interrupts, request_sizes, peers, next_op, actions }
+    }
+
+    /// For drivers: whether this run carries lengths instead of bulk data.
+    #[must_use]
+    pub fn with_length_only(mut self, length_only: bool) -> Self {
+        self.length_only = length_only;
+        self
     }
 
     /// For drivers: how software lets this function interrupt.
@@ -302,8 +310,16 @@ impl<'a> Context<'a> {
     pub fn msix(&mut self, stream: u16, vector: u16) {
         self.actions.push(Action::Msix { stream, vector });
     }
-    /// Sets the level of the legacy interrupt, behind the earlier writes of `stream`.
-    pub fn intx(&mut self, stream: u16, asserted: bool) {
+    /// Asserts the legacy interrupt, behind the earlier writes of `stream`.
+    pub fn assert_intx(&mut self, stream: u16) {
+        self.set_intx(stream, true);
+    }
+    /// Deasserts it.
+    pub fn deassert_intx(&mut self, stream: u16) {
+        self.set_intx(stream, false);
+    }
+    /// Sets its level to what a device has worked out.
+    pub fn set_intx(&mut self, stream: u16, asserted: bool) {
         self.actions.push(Action::Intx { stream, asserted });
     }
     /// Changes what software reads of its configuration space: see [`Action::SetConfig`].

@@ -263,13 +263,19 @@ impl<'a> HostContext<'a> {
     /// For drivers; see [`Context::new`](crate::Context::new).
     pub fn new(
         now: Time,
-        length_only: bool,
         devices: &'a [DeviceInfo],
         memory: &'a mut dyn HostMemory,
         next_op: &'a mut u64,
         actions: &'a mut Vec<HostAction>,
     ) -> Self {
-        Self { now, length_only, devices, memory, next_op, actions }
+        Self { now, length_only: false, devices, memory, next_op, actions }
+    }
+
+    /// For drivers: whether this run carries lengths instead of bulk data.
+    #[must_use]
+    pub fn with_length_only(mut self, length_only: bool) -> Self {
+        self.length_only = length_only;
+        self
     }
 
     /// The time.

@@ -23,7 +23,7 @@
 //! }
 //!
 //! let (mut next_op, mut actions) = (0, Vec::new());
-//! let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+//! let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
 //! Echo.handle(&mut cx, Event::MmioRead { bar: 0, offset: 0x14, bytes: 4, reply: ReplyToken(7) });
 //! assert_eq!(actions, [Action::Reply { token: ReplyToken(7), data: [0x14, 0, 0, 0].into() }]);
 //! ```

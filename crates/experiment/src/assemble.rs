@@ -25,7 +25,7 @@ pub(crate) fn flow(name: &str, owner: &str, operation: &str, target: &str) -> Fl
 /// A device whose flows to the host are its streams.
 fn add_device(builder: &mut Builder, name: &str, device: impl Device + 'static) {
     let flows = flows_of_device(name, device.streams());
-    builder.device(name, Box::new(device), flows, false);
+    builder.device(name, Box::new(device)).flows(flows);
 }
 
 /// The flows of a device to the host, one for each of its streams; that of a device with one has the device's name.
@@ -70,7 +70,7 @@ pub(crate) fn add_devices(
         match &spec.model {
             ModelSpec::Dma { bar } => {
                 let (issuer, flows, finishes) = issuer(experiment, inputs, name, *bar)?;
-                builder.device(name, Box::new(issuer), flows, finishes);
+                builder.device(name, Box::new(issuer)).flows(flows).finishes_if(finishes);
             }
             ModelSpec::Card(config) => add_card(builder, experiment, inputs, name, config)?,
             ModelSpec::Memory { bar } => add_device(builder, name, Memory::new(*bar)),
@@ -104,16 +104,16 @@ pub(crate) fn add_devices(
             }
             ModelSpec::Library(_) => {
                 let device = inputs.devices.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                builder.device(name, device, vec![flow(name, name, "dma", "host")], false);
+                builder.device(name, device).flows([flow(name, name, "dma", "host")]);
             }
             ModelSpec::Rtl(_) => {
                 let core = inputs.cores.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                builder.tlp_device(name, core, flows_of_device(name, tlp_device::STREAMS));
+                builder.tlp_device(name, core).flows(flows_of_device(name, tlp_device::STREAMS));
             }
             ModelSpec::Python { .. } => {
                 let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
                 let flows = vec![flow(name, name, "dma", "host")];
-                builder.outside_device(name, Box::new(device.clone()), flows);
+                builder.outside_device(name, Box::new(device.clone())).flows(flows);
             }
         }
     }
@@ -190,7 +190,7 @@ fn add_card(
     let (issuer, flows, finishes) = issuer(experiment, inputs, name, config.bar)?;
     let software: Box<dyn Device> =
         if flows.is_empty() { Box::new(Memory::new(config.bar)) } else { Box::new(issuer) };
-    builder.device(name, Box::new(NettlpCard::new(config, software)), flows, finishes);
+    builder.device(name, Box::new(NettlpCard::new(config, software))).flows(flows).finishes_if(finishes);
     Ok(())
 }
 
@@ -285,7 +285,7 @@ pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> 
             Work::Dd(dd) => Box::new(Dd::new(&load.target, *dd)),
             Work::Replay { .. } | Work::Transfer(_) => continue,
         };
-        builder.program(program, flows_of(load), is_finite(load));
+        builder.program(program).flows(flows_of(load)).finishes_if(is_finite(load));
         programs += 1;
     }
     Ok(programs + add_card_drivers(builder, experiment))
@@ -302,8 +302,8 @@ fn add_card_drivers(builder: &mut Builder, experiment: &Experiment) -> usize {
             .filter(|load| load.transfer().is_some_and(|(_, target, _)| target == card));
         let loads: Vec<_> = own.clone().filter_map(|load| Some(*load.transfer()?.2)).collect();
         if !loads.is_empty() {
-            let flows = own.flat_map(flows_of).collect();
-            builder.program(Box::new(TlpdmaDriver::new(card, loads)), flows, true);
+            let flows = own.flat_map(flows_of);
+            builder.program(Box::new(TlpdmaDriver::new(card, loads))).flows(flows).finishes();
             programs += 1;
         }
     }
@@ -323,23 +323,23 @@ pub(crate) fn add_builtin_drivers(
         let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
         match &spec.model {
             ModelSpec::Copier { transfer, requests } => {
-                builder.program(Box::new(DmaDriver::new(name, *transfer, *requests)), flows, true);
+                builder.program(Box::new(DmaDriver::new(name, *transfer, *requests))).flows(flows).finishes();
             }
             ModelSpec::Ring(ring) => {
-                builder.program(Box::new(RingDriver::new(name, ring_load(ring))), flows, true);
+                builder.program(Box::new(RingDriver::new(name, ring_load(ring)))).flows(flows).finishes();
             }
             ModelSpec::Nic(nic) => {
-                builder.program(Box::new(NicDriver::new(name, nic_load(nic))), flows, true);
+                builder.program(Box::new(NicDriver::new(name, nic_load(nic)))).flows(flows).finishes();
             }
             ModelSpec::SimpleNic(nic) => match inputs.frames.get(name) {
                 // Its frames are somebody's outside, and never over.
                 Some(frames) => {
                     let driver = SimpleNicDriver::new(name, nic.rings, frames.clone());
-                    builder.program(Box::new(driver), flows, false);
+                    builder.program(Box::new(driver)).flows(flows);
                 }
                 None => {
                     let driver = SimpleNicDriver::new(name, nic.rings, frame_load(nic));
-                    builder.program(Box::new(driver), flows, true);
+                    builder.program(Box::new(driver)).flows(flows).finishes();
                 }
             },
             _ => continue,

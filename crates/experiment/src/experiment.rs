@@ -394,6 +394,7 @@ fn build(
         switches: topology.switches,
         buses: topology.buses,
         devices: topology.devices,
+        nodes: Vec::new(),
     };
     let mut places = BTreeMap::from([(String::new(), view.key_error(Problem::new("")))]);
     places.extend(view.get("guest").map(|guest| ("guest".to_owned(), guest.key_error(Problem::new("")))));

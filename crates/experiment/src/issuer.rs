@@ -62,8 +62,8 @@ impl Issuer {
     /// Lets a part handle an event, and does in the device's name what the part does.
     fn tell(&mut self, cx: &mut Context<'_>, number: usize, event: Event) {
         let side = &mut self.parts[number];
-        let mut inner =
-            Context::new(cx.now(), cx.length_only(), &self.peers, &mut side.next_op, &mut self.actions);
+        let mut inner = Context::new(cx.now(), &self.peers, &mut side.next_op, &mut self.actions)
+            .with_length_only(cx.length_only());
         side.part.device.handle(&mut inner, event);
         let (first_stream, parts) = (side.first_stream, self.parts.len() as u64);
         for action in self.actions.drain(..) {
@@ -93,7 +93,7 @@ impl Issuer {
                     continue;
                 }
                 Action::Intx { stream, asserted } => {
-                    cx.intx(first_stream + stream, asserted);
+                    cx.set_intx(first_stream + stream, asserted);
                     continue;
                 }
                 Action::SetConfig { offset, data } => {
@@ -223,7 +223,8 @@ mod tests {
 
     fn tell(issuer: &mut Issuer, next_op: &mut u64, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
-        issuer.handle(&mut Context::new(Time::ZERO, true, &[], next_op, &mut actions), event);
+        issuer
+            .handle(&mut Context::new(Time::ZERO, &[], next_op, &mut actions).with_length_only(true), event);
         actions
     }
 

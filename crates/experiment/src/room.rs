@@ -69,7 +69,7 @@ impl Experiment {
         add_devices(&mut builder, &bare, &mut Inputs::default())?;
         for device in self.devices.iter().filter(|device| elsewhere(device)) {
             let unknown = OutsideDevice::new(Identity::new(UNKNOWN.0, UNKNOWN.1, UNKNOWN.2));
-            builder.outside_device(&device.name, Box::new(unknown), Vec::new());
+            builder.outside_device(&device.name, Box::new(unknown));
         }
         let mut fabric = builder.build()?;
         let kinds: Vec<_> = fabric.enumeration_problems().iter().map(|problem| problem.kind).collect();

@@ -468,7 +468,7 @@ fn add_programs(
 ) -> Result<(Vec<String>, usize), RunError> {
     if experiment.guest_runs {
         let parts = [("guest.config", "config"), ("guest.read", "mmio-read"), ("guest.write", "mmio-write")];
-        builder.outside_program(parts.map(|(name, operation)| flow(name, "host", operation, "")).into());
+        builder.outside_program().flows(parts.map(|(name, operation)| flow(name, "host", operation, "")));
         return Ok((vec![String::new()], 0));
     }
     let mut drivers = vec![String::new(); add_host_loads(builder, experiment)?];
@@ -477,11 +477,11 @@ fn add_programs(
     let driven = |name: &str| experiment.driven.as_deref() == Some(name);
     for device in experiment.devices.iter().filter(|d| d.driver.is_some() || driven(&d.name)) {
         let name = format!("{}.driver", device.name);
-        builder.outside_program(vec![flow(&name, "host", "mmio", &device.name)]);
+        builder.outside_program().flows([flow(&name, "host", "mmio", &device.name)]);
         drivers.push(device.name.clone());
     }
     if experiment.reader {
-        builder.outside_program(vec![flow("reader", "host", "mmio-read", "")]);
+        builder.outside_program().flows([flow("reader", "host", "mmio-read", "")]);
         drivers.push(String::new());
     }
     Ok((drivers, programs))

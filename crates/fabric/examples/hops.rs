@@ -146,6 +146,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
     let config = FabricConfig {
         vendor: 0x71AB,
         buses: Vec::new(),
+        nodes: Vec::new(),
         seed: SEED,
         fidelity: run.fidelity,
         warmup: Time::ZERO,
@@ -180,7 +181,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
         target: "host".into(),
     };
     let mut builder = Builder::new(config);
-    builder.device("dev", Box::new(device), vec![flow], run.ends);
+    builder.device("dev", Box::new(device)).flows([flow]).finishes_if(run.ends);
     builder.build().map_err(|e| e.to_string())
 }
 

@@ -13,7 +13,7 @@
 //! | `packet` | TLPs and transactions under way, the ledger of where their time went, routes |
 //! | `observe` | what is noted: probes, trace hash, statistics, series, samples, errors |
 //! | `link` | ports, queues, data link layers, wires, parallel buses; `link::context` is what nodes see of all this |
-//! | `node` | switches, root complex, end points, bridges; `node::hardware` brings events to them |
+//! | `node` | switches, root complex, end points, bridges, custom nodes; `node::hardware` brings events to them |
 //! | `software` | the host's software: enumeration, hot-plug, whom interrupts are for |
 //! | `run` | the loop from event to event; what drives it from outside; results |
 //! | `build` | from a configuration to a fabric |
@@ -30,6 +30,8 @@
 //! * a transaction ends, well or not: `link::fate`
 //! * an error is detected: `link::errors`; recorded and reported: `node::error_messages`
 //! * a link goes down: `link::state` for its ports, `node::link_state` for all below it; a function is reset: `node::end_point::registers`
+//! * custom parts: a node `node::custom`, a channel `link::channel_model`, a data link layer [`tlplab_datalink::custom`]; host memory and
+//!   devices by the traits of `tlplab_device`, an observer by [`Probe`]; `build::parts` puts them in
 //! * a cause of latency is added: `packet::attribution::Cause`, then whoever moves the TLP charges it
 
 mod build;
@@ -42,10 +44,12 @@ mod packet;
 mod run;
 mod software;
 
-pub use build::Builder;
+pub use build::{Builder, Streams};
 pub use config::{BuildError, MSI_ADDRESS};
 pub use kernel::ids::{FlowId, LinkId, NodeId, PortId};
+pub use link::channel_model::{ChannelModel, Passage};
 pub use link::port::WireCounters;
+pub use node::custom::{NodeContext, NodeModel, Side, Verdict};
 pub use node::end_point::ats::DeviceTranslations;
 pub use node::root::host_memory::{HitCount, HostCounters, TranslationCount, Writer};
 pub use node::root::translation::{AnsweredTranslations, FaultReason, InvalidationCount, TranslationFault};
@@ -58,6 +62,7 @@ pub use observe::statistics::{Bucket, CauseHistogram, Failures, FlowStatistics};
 pub use observe::topology;
 pub use packet::attribution;
 pub use packet::routing::{BridgeRegisters, Window};
+pub use packet::slab::TlpHandle;
 pub use packet::transactions::Ending;
 pub use run::driven::{Driven, Told};
 pub use run::{Fabric, results};

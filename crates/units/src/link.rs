@@ -95,8 +95,22 @@ pub enum Encoding {
 pub struct Width(u8);
 
 impl Width {
+    /// One lane.
+    pub const X1: Self = Self(1);
+    /// Two lanes.
+    pub const X2: Self = Self(2);
+    /// Four lanes.
+    pub const X4: Self = Self(4);
+    /// Eight lanes.
+    pub const X8: Self = Self(8);
+    /// Twelve lanes.
+    pub const X12: Self = Self(12);
+    /// Sixteen lanes.
+    pub const X16: Self = Self(16);
+    /// Thirty-two lanes.
+    pub const X32: Self = Self(32);
     /// The widths the specification defines.
-    pub const ALL: [Self; 7] = [Self(1), Self(2), Self(4), Self(8), Self(12), Self(16), Self(32)];
+    pub const ALL: [Self; 7] = [Self::X1, Self::X2, Self::X4, Self::X8, Self::X12, Self::X16, Self::X32];
 
     /// A width of `lanes`, if there is one.
     pub fn new(lanes: u8) -> Option<Self> {

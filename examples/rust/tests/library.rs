@@ -61,7 +61,8 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn tell(device: &mut dyn Device, next_op: &mut u64, length_only: bool, event: Event) -> Vec<Action> {
     let mut actions = Vec::new();
-    let mut cx = Context::new(Time::ZERO + Duration::from_ns(9), length_only, &[], next_op, &mut actions);
+    let mut cx = Context::new(Time::ZERO + Duration::from_ns(9), &[], next_op, &mut actions)
+        .with_length_only(length_only);
     device.handle(&mut cx, event);
     actions
 }

@@ -61,12 +61,13 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
         host: HostConfig::default(),
         switches: vec![switch],
         buses: Vec::new(),
+        nodes: Vec::new(),
         devices: vec![end_point],
     });
     let text = |s: &str| s.to_string();
     let flow =
         FlowInfo { name: text("dev"), owner: text("dev"), operation: text("read"), target: text("host") };
-    builder.device("dev", device, vec![flow], true);
+    builder.device("dev", device).flows([flow]).finishes();
     builder
 }
 

@@ -32,7 +32,7 @@ impl Bench {
     fn tell(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         let now = Time::ZERO + Duration::from_ns(5);
-        let mut cx = Context::new(now, false, &[], &mut self.next_op, &mut actions);
+        let mut cx = Context::new(now, &[], &mut self.next_op, &mut actions);
         self.device.handle(&mut cx, event);
         actions
     }

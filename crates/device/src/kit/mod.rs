@@ -61,7 +61,7 @@
 //! let mut reader = Reader { file: RegisterFile::new(TABLE), reads: Operations::new() };
 //! let (mut next_op, mut actions) = (0, Vec::new());
 //! let mut tell = |event| {
-//!     let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+//!     let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
 //!     reader.handle(&mut cx, event);
 //!     std::mem::take(&mut actions)
 //! };

@@ -190,7 +190,7 @@ impl<T, R> InOrder<T, R> {
 /// use tlplab_units::{Duration, Time};
 ///
 /// let (mut next_op, mut actions) = (0, Vec::new());
-/// let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+/// let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
 /// let mut alarms = Alarms::new();
 /// alarms.set(&mut cx, Time::ZERO + Duration::from_us(1), "the sensor has measured");
 /// let Some(Action::Timer { id, .. }) = actions.pop() else { panic!("a timer was set") };
@@ -340,7 +340,7 @@ mod tests {
             let mut alarms = Alarms::new();
             let mut open = BTreeMap::new();
             let (mut next_op, mut actions) = (0, Vec::new());
-            let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+            let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
             let mut set = 0u64;
             for step in steps {
                 match step {

@@ -7,7 +7,7 @@ use crate::contract::Context;
 /// use tlplab_units::Time;
 ///
 /// let (mut next_op, mut actions) = (0, Vec::new());
-/// let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+/// let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
 /// let mut pin = Pin::default();
 /// pin.set(&mut cx, 0, true);
 /// pin.set(&mut cx, 0, true);
@@ -28,7 +28,7 @@ impl Pin {
         let changes = self.0 != asserted;
         self.0 = asserted;
         if changes {
-            cx.intx(stream, asserted);
+            cx.set_intx(stream, asserted);
         }
         changes
     }

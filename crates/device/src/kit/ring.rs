@@ -14,7 +14,7 @@
 //! use tlplab_units::Time;
 //!
 //! let (mut next_op, mut actions) = (0, Vec::new());
-//! let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+//! let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
 //! let mut ring = Ring::new(0, 16); // stream 0, descriptors of 16 B
 //! ring.fetch(&mut cx, 0x1000, 4, 3, 8); // at 0x1000, 4 entries, 3 posted, at most 8 at once
 //! assert_eq!(ring.over(OpId(0)), Some(Batch { address: 0x1000, count: 3 }));
@@ -139,7 +139,7 @@ mod tests {
             let mut next = first;
             for step in steps {
                 let mut actions = Vec::new();
-                let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+                let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
                 match step {
                     Step::Post(count) => {
                         tail = tail.wrapping_add(count.min(entries - tail.wrapping_sub(ring.done())));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_ring_without_entries_or_without_room_is_left_alone() {
         let (mut next_op, mut actions) = (0, Vec::new());
-        let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+        let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
         let mut ring = Ring::new(0, 16);
         ring.fetch(&mut cx, 0, 0, 5, 8);
         ring.fetch(&mut cx, 0, 4, 5, 0);

@@ -15,7 +15,7 @@
 //! 4 GiB, as on the published machine; the card's own registers (BAR 0) read as zero.
 //!
 //! * [`ethernet`]: the wire with its buffer, and the processors
-//! * [`software`]: operations of the software, request by request
+//! * `software`: operations of the software, request by request
 //! * [`network`](crate::network): what is counted
 
 pub mod ethernet;
@@ -185,8 +185,8 @@ impl NettlpCard {
 
     /// The software handles an event, and what it does begins.
     fn tell(&mut self, cx: &mut Context<'_>, event: Event) {
-        let mut inner =
-            Context::new(cx.now(), cx.length_only(), &self.peers, &mut self.next_op, &mut self.actions);
+        let mut inner = Context::new(cx.now(), &self.peers, &mut self.next_op, &mut self.actions)
+            .with_length_only(cx.length_only());
         self.software.handle(&mut inner, event);
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
@@ -207,7 +207,7 @@ impl NettlpCard {
                 Action::Reply { token, data } => self.answer(cx, token, Ok(data)),
                 Action::ReplyError { token, refusal } => self.answer(cx, token, Err(refusal)),
                 Action::Timer { at, id } => self.steps.set(cx, at, Step::Own(id)),
-                Action::Intx { stream, asserted } => cx.intx(stream, asserted),
+                Action::Intx { stream, asserted } => cx.set_intx(stream, asserted),
                 Action::SetConfig { .. } => cx.fault(CONFIG_IS_THE_CARDS.into()),
                 Action::Finished => cx.finished(),
                 Action::Fault(message) => cx.fault(message),

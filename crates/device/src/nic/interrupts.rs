@@ -105,7 +105,7 @@ impl Interrupts {
     /// A reset of the function's logic: causes and mask are gone, the pin is deasserted.
     pub(super) fn reset(&mut self, cx: &mut Context<'_>) {
         if self.asserted && by_pin(cx) {
-            cx.intx(WRITES, false);
+            cx.deassert_intx(WRITES);
         }
         *self = Self::default();
     }
@@ -145,12 +145,12 @@ impl Interrupts {
         if !pending && self.asserted {
             self.asserted = false;
             if by_pin(cx) {
-                cx.intx(WRITES, false);
+                cx.deassert_intx(WRITES);
             }
         } else if pending && !self.asserted && self.passes(cx, VECTORS.into(), file.get(regs::ITR)) {
             self.asserted = true;
             match by_pin(cx) {
-                true => cx.intx(WRITES, true),
+                true => cx.assert_intx(WRITES),
                 false => cx.msix(WRITES, 0),
             }
         }

@@ -41,14 +41,19 @@ crate::registers! {
     pub MEM_MIB: u32 = 0x048, ro;
 }
 
-/// Where a channel's registers begin.
-pub const fn channel(to_card: bool) -> u64 {
-    if to_card { 0x100 } else { 0x180 }
+/// Where the registers of the channel to the card begin.
+pub const TO_CARD: u64 = 0x100;
+/// Those of the channel from the card.
+pub const FROM_CARD: u64 = 0x180;
+
+/// Those of either.
+pub(crate) const fn channel(to_card: bool) -> u64 {
+    if to_card { TO_CARD } else { FROM_CARD }
 }
 /// Bytes of a channel's registers.
 pub const CHANNEL_BYTES: u64 = 0x80;
 
-/// Registers of a channel, from [`channel`] on.
+/// Registers of a channel, from [`TO_CARD`] or [`FROM_CARD`] on.
 pub mod ch {
     /// Of [`CONTROL`]: the channel works.
     pub const RUN: u32 = 1;

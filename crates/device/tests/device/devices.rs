@@ -49,7 +49,7 @@ fn memory_remembers() {
 fn memory_ends() {
     let mut memory = Memory::new(4096);
     let (mut next_op, mut actions) = (0, Vec::new());
-    let mut cx = Context::new(Time::ZERO, true, &[], &mut next_op, &mut actions);
+    let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions).with_length_only(true);
     let reply = ReplyToken(0);
     memory.handle(&mut cx, Event::MmioRead { bar: 0, offset: 4090, bytes: 8, reply });
     memory.handle(&mut cx, Event::MmioRead { bar: 0, offset: 4090, bytes: 6, reply });
@@ -88,7 +88,7 @@ fn a_failed_copy_is_noticed() {
 fn registers_read_back() {
     let mut dma = Dma::new();
     let (mut next_op, mut actions) = (0, Vec::new());
-    let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+    let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
     let write = |offset, data: &[u8]| Event::MmioWrite { bar: 0, offset, data: data.into() };
     dma.handle(&mut cx, write(0x02, &[0xAA, 0xBB]));
     dma.handle(&mut cx, write(0x14, &[9, 9, 9, 9])); // read-only
@@ -105,7 +105,7 @@ fn registers_read_back() {
     );
     // A reset forgets the copy: what comes of it is not written.
     let mut actions = Vec::new();
-    let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+    let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
     dma.handle(&mut cx, Event::Reset);
     dma.handle(&mut cx, Event::DmaReadDone { op: OpId(0), result: Ok(Payload::Length(5)) });
     assert_eq!(actions, []);
@@ -204,7 +204,7 @@ fn drivers_that_cannot_be_interrupted_say_so() {
 /// What a device does about an event; `next_op` goes on from one to the next, as its driver's does.
 fn tell(device: &mut dyn Device, next_op: &mut u64, event: Event) -> Vec<Action> {
     let mut actions = Vec::new();
-    device.handle(&mut Context::new(Time::ZERO, false, &[], next_op, &mut actions), event);
+    device.handle(&mut Context::new(Time::ZERO, &[], next_op, &mut actions), event);
     actions
 }
 

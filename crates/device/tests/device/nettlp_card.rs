@@ -73,7 +73,7 @@ fn a_memory_behind_the_card_remembers() {
     let mut answer = None;
     while let Some(index) = (0..pending.len()).min_by_key(|i| pending[*i].0) {
         let (now, event) = pending.remove(index);
-        card.handle(&mut Context::new(now, false, &[], &mut next_op, &mut actions), event);
+        card.handle(&mut Context::new(now, &[], &mut next_op, &mut actions), event);
         for action in actions.drain(..) {
             match action {
                 Action::Timer { at, id } => pending.push((at, Event::Timer { id })),

@@ -64,12 +64,12 @@ fn without_descriptors_frames_are_lost() {
         .device("nic", Nic::new(NicConfig { cable: Cable::Source(traffic), ..NicConfig::default() }));
     world.run(us(50));
     let (mut next_op, mut actions) = (0, Vec::new());
-    let mut cx = Context::new(world.now, false, &[], &mut next_op, &mut actions);
+    let mut cx = Context::new(world.now, &[], &mut next_op, &mut actions);
     let rctl = 2u32.to_le_bytes().into();
     world.devices[0].handle(&mut cx, Event::MmioWrite { bar: 0, offset: regs::RCTL.into(), data: rctl });
     // What the generator asks for, one timer after the other.
     while let Some(Action::Timer { at, id }) = actions.pop() {
-        let mut cx = Context::new(at, false, &[], &mut next_op, &mut actions);
+        let mut cx = Context::new(at, &[], &mut next_op, &mut actions);
         world.devices[0].handle(&mut cx, Event::Timer { id });
     }
     // 20 KiB hold 13 frames of 1518 B.

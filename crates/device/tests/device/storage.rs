@@ -122,7 +122,7 @@ struct Bench {
 impl Bench {
     fn tell(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut cx = Context::new(Time::ZERO, false, &[], &mut self.next_op, &mut actions);
+        let mut cx = Context::new(Time::ZERO, &[], &mut self.next_op, &mut actions);
         cx = cx.with_interrupts(self.mode);
         self.disk.handle(&mut cx, event);
         actions

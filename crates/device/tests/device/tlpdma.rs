@@ -54,7 +54,8 @@ fn every_byte_arrives_in_every_mode() {
                 outstanding,
                 offset,
                 card_offset,
-                ..TransferLoad::new(to_card, bytes)
+                to_card,
+                ..TransferLoad::new(bytes)
             };
             let world =
                 run(Tlpdma::new(16 * MIB), vec![load(true, 3, 30), load(false, 4090, 1)], mode, false);
@@ -81,8 +82,8 @@ impl Device for Spoiled {
     }
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         let mut actions = Vec::new();
-        let mut own = Context::new(cx.now(), false, &[], &mut self.next_op, &mut actions)
-            .with_interrupts(cx.interrupt_mode());
+        let mut own =
+            Context::new(cx.now(), &[], &mut self.next_op, &mut actions).with_interrupts(cx.interrupt_mode());
         self.card.handle(&mut own, event);
         for action in actions {
             match action {
@@ -107,7 +108,7 @@ impl Device for Spoiled {
 #[test]
 fn one_wrong_bit_ends_the_run() {
     let spoiled = |bytes| Spoiled { card: Tlpdma::new(16 * MIB), next_op: 0, bytes };
-    let verify = |to_card, verify| TransferLoad { verify, offset: 96, ..TransferLoad::new(to_card, 200_000) };
+    let verify = |to_card, verify| TransferLoad { verify, offset: 96, to_card, ..TransferLoad::new(200_000) };
     for (load, bytes, wrong) in [
         (verify(false, Verify::All), 4000, true),
         (verify(false, Verify::Ends), 4000, true),
@@ -128,12 +129,12 @@ fn one_wrong_bit_ends_the_run() {
 fn a_read_that_fails_halts_its_channel_and_the_run_says_why() {
     let mut world = Ideal::new(false)
         .device("card", Tlpdma::new(16 * MIB))
-        .host(TlpdmaDriver::new("card", vec![TransferLoad::new(true, 64 << 10)]));
+        .host(TlpdmaDriver::new("card", vec![TransferLoad::new(64 << 10)]));
     world.run(Time::ZERO + Duration::from_us(1));
     let pages: Vec<u64> = world.ops("read").iter().filter(|op| op.1 == 4096).map(|op| op.0).collect();
     let mut world = Ideal::new(false)
         .device("card", Tlpdma::new(16 * MIB))
-        .host(TlpdmaDriver::new("card", vec![TransferLoad::new(true, 64 << 10)]));
+        .host(TlpdmaDriver::new("card", vec![TransferLoad::new(64 << 10)]));
     world.poison = Some(pages[5]);
     world.run(end());
     assert_eq!(world.faults, ["the channel to the card halted at descriptor 5: poisoned data"]);
@@ -142,7 +143,7 @@ fn a_read_that_fails_halts_its_channel_and_the_run_says_why() {
 /// Without data the same happens at the same times, but nothing is filled or read back.
 #[test]
 fn a_length_only_run_takes_as_long() {
-    let load = |to_card| TransferLoad { count: 4, outstanding: 2, ..TransferLoad::new(to_card, 100_000) };
+    let load = |to_card| TransferLoad { count: 4, outstanding: 2, to_card, ..TransferLoad::new(100_000) };
     let took = |length_only| {
         let world =
             run(Tlpdma::new(16 * MIB), vec![load(true), load(false)], InterruptMode::MsiX, length_only);
@@ -166,7 +167,7 @@ fn a_late_handler_costs_nothing_with_a_ring_and_much_without() {
             count: 4,
             outstanding: 4,
             verify: Verify::None,
-            ..TransferLoad::new(true, MIB)
+            ..TransferLoad::new(MIB)
         };
         let world = run(Tlpdma::new(16 * MIB), vec![load], InterruptMode::MsiX, false);
         assert!(world.faults.is_empty(), "{:?}", world.faults);
@@ -182,7 +183,7 @@ fn a_late_handler_costs_nothing_with_a_ring_and_much_without() {
 #[test]
 fn a_card_may_be_faster_than_the_processor_stores() {
     let descriptors = Descriptors::Pio { interval: Duration::from_us(100) };
-    let load = TransferLoad { descriptors, ..TransferLoad::new(true, 8192) };
+    let load = TransferLoad { descriptors, ..TransferLoad::new(8192) };
     let world = run(Tlpdma::new(16 * MIB), vec![load], InterruptMode::MsiX, false);
     assert_eq!((world.faults.clone(), measured(&world).len()), (vec![], 1));
 }
@@ -200,7 +201,7 @@ fn registers_are_as_in_the_map() {
         [regs::ID, regs::VERSION, regs::MEM_MIB].map(|at| word(&mut world, at.offset())),
         [0x544C_5044, 0x1_0000, 16]
     );
-    let channel = regs::channel(false);
+    let channel = regs::FROM_CARD;
     for (at, value) in [(0x00, 0x1234_5000), (0x04, 7), (0x08, 9), (0x18, 0x40), (0x1C, 1)] {
         set(&mut world, channel + at, value);
         assert_eq!(word(&mut world, channel + at), value);
@@ -248,10 +249,7 @@ fn descriptors_and_records_are_laid_out_as_the_card_reads_them() {
 #[test]
 fn what_cannot_be_is_said() {
     for (loads, why) in [
-        (
-            vec![TransferLoad::new(true, 9 * MIB)],
-            "a transfer of 9437184 B does not fit half of the 16 MiB of card",
-        ),
+        (vec![TransferLoad::new(9 * MIB)], "a transfer of 9437184 B does not fit half of the 16 MiB of card"),
         (vec![], ""),
     ] {
         let world = run(Tlpdma::new(16 * MIB), loads, InterruptMode::MsiX, true);
@@ -262,6 +260,6 @@ fn what_cannot_be_is_said() {
             world.faults
         );
     }
-    let world = run(Dma::new(), vec![TransferLoad::new(true, 1)], InterruptMode::MsiX, true);
+    let world = run(Dma::new(), vec![TransferLoad::new(1)], InterruptMode::MsiX, true);
     assert_eq!(world.faults, ["card is 71ab:0001; this driver is for 71ab:7d0a"]);
 }

@@ -1,21 +1,24 @@
 //! From a configuration to a fabric that runs.
 
 mod config_space;
+mod parts;
 
 use crate::config::numbering::Numbering;
 use crate::config::{
-    BuildError, DeviceConfig, DomainConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding,
-    HostMemoryError, MapError, SwitchConfig,
+    BuildError, DeviceConfig, Direction, DomainConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity,
+    Forwarding, HostMemoryError, MapError, NodeConfig, SwitchConfig,
 };
 use crate::kernel::Kernel;
 use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::link::agenda::Agenda;
 use crate::link::bus::{self, Bus};
+use crate::link::channel_model::ChannelModel;
 use crate::link::context::{Context, Host, Worker};
 use crate::link::port_buffer::PortBuffers;
 use crate::link::state::{DOWN, RESET, UP, narrowed};
 use crate::link::{Links, PortSetup, make};
 use crate::node::bridge::Bridge;
+use crate::node::custom::{CustomNode, NodeModel};
 use crate::node::end_point::EndPoint;
 use crate::node::end_point::ats::Ats;
 use crate::node::end_point::core::Core;
@@ -42,11 +45,16 @@ use crate::observe::sample::Samples;
 use crate::observe::statistics::FlowStatistics;
 use crate::observe::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::packet::routing::BridgeRegisters;
+use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::Transactions;
 use crate::run::Fabric;
 use crate::run::driven::Told;
 use crate::software::Software;
+pub use parts::Streams;
+use parts::{Behaviour, CustomParts, HostBehaviour, Owner};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use tlplab_datalink::{CustomLinkLayer, Engine};
 use tlplab_device::{
     Context as DeviceContext, Device, Event, HostMemory, HostProgram, HostRam, Identity, Random, TlpDevice,
     TlpIdentity,
@@ -55,49 +63,61 @@ use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConf
 use tlplab_units::{Bdf, Duration, Mps, Mrrs, Rcb, Time};
 use tlplab_wire::tlp::Attributes;
 
-/// Collects what a fabric is made of.
+/// Collects what a fabric is made of: a configuration, and the objects that do something in it.
 pub struct Builder {
     config: FabricConfig,
     devices: BTreeMap<String, Behaviour>,
-    programs: Vec<(HostBehaviour, Vec<FlowInfo>)>,
+    programs: Vec<HostBehaviour>,
     probe: Option<Box<dyn Probe>>,
     memory: Option<Box<dyn HostMemory + Send>>,
+    own: CustomParts,
 }
 
-struct Behaviour {
-    device: Box<dyn Device>,
-    outside: bool,
-    core: Option<Box<dyn TlpDevice>>,
-    flows: Vec<FlowInfo>,
-    finishes: bool,
-}
-
-struct HostBehaviour {
-    program: Option<Box<dyn HostProgram>>,
-    finishes: bool,
+impl Default for Builder {
+    /// A host and nothing below it, as [`FabricConfig::new`] says; [`switch`](Self::switch) and [`attach`](Self::attach) add the rest.
+    fn default() -> Self {
+        Self::new(FabricConfig::new())
+    }
 }
 
 impl Builder {
     /// A fabric of this configuration, whose devices follow.
     pub fn new(config: FabricConfig) -> Self {
-        Self { config, devices: BTreeMap::new(), programs: Vec::new(), probe: None, memory: None }
+        Self {
+            config,
+            devices: BTreeMap::new(),
+            programs: Vec::new(),
+            probe: None,
+            memory: None,
+            own: CustomParts::default(),
+        }
     }
 
-    /// What the device `name` does. `flows` are its streams, from 0; the last serves all further streams, and one is made if there
-    /// is none. A run may wait for a device that `finishes`.
-    pub fn device(
-        &mut self,
-        name: &str,
-        device: Box<dyn Device>,
-        flows: Vec<FlowInfo>,
-        finishes: bool,
-    ) -> &mut Self {
-        self.devices.insert(name.into(), Behaviour { device, outside: false, core: None, flows, finishes });
+    /// The configuration so far, to change it.
+    pub fn config(&mut self) -> &mut FabricConfig {
+        &mut self.config
+    }
+
+    /// Adds a switch to the configuration.
+    pub fn switch(&mut self, config: SwitchConfig) -> &mut Self {
+        self.config.switches.push(config);
         self
     }
 
-    /// A device at the level of TLPs. `flows` are its reads and its writes.
-    pub fn tlp_device(&mut self, name: &str, core: Box<dyn TlpDevice>, flows: Vec<FlowInfo>) -> &mut Self {
+    /// Adds an end point to the configuration, and its [`device`](Self::device).
+    pub fn attach(&mut self, config: DeviceConfig, device: Box<dyn Device>) -> Streams<'_> {
+        let name = config.name.clone();
+        self.config.devices.push(config);
+        self.device(&name, device)
+    }
+
+    /// The model of the device `name`, which the configuration has.
+    pub fn device(&mut self, name: &str, device: Box<dyn Device>) -> Streams<'_> {
+        self.place(name, Behaviour { device, outside: false, core: None, streams: Owner::default() })
+    }
+
+    /// A device at the level of TLPs. Its flows are its reads and its writes.
+    pub fn tlp_device(&mut self, name: &str, core: Box<dyn TlpDevice>) -> Streams<'_> {
         let identity = core.identity();
         if let Some(config) = self.config.devices.iter_mut().find(|config| config.name == name) {
             let link = &mut config.link;
@@ -107,16 +127,24 @@ impl Builder {
             config.tags = if identity.extended_tags { 256 } else { 32 };
         }
         let device = Box::new(Shown(identity));
-        let behaviour = Behaviour { device, outside: false, core: Some(core), flows, finishes: false };
-        self.devices.insert(name.into(), behaviour);
-        self
+        self.place(name, Behaviour { device, outside: false, core: Some(core), streams: Owner::default() })
     }
 
     /// A device that is driven from outside: see [`Driven`](crate::Driven). `device` only tells its identity.
-    pub fn outside_device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>) -> &mut Self {
-        self.devices
-            .insert(name.into(), Behaviour { device, outside: true, core: None, flows, finishes: false });
-        self
+    pub fn outside_device(&mut self, name: &str, device: Box<dyn Device>) -> Streams<'_> {
+        self.place(name, Behaviour { device, outside: true, core: None, streams: Owner::default() })
+    }
+
+    fn place(&mut self, name: &str, behaviour: Behaviour) -> Streams<'_> {
+        let slot = match self.devices.entry(name.into()) {
+            Entry::Vacant(slot) => slot.insert(behaviour),
+            Entry::Occupied(slot) => {
+                let slot = slot.into_mut();
+                *slot = behaviour;
+                slot
+            }
+        };
+        Streams(&mut slot.streams)
     }
 
     /// From now on a device is driven from outside. What it is, if it is there.
@@ -124,25 +152,23 @@ impl Builder {
         let behaviour = self.devices.get_mut(name)?;
         behaviour.outside = true;
         behaviour.core = None;
-        behaviour.finishes = false;
+        behaviour.streams.finishes = false;
         Some(behaviour.device.identity())
     }
 
-    /// A program on the host, with the flows of its streams.
-    pub fn program(
-        &mut self,
-        program: Box<dyn HostProgram>,
-        flows: Vec<FlowInfo>,
-        finishes: bool,
-    ) -> &mut Self {
-        self.programs.push((HostBehaviour { program: Some(program), finishes }, flows));
-        self
+    /// A program on the host.
+    pub fn program(&mut self, program: Box<dyn HostProgram>) -> Streams<'_> {
+        self.add_program(HostBehaviour { program: Some(program), streams: Owner::default() })
     }
 
     /// A program that is driven from outside; see [`Driven`](crate::Driven). A run waits for it to say that it has finished.
-    pub fn outside_program(&mut self, flows: Vec<FlowInfo>) -> &mut Self {
-        self.programs.push((HostBehaviour { program: None, finishes: true }, flows));
-        self
+    pub fn outside_program(&mut self) -> Streams<'_> {
+        self.add_program(HostBehaviour { program: None, streams: Owner::default() }).finishes()
+    }
+
+    fn add_program(&mut self, behaviour: HostBehaviour) -> Streams<'_> {
+        self.programs.push(behaviour);
+        Streams(&mut self.programs.last_mut().expect("just pushed").streams)
     }
 
     /// The contents of host memory are somebody else's, such as a guest's.
@@ -151,9 +177,38 @@ impl Builder {
         self
     }
 
-    /// Who watches.
+    /// The observer. One that is shared, to be read while the fabric runs, is an `Arc<Mutex<_>>`; several are a `Vec<Box<dyn Probe>>`.
     pub fn probe(&mut self, probe: Box<dyn Probe>) -> &mut Self {
         self.probe = Some(probe);
+        self
+    }
+
+    /// Adds a custom node to the configuration, between `config.link.under` and the one component that names the node in `under`.
+    pub fn node(&mut self, config: NodeConfig, model: Box<dyn NodeModel>) -> &mut Self {
+        self.own.nodes.insert(config.name.clone(), model);
+        self.config.nodes.push(config);
+        self
+    }
+
+    /// A custom channel for one direction of the link above the component `link`. It decides about each unit when the unit starts on the wire,
+    /// after the faults of the configuration.
+    pub fn channel(&mut self, link: &str, direction: Direction, model: Box<dyn ChannelModel>) -> &mut Self {
+        self.own.channels.push((link.into(), direction, model));
+        self
+    }
+
+    /// A custom data link layer for both ends of the link above the component `link`. `make` is called for the lower end and then for the upper end,
+    /// with the configuration of that end.
+    pub fn link_layer<L: CustomLinkLayer<TlpHandle>>(
+        &mut self,
+        link: &str,
+        mut make: impl FnMut(&tlplab_datalink::Config) -> L + Send + 'static,
+    ) -> &mut Self {
+        let make = move |config: tlplab_datalink::Config| {
+            let layer = make(&config);
+            Engine::custom(config, layer)
+        };
+        self.own.layers.push((link.into(), Box::new(make)));
         self
     }
 
@@ -184,6 +239,7 @@ impl Builder {
         {
             return Err(HostMemoryError::from(MapError::OwnTlps(device.name.clone())).into());
         }
+        self.own.check(&self.config)?;
         bus::prepare(&mut self.config)?;
         let numbering = Numbering::of(&self.config)?;
         let mut fabric = self.empty_fabric(&numbering)?;
@@ -246,6 +302,7 @@ impl Builder {
             ports.push(make::make_port(config, numbering, i, slot, &mut observe.timeline)?);
         }
         make::establish(config, numbering, &mut ports)?;
+        self.own.join_links(config, numbering, &mut ports)?;
         let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let root = NodeId(numbering.root as u16);
         let buffers = PortBuffers::new(config, numbering);
@@ -324,6 +381,12 @@ impl Builder {
                     let registers = BridgeRegisters::RESET;
                     Node::Bridge(Box::new(Bridge { node, latency, ports, function, registers }))
                 }
+                NodeKind::Custom => {
+                    let config = self.config.nodes.iter().find(|n| n.name == *name).expect("laid out");
+                    let model = self.own.nodes.remove(name).expect("checked before");
+                    let ends = ports.try_into().expect("one component is below it");
+                    Node::Custom(Box::new(CustomNode::new(NodeId(i as u16), config.latency, ends, model)))
+                }
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
                     let device = device.clone();
@@ -373,19 +436,21 @@ impl Builder {
             ..RequesterConfig::new(id)
         };
         let (mut flows, mut programs) = (Vec::new(), Vec::new());
-        for (i, (behaviour, infos)) in std::mem::take(&mut self.programs).into_iter().enumerate() {
+        for (i, behaviour) in std::mem::take(&mut self.programs).into_iter().enumerate() {
             let first = flows.len() as u16;
-            let infos = some_flow(infos, &host.name, &format!("{}.cpu{i}", host.name), "mmio", "device");
+            let HostBehaviour { program, streams } = behaviour;
+            let infos =
+                some_flow(streams.flows, &host.name, &format!("{}.cpu{i}", host.name), "mmio", "device");
             flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
-            let streams = (first, flows.len() as u16 - first);
-            if behaviour.finishes {
+            if streams.finishes {
                 fabric.hardware.cx.workers.push(Worker {
                     node: NodeId(numbering.root as u16),
                     owner: i,
                     finished: false,
                 });
             }
-            programs.push(Program { program: behaviour.program, next_op: 0, streams });
+            let streams = (first, flows.len() as u16 - first);
+            programs.push(Program { program, next_op: 0, streams });
         }
         let enumerates = match host.enumeration {
             EnumerationTime::Simulated => true,
@@ -502,9 +567,9 @@ impl Builder {
             attributes,
             ..RequesterConfig::new(id)
         };
-        let infos = some_flow(behaviour.flows, &config.name, &config.name, "dma", "host");
+        let infos = some_flow(behaviour.streams.flows, &config.name, &config.name, "dma", "host");
         let flows = infos.into_iter().map(|info| add_flow(fabric, info)).collect();
-        if behaviour.finishes {
+        if behaviour.streams.finishes {
             fabric.hardware.cx.workers.push(Worker { node: NodeId(node as u16), owner: 0, finished: false });
         }
         let core = behaviour.core.map(|device| Box::new(Core::new(device, config.completion_timeout)));
@@ -644,6 +709,7 @@ impl Device for Shown {
 fn may_go_down(config: &FabricConfig) -> bool {
     let links = config.switches.iter().map(|switch| &switch.uplink);
     let links = links.chain(config.buses.iter().map(|bus| &bus.uplink));
+    let links = links.chain(config.nodes.iter().map(|node| &node.link));
     let mut faults =
         links.chain(config.devices.iter().map(|device| &device.link)).flat_map(|link| &link.faults);
     faults.any(|fault| fault.kind.takes_down())

@@ -108,6 +108,14 @@ pub enum BuildError {
     /// What the host has before its memory cannot be.
     #[error("host: {0}")]
     HostMemory(#[from] HostMemoryError),
+    /// A custom part in a place where it cannot work.
+    #[error("{component}: {why}")]
+    Custom {
+        /// The component, or the one below the link.
+        component: String,
+        /// Why it cannot.
+        why: &'static str,
+    },
     /// More than bus numbers or address space allow.
     #[error("{0}")]
     TooLarge(&'static str),
@@ -125,6 +133,7 @@ impl BuildError {
             }
             Self::UnknownParent { component, .. }
             | Self::Bus { bus: component, .. }
+            | Self::Custom { component, .. }
             | Self::PortTaken { second: component, .. }
             | Self::Function { component, .. }
             | Self::ConfigSpace { component, .. }

@@ -2,6 +2,7 @@
 
 mod bus;
 mod host_memory;
+mod node;
 mod payload;
 mod stages;
 mod switch;
@@ -16,6 +17,7 @@ pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,
     StallConfig, WHOLE,
 };
+pub use node::NodeConfig;
 pub use payload::{Payloads, payloads};
 pub use stages::StagesConfig;
 use std::ops::Range;
@@ -59,6 +61,8 @@ pub struct FabricConfig {
     pub buses: Vec<BusConfig>,
     /// End points, in any order.
     pub devices: Vec<DeviceConfig>,
+    /// Custom nodes, in any order; the builder takes their models: [`Builder`](crate::Builder::node).
+    pub nodes: Vec<NodeConfig>,
 }
 
 impl FabricConfig {
@@ -67,7 +71,9 @@ impl FabricConfig {
         let switches = self.switches.iter().map(|switch| (&switch.name, &switch.uplink));
         let buses = self.buses.iter().map(|bus| (&bus.name, &bus.uplink));
         let devices = self.devices.iter().map(|device| (&device.name, &device.link));
-        switches.chain(buses).chain(devices).find(|(name, _)| *name == component).map(|(_, link)| link)
+        let nodes = self.nodes.iter().map(|node| (&node.name, &node.link));
+        let all = switches.chain(buses).chain(devices).chain(nodes);
+        all.into_iter().find(|(name, _)| *name == component).map(|(_, link)| link)
     }
 }
 
@@ -83,6 +89,7 @@ impl FabricConfig {
             switches: Vec::new(),
             buses: Vec::new(),
             devices: Vec::new(),
+            nodes: Vec::new(),
         }
     }
 }

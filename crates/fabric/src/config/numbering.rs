@@ -16,6 +16,8 @@ pub enum NodeKind {
     EndPoint,
     /// Bridge to a parallel bus.
     Bridge,
+    /// A custom node.
+    Custom,
 }
 
 /// The numbering of a fabric.
@@ -66,7 +68,8 @@ impl Numbering {
         let switches = config.switches.iter().map(|s| (&s.name, NodeKind::Switch));
         let buses = config.buses.iter().map(|b| (&b.name, NodeKind::Bridge));
         let devices = config.devices.iter().map(|d| (&d.name, NodeKind::EndPoint));
-        for (name, kind) in switches.chain(buses).chain(devices) {
+        let nodes = config.nodes.iter().map(|n| (&n.name, NodeKind::Custom));
+        for (name, kind) in switches.chain(buses).chain(devices).chain(nodes) {
             if kinds.insert(name.clone(), kind).is_some() {
                 return Err(BuildError::DuplicateName(name.clone()));
             }
@@ -103,7 +106,7 @@ impl Numbering {
             NodeKind::Switch => {
                 config.switches.iter().find(|s| s.name == self.nodes[node]).and_then(|s| s.port_buffer)
             }
-            NodeKind::EndPoint | NodeKind::Bridge => None,
+            NodeKind::EndPoint | NodeKind::Bridge | NodeKind::Custom => None,
         }
     }
 
@@ -192,7 +195,7 @@ impl Numbering {
                     self.other_partitions(config, node).into_iter().flat_map(|other| self.ports_of(other));
                 weights.extend(inside.map(|_| 1));
             }
-            NodeKind::Bridge => {}
+            NodeKind::Bridge | NodeKind::Custom => {}
         }
         weights
     }
@@ -215,7 +218,7 @@ impl Numbering {
             let on_bus = config.devices.iter().any(|d| d.name == *name && d.bus.is_some());
             let valid = match self.kinds[parent] {
                 NodeKind::Root => under.starts_with(&root_prefix) && !on_bus,
-                NodeKind::Switch => !on_bus,
+                NodeKind::Switch | NodeKind::Custom => !on_bus,
                 NodeKind::Bridge => on_bus,
                 NodeKind::EndPoint => false,
             };
@@ -232,7 +235,36 @@ impl Numbering {
         // Root ports by their numbers: rp2 before rp10.
         children[self.root].sort_by_key(|(port, _)| (port.len(), port.clone()));
         self.check_connected(config)?;
+        self.check_custom(config, &children)?;
         Ok(children)
+    }
+
+    /// A custom node has one link below it, which is invisible to software: no fault takes it down.
+    fn check_custom(
+        &self,
+        config: &FabricConfig,
+        children: &[Vec<(String, usize)>],
+    ) -> Result<(), BuildError> {
+        for node in (0..self.nodes.len()).filter(|node| self.kinds[*node] == NodeKind::Custom) {
+            let error = |node: usize, why| BuildError::Custom { component: self.nodes[node].clone(), why };
+            let [(_, child)] = children[node][..] else {
+                return Err(error(
+                    node,
+                    "a custom node has exactly one component below it; for more, put a switch below it",
+                ));
+            };
+            if link_of(config, &self.nodes[child]).upper.acs.is_some() {
+                return Err(error(
+                    child,
+                    "access control needs a port of a switch or a root port, and the node above is a custom one",
+                ));
+            }
+            if link_of(config, &self.nodes[child]).faults.iter().any(|fault| fault.kind.takes_down()) {
+                let why = "a fault cannot take this link down, because the custom node above has no slot to report it; take down the link above the node";
+                return Err(error(child, why));
+            }
+        }
+        Ok(())
     }
 
     fn check_connected(&self, config: &FabricConfig) -> Result<(), BuildError> {
@@ -328,5 +360,6 @@ fn link_of<'a>(config: &'a FabricConfig, name: &str) -> &'a LinkConfig {
     let switch = config.switches.iter().find(|s| s.name == name).map(|s| &s.uplink);
     let bus = config.buses.iter().find(|b| b.name == name).map(|b| &b.uplink);
     let device = config.devices.iter().find(|d| d.name == name).map(|d| &d.link);
-    switch.or(bus).or(device).expect("every component but the host has a link above it")
+    let node = config.nodes.iter().find(|n| n.name == name).map(|n| &n.link);
+    switch.or(bus).or(device).or(node).expect("every component but the host has a link above it")
 }

@@ -82,6 +82,10 @@ pub(crate) enum EventKind {
     Terminated,
     /// A device with clocks has put something out.
     Clocked,
+    /// A timer of a custom node.
+    NodeTimer,
+    /// A TLP has waited in a custom node.
+    NodeWaited,
     /// A parallel bus chooses a master, or a transaction there goes on.
     Bus,
     /// Nothing: a reset has taken away what was to happen.

@@ -1,6 +1,7 @@
 //! One direction of a link's physical side: serialisation, ordered sets, flight, and the faults wrapped around it.
 
 use crate::config::{Damage, SkpPolicy};
+use crate::link::channel_model::{CustomChannel, Passage};
 use crate::link::fault::Faults;
 use std::collections::VecDeque;
 use tlplab_datalink::{Integrity, Unit};
@@ -14,6 +15,8 @@ pub(crate) struct InFlight<H> {
     pub(crate) arrives: Time,
     /// Time its own bytes take on the wire.
     pub(crate) on_wire: Duration,
+    /// So much longer than others it travels.
+    pub(crate) late: Duration,
     /// A switch has begun to forward it.
     pub(crate) forwarded: bool,
 }
@@ -35,6 +38,10 @@ pub(crate) struct Channel<H> {
     wire_free: Time,
     faults: Faults,
     in_flight: VecDeque<InFlight<H>>,
+    /// When the latest unit is there.
+    last_arrives: Time,
+    /// A custom model, which decides about each unit after the faults.
+    pub(crate) own: Option<CustomChannel>,
 }
 
 impl<H> Channel<H> {
@@ -46,7 +53,17 @@ impl<H> Channel<H> {
         faults: Faults,
     ) -> Self {
         let skp = Skp::new(rate, encoding, skp);
-        Self { rate, flight, delay: flight, skp, wire_free: Time::ZERO, faults, in_flight: VecDeque::new() }
+        Self {
+            rate,
+            flight,
+            delay: flight,
+            skp,
+            wire_free: Time::ZERO,
+            faults,
+            in_flight: VecDeque::new(),
+            last_arrives: Time::ZERO,
+            own: None,
+        }
     }
 
     pub(crate) fn rate(&self) -> LinkRate {
@@ -80,15 +97,31 @@ impl<H> Channel<H> {
         self.faults.strike(unit, name)
     }
 
+    /// So much later than after the delay a unit is there that is to be late: none overtakes the one before it, nor comes faster than the wire carries.
+    #[cold]
+    pub(crate) fn lateness(&mut self, wire: WireTime, passage: Passage) -> Duration {
+        let by = if let Passage::Late(by) = passage { by } else { Duration::ZERO };
+        let usual = wire.ends + self.delay;
+        let arrives = (usual + by).max(self.last_arrives + (wire.ends - wire.starts));
+        self.last_arrives = arrives;
+        arrives - usual
+    }
+
     /// Puts a unit on its way; false if a fault swallowed it.
-    pub(crate) fn launch(&mut self, unit: Unit<H>, wire: WireTime, damage: Option<Damage>) -> bool {
+    pub(crate) fn launch(
+        &mut self,
+        unit: Unit<H>,
+        wire: WireTime,
+        damage: Option<Damage>,
+        late: Duration,
+    ) -> bool {
         let integrity = match damage {
             None => Integrity::Good,
             Some(Damage::Corrupt) => Integrity::Bad,
             Some(Damage::Drop) => return false,
         };
-        let (arrives, on_wire) = (wire.ends + self.delay, wire.ends - wire.starts);
-        self.in_flight.push_back(InFlight { unit, integrity, arrives, on_wire, forwarded: false });
+        let (arrives, on_wire) = (wire.ends + self.delay + late, wire.ends - wire.starts);
+        self.in_flight.push_back(InFlight { unit, integrity, arrives, on_wire, late, forwarded: false });
         true
     }
 
@@ -108,7 +141,7 @@ impl<H> Channel<H> {
 
     /// The link goes down: everything in flight is lost.
     pub(crate) fn cut(&mut self, now: Time) -> impl Iterator<Item = InFlight<H>> {
-        self.wire_free = now;
+        (self.wire_free, self.last_arrives) = (now, now);
         self.in_flight.drain(..)
     }
 

@@ -5,6 +5,7 @@ use crate::link::agenda::Task;
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::observe::errors::ErrorKind;
+use crate::observe::topology::NodeKind;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::{TlpHandle, shape_of};
 use tlplab_datalink::Integrity;
@@ -102,9 +103,22 @@ impl Context {
         self.enqueue_at_egress(egress, source, Waiting { tlp, shape, ingress, tail, nullified });
     }
 
-    /// The ID that answers for the node behind `ingress`.
+    /// The ID that answers for the node behind `ingress`: of a node that software does not see, the one beyond.
     pub(crate) fn answers_for(&self, ingress: PortId) -> Bdf {
-        self.topology.nodes[self.links.ports[ingress.index()].node.index()].id
+        let info = &self.topology.nodes[self.links.ports[ingress.index()].node.index()];
+        if info.kind == NodeKind::Custom { self.id_beyond(self.other_port(ingress)) } else { info.id }
+    }
+
+    /// The ID of the first component that software sees, out by `port`.
+    pub(crate) fn id_beyond(&self, port: PortId) -> Bdf {
+        self.answers_for(self.links.peer(port))
+    }
+
+    /// The other port of a node that has two.
+    fn other_port(&self, port: PortId) -> PortId {
+        let node = self.links.node(port);
+        let mut others = self.links.all().filter(|other| *other != port && self.links.node(*other) == node);
+        others.next().unwrap_or(port)
     }
 
     /// A TLP goes on as another one. The replay buffer behind keeps the original.

@@ -1,10 +1,11 @@
 //! The ports of a fabric: engines, credits and replay buffers of the links that they end.
 
 use crate::config::BuildError;
-use crate::config::numbering::{Numbering, PortSlot};
+use crate::config::numbering::{LinkSlot, Numbering, PortSlot};
 use crate::config::{Buffers, Direction, FabricConfig, FlowControl, LinkConfig, PortConfig, SkpPolicy};
 use crate::kernel::ids::{LinkId, NodeId, PortId};
 use crate::link::channel::Channel;
+use crate::link::channel_model::{ChannelModel, CustomChannel};
 use crate::link::egress::Egress;
 use crate::link::fault::{Faults, Tampering};
 use crate::link::lines::Lines;
@@ -13,12 +14,13 @@ use crate::link::stages;
 use crate::observe::timeline::Timeline;
 use crate::observe::topology::NodeKind;
 use crate::packet::attribution::Partition;
+use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use tlplab_datalink::{
     AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
 };
 use tlplab_device::Random;
-use tlplab_units::{Duration, Generation, LinkRate, Mps, Time, Width};
+use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Time, Width};
 
 pub(crate) fn make_port(
     config: &FabricConfig,
@@ -149,7 +151,7 @@ fn link_layer(
         }
     }
     let kind = numbering.kind(slot.node);
-    let switch = matches!(kind, NodeKind::Switch | NodeKind::Bridge);
+    let switch = matches!(kind, NodeKind::Switch | NodeKind::Bridge | NodeKind::Custom);
     let later = stages::acknowledged_later(c);
     layer.receive = match (policy.buffers, numbering.port_buffer(config, slot.node)) {
         (Some(buffers), _) => receive_buffers(buffers),
@@ -208,4 +210,75 @@ fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {
         class(buffers.non_posted_headers, buffers.non_posted_data),
         class(buffers.completion_headers, buffers.completion_data),
     )
+}
+
+/// Makes a custom data link layer for a port.
+pub(crate) type MakeLayer = Box<dyn FnMut(LinkLayerConfig) -> Engine<TlpHandle> + Send>;
+
+/// Both ends of the link above `name` get a custom data link layer.
+pub(crate) fn custom_layer(
+    config: &FabricConfig,
+    numbering: &Numbering,
+    ports: &mut [Port],
+    name: &str,
+    mut make: MakeLayer,
+) -> Result<(), BuildError> {
+    let (link, trained) = custom_link(config, numbering, name)?;
+    let ends = [link.lower, link.upper];
+    let configs = ends.map(|end| ports[end].engine.config().clone());
+    if configs[0].mode == LinkMode::Flit {
+        return Err(custom_error(
+            name,
+            "a custom data link layer needs a framed link, and this link has flits",
+        ));
+    }
+    for (end, at) in ends.into_iter().zip([0, 1]) {
+        let mut engine = make(configs[at].clone());
+        if trained {
+            engine.activate_with(Time::ZERO, &configs[1 - at]);
+        }
+        ports[end].engine = engine;
+    }
+    Ok(())
+}
+
+/// One direction of the link above `name` gets a custom channel.
+pub(crate) fn custom_channel(
+    config: &FabricConfig,
+    numbering: &Numbering,
+    ports: &mut [Port],
+    name: &str,
+    direction: Direction,
+    model: Box<dyn ChannelModel>,
+) -> Result<(), BuildError> {
+    let (link, _) = custom_link(config, numbering, name)?;
+    let transmitter = match direction {
+        Direction::Up => link.lower,
+        Direction::Down => link.upper,
+    };
+    ports[transmitter].channel.own = Some(CustomChannel::new(model));
+    Ok(())
+}
+
+/// The link above a component, if it can have custom parts, and whether it was trained before time 0.
+fn custom_link<'n>(
+    config: &FabricConfig,
+    numbering: &'n Numbering,
+    name: &str,
+) -> Result<(&'n LinkSlot, bool), BuildError> {
+    let Some(index) = numbering.links.iter().position(|link| link.name == name) else {
+        return Err(custom_error(name, "it has no link above it for a custom channel or data link layer"));
+    };
+    let (link, c) = (&numbering.links[index], numbering.link_config(config, index));
+    if c.crossbar.is_some() || on_bus(config, numbering, link.lower) {
+        return Err(custom_error(
+            name,
+            "a crossbar or a parallel bus has neither channel nor data link layer, so it takes no custom ones",
+        ));
+    }
+    Ok((link, c.trained))
+}
+
+fn custom_error(name: &str, why: &'static str) -> BuildError {
+    BuildError::Custom { component: name.into(), why }
 }

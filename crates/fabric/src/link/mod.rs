@@ -6,6 +6,7 @@
 pub(crate) mod agenda;
 pub(crate) mod bus;
 pub(crate) mod channel;
+pub(crate) mod channel_model;
 pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod egress;
@@ -30,6 +31,8 @@ use crate::packet::attribution::{Cause, Partition, Snapshot};
 use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use bus::Bus;
+use channel::WireTime;
+use channel_model::{CustomChannel, Passage};
 use context::Context;
 use port::Port;
 use port_buffer::PortBuffers;
@@ -347,10 +350,37 @@ impl Links {
 }
 
 impl Links {
-    /// Whether nothing is on its way anywhere, and nothing waits.
+    /// The channel model behind `port`, to be [given back](Self::give_channel).
+    pub(crate) fn take_channel(&mut self, port: PortId) -> Option<CustomChannel> {
+        self.ports[port.index()].channel.own.take()
+    }
+
+    /// Gives it back with what it has decided of a unit: so late that is.
+    pub(crate) fn give_channel(
+        &mut self,
+        port: PortId,
+        own: CustomChannel,
+        wire: WireTime,
+        passage: Passage,
+    ) -> Duration {
+        let channel = &mut self.ports[port.index()].channel;
+        channel.own = Some(own);
+        channel.lateness(wire, passage)
+    }
+
+    /// A port with a custom channel or data link layer that gives no copy of itself.
+    pub(crate) fn without_copy(&self) -> Option<PortId> {
+        let has_none = |port: &Port| {
+            !port.engine.has_copy() || port.channel.own.as_ref().is_some_and(|own| !own.has_copy())
+        };
+        self.ports.iter().position(has_none).map(|port| PortId(port as u16))
+    }
+
+    /// Whether nothing is on its way anywhere, and nothing waits. A custom channel sees every unit, so its link never rests.
     pub(crate) fn are_resting(&self) -> bool {
         self.ports.iter().all(|port| {
             port.engine.is_resting()
+                && port.channel.own.is_none()
                 && !port.transmitting
                 && port.egress.len() == 0
                 && port.channel.is_empty()

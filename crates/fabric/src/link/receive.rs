@@ -128,27 +128,34 @@ impl Context {
             Unit::Flit(_) => Cause::Serialisation,
             _ => Cause::DataLink,
         };
-        let delay = self.links.ports[sender.index()].channel.delay;
-        let before =
-            (self.kernel.now() - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(delay);
+        let way = flying.on_wire + self.links.ports[sender.index()].channel.delay + flying.late;
+        let before = (self.kernel.now() - tlp.ledger.charged()).saturating_sub(way);
         let started = tlp.ledger.charged() + before;
-        self.charge_way(sender, handle, started, cause);
+        self.charge_way(sender, handle, started, cause, flying.late);
     }
 
     /// Charges the way from the data link layer of `sender` to here: what was before the TLP until `started`, stages, its bytes, the
-    /// flight.
-    fn charge_way(&mut self, sender: PortId, handle: TlpHandle, started: Time, before: Cause) {
+    /// flight, which took so much longer than usual as it was `late`.
+    fn charge_way(
+        &mut self,
+        sender: PortId,
+        handle: TlpHandle,
+        started: Time,
+        before: Cause,
+        late: Duration,
+    ) {
         let (now, place) = (self.kernel.now(), Port::place(sender));
         let Port { channel, stages, .. } = &self.links.ports[sender.index()];
         let ledger = &mut self.tlps.get_mut(handle).ledger;
         ledger.charge(started, place, before);
+        let flight = channel.flight + late;
         match stages {
             None => {
-                ledger.charge(now - channel.flight, place, Cause::Serialisation);
+                ledger.charge(now - flight, place, Cause::Serialisation);
                 ledger.charge(now, place, Cause::Flight);
             }
             Some(stages) => {
-                stages.charge_way(ledger, place, (now - channel.delay) - started, channel.flight);
+                stages.charge_way(ledger, place, (now - channel.delay - late) - started, flight);
             }
         }
     }
@@ -187,8 +194,17 @@ impl Context {
     pub(crate) fn charge_processing(&mut self, id: PortId, handle: TlpHandle) {
         if self.tlps.get(handle).tracked {
             self.charge_rx_transaction(id, handle);
-            let (now, place) = (self.kernel.now(), self.place_of(self.links.ports[id.index()].node));
-            self.tlps.get_mut(handle).ledger.charge(now, place, Cause::Processing);
+            self.charge_node(id, handle);
+        }
+    }
+
+    /// The node behind `id` has had a TLP until now.
+    #[inline]
+    pub(crate) fn charge_node(&mut self, id: PortId, handle: TlpHandle) {
+        let (now, place) = (self.kernel.now(), self.place_of(self.links.ports[id.index()].node));
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge(now, place, Cause::Processing);
         }
     }
 
@@ -244,7 +260,8 @@ impl Context {
         let delay = sender.channel.delay;
         let Some(flying) = sender.channel.first_in_flight() else { return };
         flying.forwarded = true;
-        let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
+        let (arrives, integrity, on_wire, late) =
+            (flying.arrives, flying.integrity, flying.on_wire, flying.late);
         let latency = self.links.ports[id.index()].latency;
         let serialisation = self.links.ports[egress.index()].time_on_wire(unit.shape.bytes);
         // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
@@ -254,7 +271,7 @@ impl Context {
                 self.tlps.hold(unit.handle);
                 if self.tlps.get(unit.handle).tracked {
                     let before = if unit.replay { Cause::Replay } else { Cause::DataLink };
-                    self.charge_way(peer, unit.handle, arrives - on_wire - delay, before);
+                    self.charge_way(peer, unit.handle, arrives - on_wire - delay - late, before, late);
                 }
                 unit.handle
             }

@@ -7,7 +7,7 @@ use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
-use tlplab_datalink::{Engine, LinkLayer, TlpUnit, Unit};
+use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
 use tlplab_units::{FcClass, Time, Width};
 use tlplab_wire::tlp::CompletionStatus;
 
@@ -81,14 +81,14 @@ impl Context {
     pub(crate) fn cut(&mut self, id: PortId) {
         let now = self.kernel.now();
         let ingress = self.links.ports[id.index()].peer;
-        let direct = matches!(self.links.ports[id.index()].engine, Engine::Direct(_));
+        let keeps = self.links.ports[id.index()].engine.keeps_until_acked();
         let cut: Vec<_> = self.links.ports[id.index()].channel.cut(now).collect();
         for flying in cut {
             match flying.unit {
                 Unit::Tlp(TlpUnit { handle, nullified: true, .. }) => self.drop_tlp(handle),
                 _ if flying.forwarded => self.take_forwarded(ingress, &flying),
                 // A crossbar keeps nothing until it has arrived, so nobody else will say that it is lost.
-                Unit::Tlp(TlpUnit { handle, .. }) if direct => self.lose_tlp(id, handle),
+                Unit::Tlp(TlpUnit { handle, .. }) if !keeps => self.lose_tlp(id, handle),
                 _ => {}
             }
         }

@@ -269,24 +269,31 @@ impl Context {
             Unit::Tlp(tlp) => Some(self.tlps.get(tlp.handle).repr.name()),
             _ => None,
         };
-        let damage = port.channel.strike(&mut unit, name);
-        let arrives = wire.ends + port.channel.delay;
+        let mut damage = port.channel.strike(&mut unit, name);
+        let mut late = Duration::ZERO;
+        if port.channel.own.is_some() {
+            (damage, late) = self.pass_custom_channel(id, &unit, wire, damage);
+        }
+        let arrives = wire.ends + self.links.ports[id.index()].channel.delay + late;
         self.hash_unit(id, &unit, wire, damage.is_some());
         if self.observe.probe.is_some() {
-            self.show(id, &unit, wire, damage.is_some());
+            self.show(id, &unit, wire, damage.is_some(), late);
         }
         let port = &mut self.links.ports[id.index()];
         port.counters.damaged += u64::from(damage.is_some());
-        let nullified = match &unit {
-            Unit::Tlp(tlp) if tlp.nullified => Some(tlp.handle),
+        let tlp = match &unit {
+            Unit::Tlp(tlp) => Some((tlp.handle, tlp.nullified)),
             _ => None,
         };
-        if !port.channel.launch(unit, wire, damage) {
-            // Nobody else knows of a nullified copy.
-            nullified.into_iter().for_each(|copy| self.drop_tlp(copy));
+        if !port.channel.launch(unit, wire, damage, late) {
+            // Nobody else knows of a nullified copy, nor of what the data link layer does not keep.
+            let keeps = port.engine.keeps_until_acked();
+            tlp.filter(|(_, nullified)| *nullified || !keeps)
+                .into_iter()
+                .for_each(|(tlp, _)| self.drop_tlp(tlp));
             return;
         }
-        let header_at = wire.starts + port.channel.rate().time_of(header_bytes) + port.channel.delay;
+        let header_at = wire.starts + port.channel.rate().time_of(header_bytes) + port.channel.delay + late;
         self.schedule(arrives, EventKind::UnitArrived, peer, 0);
         if cut_through && header_at < arrives {
             self.schedule(header_at, EventKind::HeaderArrived, peer, 0);
@@ -391,43 +398,56 @@ impl Context {
     }
 
     #[cold]
-    fn show(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, bad: bool) {
+    fn show(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, bad: bool, late: Duration) {
         let Some(mut probe) = self.observe.probe.take() else { return };
+        let record = self.record_of(id, unit, wire, bad, late);
+        probe.unit(&record);
+        if let Unit::Flit(flit) = unit {
+            flit.ends.iter().for_each(|end| probe.tlp_in_flit(&record, &self.tlp_record(end.handle)));
+        }
+        self.observe.probe = Some(probe);
+    }
+
+    fn tlp_record(&self, handle: TlpHandle) -> TlpRecord<'_> {
+        let tlp = self.tlps.get(handle);
+        let transaction = tlp.transaction.and_then(|t| self.transactions.number(t));
+        TlpRecord { repr: &tlp.repr, payload: tlp.payload.bytes(), flow: tlp.flow, transaction }
+    }
+
+    /// A unit as observers see it.
+    pub(crate) fn record_of<'a>(
+        &'a self,
+        id: PortId,
+        unit: &'a Unit<TlpHandle>,
+        wire: WireTime,
+        bad: bool,
+        late: Duration,
+    ) -> UnitRecord<'a> {
         let port = &self.links.ports[id.index()];
         let to_wire = port.stages.as_ref().map_or(Duration::ZERO, |stages| stages.to_wire());
         let (start, end) = (wire.starts + to_wire, wire.ends + to_wire);
-        let tlp_record = |handle: TlpHandle| {
-            let tlp = self.tlps.get(handle);
-            let transaction = tlp.transaction.and_then(|t| self.transactions.number(t));
-            TlpRecord { repr: &tlp.repr, payload: tlp.payload.bytes(), flow: tlp.flow, transaction }
-        };
         let content = match unit {
             Unit::Tlp(unit) => UnitContent::Tlp {
                 sequence: unit.sequence,
                 replay: unit.replay,
                 nullified: unit.nullified,
-                packet: tlp_record(unit.handle),
+                packet: self.tlp_record(unit.handle),
             },
             Unit::Dllp(repr) => UnitContent::Dllp(repr),
             Unit::Flit(flit) => {
                 UnitContent::Flit { sequence: flit.sequence, replay: flit.replay, tlp_bytes: flit.used }
             }
         };
-        let record = UnitRecord {
+        UnitRecord {
             link: port.link,
             direction: port.direction,
             start,
             end,
-            arrive: end + port.channel.flight,
+            arrive: end + port.channel.flight + late,
             bytes: self.bytes_on_wire(id, unit),
             bad,
             content,
-        };
-        probe.unit(&record);
-        if let Unit::Flit(flit) = unit {
-            flit.ends.iter().for_each(|end| probe.tlp_in_flit(&record, &tlp_record(end.handle)));
         }
-        self.observe.probe = Some(probe);
     }
 
     /// The last symbol of the unit on the wire has left.

@@ -67,6 +67,8 @@ impl Nodes {
             Node::Root(root) => vec![FunctionAt { node, index: root.function_at(index) }],
             Node::Switch(_) => vec![FunctionAt { node, index }],
             Node::Bridge(_) => vec![FunctionAt { node, index: 0 }],
+            // It has no registers to record it in.
+            Node::Custom(_) => Vec::new(),
             Node::EndPoint(_) => {
                 let tlp = tlp.filter(|_| may_be_of_one_function(kind));
                 let claimant = tlp.and_then(|tlp| self.claimant(node, tlp));
@@ -100,6 +102,7 @@ impl Nodes {
                 let way = (bridge.ports[0], 0);
                 send_error_message(cx, &mut **bridge, at, way, host, message)
             }
+            Node::Custom(_) => false,
             Node::Switch(switch) => {
                 let way = (switch.ports[0], at.index);
                 switch.upstream_port_passes(at.index, message)

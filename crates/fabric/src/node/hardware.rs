@@ -73,6 +73,19 @@ impl Hardware {
                 let node = cx.event_node(event.at);
                 self.nodes.end_point_mut(node).clocked(cx, Time::from_fs(event.data));
             }
+            EventKind::NodeTimer => {
+                let node = cx.event_node(event.at);
+                if let Node::Custom(own) = &mut self.nodes[node] {
+                    own.handle_timer(cx, event.data);
+                }
+            }
+            EventKind::NodeWaited => {
+                let node = cx.links.node(port);
+                if let Node::Custom(own) = &mut self.nodes[node] {
+                    cx.charge_node(port, tlp);
+                    own.handle_tlp(cx, port, tlp);
+                }
+            }
             EventKind::Bus => {
                 if let Some(bridge) = cx.bus_event(port, event.data) {
                     self.take_arrivals();
@@ -148,7 +161,7 @@ impl Hardware {
                 let port = root.port_for(route_of(repr));
                 Some(Queue(port.map_or(self.cx.links.count() as u16, |port| root.ports[port].0)))
             }
-            Node::EndPoint(_) | Node::Bridge(_) => None,
+            Node::EndPoint(_) | Node::Bridge(_) | Node::Custom(_) => None,
         }
     }
 
@@ -166,7 +179,7 @@ impl Hardware {
     /// A node has processed the answer to a request.
     fn answer(&mut self, port: PortId, request: TlpHandle) {
         let node = self.nodes.function_for(self.cx.links.node(port), &self.cx.tlps.get(request).repr);
-        self.nodes[node].functions().send_completions(&mut self.cx, port, request);
+        self.nodes[node].answerer().send_completions(&mut self.cx, port, request);
     }
 
     fn handle_requester_timeout(&mut self, at: u32, due: Time) {
@@ -187,9 +200,18 @@ impl Hardware {
             Node::Switch(switch) => Some(switch.ports[index]),
             Node::Root(root) => index.checked_sub(1).map(|port| root.ports[port]),
             Node::Bridge(bridge) => Some(bridge.ports[0]),
-            Node::EndPoint(_) => None,
+            Node::EndPoint(_) | Node::Custom(_) => None,
         };
         Some((node, port))
+    }
+
+    /// The first node at the lower end of a link, or below it, that software sees.
+    pub(crate) fn below(&self, mut lower: PortId) -> NodeId {
+        loop {
+            let node = self.cx.links.node(lower);
+            let Node::Custom(own) = &self.nodes[node] else { return node };
+            lower = self.cx.links.peer(own.ports[1]);
+        }
     }
 
     /// The function that a configuration request would reach, by the bus numbers as they are.
@@ -207,8 +229,7 @@ impl Hardware {
                 ConfigWay::Nowhere => return None,
                 ConfigWay::Down { port, type1 } => (port, type1),
             };
-            let peer = self.cx.links.peer(self.nodes[node].ports()[port]);
-            node = self.cx.links.node(peer);
+            node = self.below(self.cx.links.peer(self.nodes[node].ports()[port]));
             way = match &self.nodes[node] {
                 Node::Switch(switch) => switch.config_way(function, type1),
                 Node::Bridge(bridge) => bridge.config_way(function, type1),

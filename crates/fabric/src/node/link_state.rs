@@ -93,6 +93,7 @@ impl Hardware {
             let below = match &self.nodes[self.cx.links.node(link)] {
                 Node::Switch(switch) => &switch.ports[1..],
                 Node::Bridge(bridge) => &bridge.ports[1..],
+                Node::Custom(own) => &own.ports[1..],
                 Node::Root(_) | Node::EndPoint(_) => &[],
             };
             links.extend(below.iter().map(|port| self.cx.links.peer(*port)));
@@ -114,7 +115,11 @@ impl Hardware {
         let gone = cx.kernel.cancel(|event| {
             let within = matches!(
                 event.kind,
-                EventKind::Processed | EventKind::ForwardEarly | EventKind::CoreEarly | EventKind::Answer
+                EventKind::Processed
+                    | EventKind::NodeWaited
+                    | EventKind::ForwardEarly
+                    | EventKind::CoreEarly
+                    | EventKind::Answer
             );
             within && ports.iter().any(|port| u32::from(port.0) == event.at)
         });
@@ -138,6 +143,7 @@ impl Hardware {
             Node::EndPoint(_) => self.of_functions(lower, |function, cx| function.reset(cx, Reset::Hot)),
             Node::Switch(switch) => switch.reset(&mut self.cx),
             Node::Bridge(bridge) => bridge.reset(&mut self.cx),
+            Node::Custom(own) => own.reset(&mut self.cx),
             Node::Root(_) => {}
         }
     }
@@ -178,9 +184,12 @@ impl Hardware {
         self.show_link(port);
     }
 
-    /// The bridge whose link leads down from `port`; `None` if it leads up.
+    /// The bridge whose link leads down from `port`; `None` if it leads up, or if software sees no bridge there.
     pub(crate) fn bridge_above(&self, port: PortId) -> Option<FunctionAt> {
         let node = self.cx.links.node(port);
+        if let Node::Custom(_) = &self.nodes[node] {
+            return None;
+        }
         let host_bridge = usize::from(node == self.cx.host.node);
         let index = self.cx.links.index(port) + host_bridge;
         self.cx.links.has_slot(port).then_some(FunctionAt { node, index })

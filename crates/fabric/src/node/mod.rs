@@ -1,4 +1,4 @@
-//! The nodes that links connect: switches, the root complex, end points and bridges to parallel buses.
+//! The nodes that links connect: switches, the root complex, end points, bridges to parallel buses, and custom nodes.
 //!
 //! Each owns its state. Its handlers get a [`Context`] besides; they reach other nodes by links only.
 //! [`initiator`] is about what nodes ask for, [`answer`] about what they answer, [`function`] about their registers.
@@ -7,6 +7,7 @@ pub(crate) mod answer;
 pub(crate) mod bridge;
 pub(crate) mod bridges;
 pub(crate) mod config_request;
+pub(crate) mod custom;
 pub(crate) mod end_point;
 pub(crate) mod error_messages;
 pub(crate) mod function;
@@ -22,8 +23,10 @@ pub(crate) mod wires;
 use crate::kernel::ids::{NodeId, PortId};
 use crate::link::context::Context;
 use crate::packet::slab::TlpHandle;
+use answer::Answer;
 use bridge::Bridge;
 use bridges::Bridges;
+use custom::CustomNode;
 use end_point::EndPoint;
 use function::Functions;
 use initiator::Initiate;
@@ -39,6 +42,7 @@ pub(crate) enum Node {
     Root(Box<Root>),
     EndPoint(Box<EndPoint>),
     Bridge(Box<Bridge>),
+    Custom(Box<CustomNode>),
 }
 
 impl Node {
@@ -49,6 +53,7 @@ impl Node {
             Self::Root(root) => root.latency,
             Self::EndPoint(end_point) => end_point.latency,
             Self::Bridge(bridge) => bridge.latency,
+            Self::Custom(own) => own.latency,
         }
     }
 
@@ -63,15 +68,26 @@ impl Node {
             Self::Root(root) => &root.ports,
             Self::Switch(switch) => &switch.ports,
             Self::Bridge(bridge) => &bridge.ports,
+            Self::Custom(own) => &own.ports,
         }
     }
 
+    /// The node as one with functions, which all have but custom nodes.
     pub(crate) fn functions(&mut self) -> &mut dyn Functions {
         match self {
             Self::EndPoint(end_point) => &mut **end_point,
             Self::Root(root) => &mut **root,
             Self::Switch(switch) => &mut **switch,
             Self::Bridge(bridge) => &mut **bridge,
+            Self::Custom(_) => unreachable!("software sees no function of it"),
+        }
+    }
+
+    /// The node as one that answers requests.
+    pub(crate) fn answerer(&mut self) -> &mut dyn Answer {
+        match self {
+            Self::Custom(own) => &mut **own,
+            other => other.functions(),
         }
     }
 
@@ -80,7 +96,7 @@ impl Node {
         match self {
             Self::Root(root) => Some(&mut **root),
             Self::Switch(switch) => Some(&mut **switch),
-            Self::EndPoint(_) | Self::Bridge(_) => None,
+            Self::EndPoint(_) | Self::Bridge(_) | Self::Custom(_) => None,
         }
     }
 
@@ -89,7 +105,7 @@ impl Node {
         match self {
             Self::Root(root) => Some(&mut **root),
             Self::EndPoint(end_point) => Some(&mut **end_point),
-            Self::Switch(_) | Self::Bridge(_) => None,
+            Self::Switch(_) | Self::Bridge(_) | Self::Custom(_) => None,
         }
     }
 
@@ -100,6 +116,8 @@ impl Node {
             Self::Switch(switch) => switch.update_wires(cx, index),
             Self::Bridge(bridge) => bridge.update_wires(cx),
             Self::Root(root) => root.update_wires(cx, index),
+            // Messages about wires pass it as they are.
+            Self::Custom(_) => {}
         }
     }
 }
@@ -227,6 +245,7 @@ impl Nodes {
             Node::Switch(switch) => switch.handle_tlp(cx, ingress, handle),
             Node::Root(root) => root.handle_tlp(cx, ingress, handle),
             Node::Bridge(bridge) => bridge.handle_tlp(cx, ingress, handle),
+            Node::Custom(own) => own.handle_tlp(cx, ingress, handle),
             Node::EndPoint(_) => {
                 let function = self.function_for(node, &cx.tlps.get(handle).repr);
                 let end_point = self.end_point_mut(function);

@@ -21,6 +21,15 @@ pub enum NoSnapshot {
         "host program {0} cannot be copied: part of its state is outside of the simulation, as that of a driver in Python or a guest"
     )]
     Program(String),
+    /// A custom node.
+    #[error("node {0} cannot be copied: its model gives no copy of itself (NodeModel::snapshot)")]
+    Node(String),
+    /// A link by the component below it: it has a custom channel or data link layer.
+    #[error(
+        "the link above {0} cannot be copied: its channel or data link layer gives no copy of itself (ChannelModel::snapshot, \
+         CustomLinkLayer::snapshot)"
+    )]
+    Link(String),
     /// Host memory.
     #[error("host memory cannot be copied: a guest shares it")]
     Memory,
@@ -33,6 +42,10 @@ impl Nodes {
             Ok(match node {
                 Node::Switch(switch) => Node::Switch(switch.clone()),
                 Node::Bridge(bridge) => Node::Bridge(bridge.clone()),
+                Node::Custom(own) => {
+                    let name = || topology.nodes[own.node.index()].name.clone();
+                    Node::Custom(Box::new(own.snapshot().ok_or_else(|| NoSnapshot::Node(name()))?))
+                }
                 Node::Root(root) => Node::Root(Box::new(root.snapshot(topology, software)?)),
                 Node::EndPoint(end_point) => {
                     let name = || topology.nodes[end_point.node.index()].name.clone();

@@ -5,6 +5,7 @@ use crate::kernel::ids::{FlowId, LinkId, NodeId};
 use crate::observe::topology::Topology;
 use crate::packet::attribution::{Cause, Interval};
 use crate::packet::transactions::Ending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::{dllp, tlp};
 
@@ -146,14 +147,16 @@ impl BusOutcome {
     }
 }
 
-/// An observer.
+/// An observer. It implements the methods for what it wants to see; what it leaves out it is not told.
 pub trait Probe: Send {
     /// The fabric is built; nothing has happened yet. Devices start, and may send, before the builder returns.
     fn begin(&mut self, topology: &Topology) {
         let _ = topology;
     }
     /// A unit starts on a wire.
-    fn unit(&mut self, record: &UnitRecord<'_>);
+    fn unit(&mut self, record: &UnitRecord<'_>) {
+        let _ = record;
+    }
     /// In flit mode: a TLP whose last byte is in the flit that [`unit`](Self::unit) named before.
     fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {
         let _ = (record, tlp);
@@ -163,7 +166,51 @@ pub trait Probe: Send {
         let _ = record;
     }
     /// A transaction has ended.
-    fn transaction(&mut self, record: &TransactionRecord<'_>);
+    fn transaction(&mut self, record: &TransactionRecord<'_>) {
+        let _ = record;
+    }
+}
+
+/// One that is shared: whoever built the fabric keeps the other handle, and reads it while the fabric runs or afterwards.
+impl<P: Probe> Probe for Arc<Mutex<P>> {
+    fn begin(&mut self, topology: &Topology) {
+        shared(self).begin(topology);
+    }
+    fn unit(&mut self, record: &UnitRecord<'_>) {
+        shared(self).unit(record);
+    }
+    fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {
+        shared(self).tlp_in_flit(record, tlp);
+    }
+    fn bus_transaction(&mut self, record: &BusRecord<'_>) {
+        shared(self).bus_transaction(record);
+    }
+    fn transaction(&mut self, record: &TransactionRecord<'_>) {
+        shared(self).transaction(record);
+    }
+}
+
+fn shared<P>(probe: &Mutex<P>) -> MutexGuard<'_, P> {
+    probe.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Several observers, each of which sees everything.
+impl Probe for Vec<Box<dyn Probe>> {
+    fn begin(&mut self, topology: &Topology) {
+        self.iter_mut().for_each(|probe| probe.begin(topology));
+    }
+    fn unit(&mut self, record: &UnitRecord<'_>) {
+        self.iter_mut().for_each(|probe| probe.unit(record));
+    }
+    fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {
+        self.iter_mut().for_each(|probe| probe.tlp_in_flit(record, tlp));
+    }
+    fn bus_transaction(&mut self, record: &BusRecord<'_>) {
+        self.iter_mut().for_each(|probe| probe.bus_transaction(record));
+    }
+    fn transaction(&mut self, record: &TransactionRecord<'_>) {
+        self.iter_mut().for_each(|probe| probe.transaction(record));
+    }
 }
 
 /// A hash over every unit on every wire with its times: two runs are the same if their hashes are.

@@ -1,8 +1,8 @@
 //! Where the time of a transaction goes.
 //!
 //! Every instant from the start of a transaction to the arrival of its last byte belongs to one [`Cause`] at one [`Place`]. A
-//! [`Ledger`] travels with each TLP on the critical path; whoever moves the TLP on charges the time since the last charge. Time spent
-//! waiting at an egress is split by a [`Partition`] of what that egress did meanwhile. Sums are exact by construction.
+//! `Ledger` travels with each TLP on the critical path; whoever moves the TLP on charges the time since the last charge. Time spent
+//! waiting at an egress is split by a `Partition` of what that egress did meanwhile. Sums are exact by construction.
 
 use crate::kernel::ids::FlowId;
 use arrayvec::ArrayVec;

@@ -9,9 +9,9 @@ use tlplab_transaction::Payload;
 use tlplab_units::FcClass;
 use tlplab_wire::tlp::{CompletionStatus, Repr};
 
-/// A TLP in the slab.
+/// A TLP in the slab, as a data link layer carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TlpHandle(u32);
+pub struct TlpHandle(u32);
 
 /// A queue of requests: a port's, or (numbered after the ports) that of the root complex towards memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -124,7 +124,7 @@ impl Fabric {
                 match &mut nodes[hold.node] {
                     Node::Root(root) => root.free_entry(cx, hold),
                     Node::Switch(switch) => switch.free_entry(cx, hold),
-                    Node::EndPoint(_) | Node::Bridge(_) => {}
+                    Node::EndPoint(_) | Node::Bridge(_) | Node::Custom(_) => {}
                 }
             }
             Task::Answered => {

@@ -73,9 +73,14 @@ impl Fabric {
         self.hardware.nodes.root_mut().warm_cache(address, bytes, writer);
     }
 
-    /// Cache and IO-TLB are as if a device had read or written `bytes` at `address` long ago. Nothing is counted.
-    pub fn access_without_time(&mut self, address: u64, bytes: u64, write: bool) {
-        self.hardware.nodes.root_mut().access_without_time(address, bytes, write);
+    /// Cache and IO-TLB are as if a device had read `bytes` at `address` long ago. Nothing is counted.
+    pub fn read_without_time(&mut self, address: u64, bytes: u64) {
+        self.hardware.nodes.root_mut().access_without_time(address, bytes, false);
+    }
+
+    /// The same of a device that has written them.
+    pub fn write_without_time(&mut self, address: u64, bytes: u64) {
+        self.hardware.nodes.root_mut().access_without_time(address, bytes, true);
     }
 
     /// No translation is kept in the IO-TLB any more.

@@ -13,6 +13,9 @@ impl Fabric {
     /// [`NoSnapshot`]: whose state is not all in the fabric.
     pub fn snapshot(&self, probe: Option<Box<dyn Probe>>) -> Result<Self, NoSnapshot> {
         let Hardware { cx, nodes } = &self.hardware;
+        if let Some(port) = cx.links.without_copy() {
+            return Err(NoSnapshot::Link(cx.topology.links[cx.links.link(port).index()].name.clone()));
+        }
         let nodes = nodes.snapshot(&cx.topology, self.software.program)?;
         Ok(Self {
             hardware: Hardware { cx: cx.snapshot(probe), nodes },

@@ -130,6 +130,7 @@ impl Software {
                 Node::Bridge(_) => set_port_sizes(cx, node, 0, ports.first()),
                 Node::Switch(_) => set_port_sizes(cx, node, 0, &ports),
                 Node::Root(_) => set_port_sizes(cx, node, 1, &ports),
+                Node::Custom(_) => {}
             }
         }
         let Hardware { cx, nodes } = &mut *hardware;

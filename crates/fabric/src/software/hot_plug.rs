@@ -47,7 +47,7 @@ impl Software {
     fn note_configured_below(&self, hardware: &mut Hardware, lower: PortId) {
         let links = &hardware.cx.links;
         let (link, upper) = (links.link(lower), links.peer(lower));
-        let has_id = hardware.cx.topology.nodes[links.node(lower).index()].id != Bdf(0);
+        let has_id = hardware.cx.topology.nodes[hardware.below(lower).index()].id != Bdf(0);
         let active = links.is_active(upper);
         let Some(at) = hardware.bridge_above(upper) else { return };
         let bridge = hardware.function(at).id;

@@ -296,7 +296,7 @@ fn a_vector_with_a_name_from_elsewhere_is_refused() {
     let (bench, _) = three_below_a_switch(acs(E, &["sw0"]), None, None, moves(), false);
     let mut builder = Builder::new(bench.config);
     for name in ["a", "b", "c"] {
-        builder.device(name, Box::new(tlplab_device::Memory::new(1 << 12)), Vec::new(), false);
+        builder.device(name, Box::new(tlplab_device::Memory::new(1 << 12)));
     }
     let Err(error) = builder.build() else { panic!("sw0 is not below sw0") };
     assert_eq!(

@@ -109,7 +109,7 @@ fn a_page_walk_is_on_the_critical_path() {
     let walked = run(load.clone(), |h| h.iommu = Some(IOMMU), |_| {});
     assert_eq!(latencies(&walked), (without + ns(250), without + ns(250)));
     assert_eq!(at(&walked, "host.iommu"), BTreeMap::from([("processing", 20 * 250)]));
-    let known = |fabric: &mut Fabric| fabric.access_without_time(BASE, 20 * PAGE, false);
+    let known = |fabric: &mut Fabric| fabric.read_without_time(BASE, 20 * PAGE);
     assert_eq!(latency(load, |h| h.iommu = Some(IOMMU), known), without);
 }
 

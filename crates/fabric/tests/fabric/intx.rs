@@ -48,13 +48,13 @@ impl Device for Bell {
                 self.rung += 1;
                 cx.dma_write(0, self.counter, self.rung.to_le_bytes().into());
                 if !std::mem::replace(&mut self.asserted, true) {
-                    cx.intx(0, true);
+                    cx.assert_intx(0);
                 }
             }
             Event::MmioWrite { data, .. } => {
                 let all = data.bytes() == Some(&self.rung.to_le_bytes());
                 if all && std::mem::replace(&mut self.asserted, false) {
-                    cx.intx(0, false);
+                    cx.deassert_intx(0);
                 }
             }
             Event::MmioRead { bytes, reply, .. } => cx.reply(reply, vec![0; bytes as usize].into()),
@@ -267,14 +267,14 @@ impl Device for Busy {
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::Start => {
-                cx.intx(0, true);
+                cx.assert_intx(0);
                 cx.timer(Time::ZERO + ns(2000), 0);
             }
             Event::Timer { .. } => {
                 for _ in 0..64 {
                     cx.dma_write(0, 0x8000, vec![0; 4096].into());
                 }
-                cx.intx(0, false);
+                cx.deassert_intx(0);
             }
             _ => {}
         }

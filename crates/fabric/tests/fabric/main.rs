@@ -25,6 +25,7 @@
 //! * [`monotone`]: More buffer never carries less, and a longer way never more: one flow, whatever its TLPs, buffers, policy and link.
 //! * [`nvme`]: The NVMe controller on the fabric, with a driver that writes a drive and reads it back, by each way to interrupt.
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
+//! * [`custom_parts`]: Custom nodes, channels and data link layers: their decisions hold, nothing is lost or miscounted around them, and a snapshot copies or names them.
 //! * [`partitions`]: Switches that are partitions of one chip: what goes between them stays inside, and takes no longer than within one of them.
 //! * [`payloads`]: Payloads and read requests as ports can and software sets: how transfers are cut, and what is larger than a port takes.
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
@@ -42,6 +43,7 @@ mod bounds;
 mod bus_traffic;
 mod buses;
 mod config_requests;
+mod custom_parts;
 mod determinism;
 mod domains;
 mod drop_and_replay;

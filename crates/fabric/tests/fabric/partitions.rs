@@ -115,7 +115,7 @@ fn partitions_of_a_chip_have_one_payload() {
     bench.config.devices[1].link.mps = Mps::ALL[0];
     let mut builder = Builder::new(bench.config);
     for name in ["a", "b"] {
-        builder.device(name, Box::new(tlplab_device::Memory::new(1 << 12)), Vec::new(), false);
+        builder.device(name, Box::new(tlplab_device::Memory::new(1 << 12)));
     }
     let Err(error) = builder.build() else { panic!("payloads of 256 B and 128 B") };
     assert_eq!(

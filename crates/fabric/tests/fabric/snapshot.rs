@@ -117,7 +117,7 @@ fn a_device_a_program_or_memory_with_state_elsewhere_is_named() {
         let mut config = Bench::new().config;
         config.devices.push(DeviceConfig::new("dev", crate::bench::link("host.rp0", 3, 8)));
         let mut builder = Builder::new(config);
-        builder.device("dev", Box::new(Memory::new(4096)), Vec::new(), false);
+        builder.device("dev", Box::new(Memory::new(4096)));
         change(&mut builder);
         let mut fabric = builder.build().unwrap();
         fabric.run_until(Time::ZERO + ns(1000));
@@ -127,11 +127,11 @@ fn a_device_a_program_or_memory_with_state_elsewhere_is_named() {
     let device = Some(NoSnapshot::Device("dev".into()));
     assert_eq!(refusal(|builder| drop(builder.drive_from_outside("dev"))), device);
     let elsewhere = |builder: &mut Builder| {
-        builder.device("dev", Box::new(Elsewhere), Vec::new(), false);
+        builder.device("dev", Box::new(Elsewhere));
     };
     assert_eq!(refusal(elsewhere), device);
     let driver = |builder: &mut Builder| {
-        builder.outside_program(vec![crate::bench::flow_info("dev.driver", "host", "mmio")]);
+        builder.outside_program().flows([crate::bench::flow_info("dev.driver", "host", "mmio")]);
     };
     assert_eq!(refusal(driver), Some(NoSnapshot::Program("dev.driver".into())));
     let shared = |builder: &mut Builder| {

@@ -120,7 +120,7 @@ fn a_write_has_one_place() {
         vec![DomainConfig { entries: Some(4), ports: vec!["host.rp1".into()], ..DomainConfig::new("x") }];
     let mut builder = Builder::new(bench.config);
     for name in ["x", "y"] {
-        builder.device(name, Box::new(tlplab_device::Memory::new(BAR)), Vec::new(), false);
+        builder.device(name, Box::new(tlplab_device::Memory::new(BAR)));
     }
     let Err(error) = builder.build() else { panic!("entries and turns") };
     assert_eq!(

@@ -206,8 +206,7 @@ impl VfioUser {
     pub fn tell(&mut self, now: Time, device: &mut dyn Device, event: Event) {
         let mut actions = Vec::new();
         let mode = self.port.interrupt_mode();
-        let mut cx =
-            Context::new(now, false, &[], self.port.op_counter(), &mut actions).with_interrupts(mode);
+        let mut cx = Context::new(now, &[], self.port.op_counter(), &mut actions).with_interrupts(mode);
         device.handle(&mut cx, event);
         actions.into_iter().for_each(|action| self.act(now, action));
     }

@@ -74,8 +74,7 @@ impl<D: Device + ?Sized> DeviceServer<D> {
     fn run<R>(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Context<'_>) -> R) -> R {
         let mode = self.port.interrupt_mode();
         let mut actions = std::mem::take(&mut self.actions);
-        let mut cx =
-            Context::new(now, false, &[], self.port.op_counter(), &mut actions).with_interrupts(mode);
+        let mut cx = Context::new(now, &[], self.port.op_counter(), &mut actions).with_interrupts(mode);
         let result = act(&mut self.device, &mut cx);
         for action in actions.drain(..) {
             self.port.act(now, action);

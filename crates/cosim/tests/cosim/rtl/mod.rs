@@ -74,8 +74,8 @@ impl Bench {
     fn of_rtl(self, parameters: &[(&str, &str)]) -> Fabric {
         let core = RtlDevice::open(&spec(parameters)).expect("a model");
         let mut builder = Builder::new(self.config);
-        builder.tlp_device("card", Box::new(core), vec![flow("read"), flow("write")]);
-        builder.program(self.program, vec![flow("mmio")], true);
+        builder.tlp_device("card", Box::new(core)).flows([flow("read"), flow("write")]);
+        builder.program(self.program).flows([flow("mmio")]).finishes();
         builder.build().expect("a fabric")
     }
 
@@ -86,18 +86,18 @@ impl Bench {
         let mut builder = Builder::new(self.config);
         for (name, parameters) in [("card", &[][..]), ("other", parameters)] {
             let core = RtlDevice::open(&spec(parameters)).expect("a model");
-            builder.tlp_device(name, Box::new(core), vec![flow("read"), flow("write")]);
+            builder.tlp_device(name, Box::new(core)).flows([flow("read"), flow("write")]);
         }
-        builder.program(self.program, vec![flow("mmio")], true);
-        builder.program(Box::new(DmaDriver::new("other", 20_000, 2)), vec![flow("mmio")], true);
+        builder.program(self.program).flows([flow("mmio")]).finishes();
+        builder.program(Box::new(DmaDriver::new("other", 20_000, 2))).flows([flow("mmio")]).finishes();
         builder.build().expect("a fabric")
     }
 
     fn built_in(self) -> Fabric {
         let mut builder = Builder::new(self.config);
         let device: Box<dyn Device> = Box::new(Dma::new());
-        builder.device("card", device, vec![flow("copy")], false);
-        builder.program(self.program, vec![flow("mmio")], true);
+        builder.device("card", device).flows([flow("copy")]);
+        builder.program(self.program).flows([flow("mmio")]).finishes();
         builder.build().expect("a fabric")
     }
 }

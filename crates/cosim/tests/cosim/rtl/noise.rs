@@ -115,8 +115,8 @@ fn noise_never_panics() {
             held: [0; 3],
             damage: if seed % 2 == 0 { 20 } else { u64::MAX },
         };
-        builder.tlp_device("card", Box::new(noise), vec![flow("read"), flow("write")]);
-        builder.program(script, vec![flow("mmio")], false);
+        builder.tlp_device("card", Box::new(noise)).flows([flow("read"), flow("write")]);
+        builder.program(script).flows([flow("mmio")]);
         let mut fabric = builder.build().expect("a fabric");
         while fabric.run_events(10_000, Time::ZERO + Duration::from_us(60)) {}
         match fabric.fault() {

@@ -33,10 +33,10 @@ pub struct TransferLoad {
 }
 
 impl TransferLoad {
-    /// One transfer through a ring of 1 MiB, scattered over pages of 4 KiB, that ends with an interrupt.
-    pub fn new(to_card: bool, bytes: u64) -> Self {
+    /// One transfer to the card through a ring of 1 MiB, scattered over pages of 4 KiB, that ends with an interrupt.
+    pub fn new(bytes: u64) -> Self {
         Self {
-            to_card,
+            to_card: true,
             bytes,
             count: 1,
             outstanding: 1,

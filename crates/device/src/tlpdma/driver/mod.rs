@@ -330,7 +330,12 @@ fn beside_the_measurement(
         }
     }
     let count = own.len() as u64;
-    let load = TransferLoad { count, pages: PageSize::Large, ..TransferLoad::new(!load.to_card, load.bytes) };
+    let load = TransferLoad {
+        to_card: !load.to_card,
+        count,
+        pages: PageSize::Large,
+        ..TransferLoad::new(load.bytes)
+    };
     Ok(Work { load, places: own, measures: None, stream: 0, renews: false, checks: true })
 }
 

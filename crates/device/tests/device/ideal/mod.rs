@@ -224,9 +224,9 @@ impl Ideal {
             self.in_flight -= 1;
         }
         let mut actions = Vec::new();
-        let mut cx =
-            Context::new(self.now, self.length_only, &self.infos, &mut self.next_op[index], &mut actions)
-                .with_interrupts(self.mode);
+        let mut cx = Context::new(self.now, &self.infos, &mut self.next_op[index], &mut actions)
+            .with_length_only(self.length_only)
+            .with_interrupts(self.mode);
         self.devices[index].handle(&mut cx, event);
         for action in actions {
             self.act(index, action);
@@ -296,8 +296,8 @@ impl Ideal {
         let Some(program) = &mut self.program else { return };
         let mut actions = Vec::new();
         let (now, length_only) = (self.now, self.length_only);
-        let mut cx =
-            HostContext::new(now, length_only, &self.infos, &mut self.ram, &mut self.host_op, &mut actions);
+        let mut cx = HostContext::new(now, &self.infos, &mut self.ram, &mut self.host_op, &mut actions)
+            .with_length_only(length_only);
         program.handle(&mut cx, event);
         let far = Duration::from_ns(100);
         for action in actions {

@@ -122,7 +122,8 @@ impl Bench {
 
     pub(crate) fn tell(&mut self, event: Event) {
         let mut actions = Vec::new();
-        let mut cx = Context::new(self.now, self.length_only, &[], &mut self.next_op, &mut actions)
+        let mut cx = Context::new(self.now, &[], &mut self.next_op, &mut actions)
+            .with_length_only(self.length_only)
             .with_interrupts(self.mode);
         self.nvme.handle(&mut cx, event);
         actions.into_iter().for_each(|action| self.act(action));

@@ -21,10 +21,10 @@ impl EndPoint {
         let Some(device) = &mut self.device else { return Some(event) };
         let RequesterConfig { mps, mrrs, .. } = *self.initiator.requester.config();
         let mut actions = std::mem::take(&mut cx.agenda.actions);
-        let mut device_cx =
-            DeviceContext::new(cx.now(), cx.length_only, &cx.devices, &mut self.next_op, &mut actions)
-                .with_interrupts(self.interrupt_mode)
-                .with_request_sizes(mps, mrrs);
+        let mut device_cx = DeviceContext::new(cx.now(), &cx.devices, &mut self.next_op, &mut actions)
+            .with_length_only(cx.length_only)
+            .with_interrupts(self.interrupt_mode)
+            .with_request_sizes(mps, mrrs);
         device.handle(&mut device_cx, event);
         for action in actions.drain(..) {
             self.carry_out(cx, action);

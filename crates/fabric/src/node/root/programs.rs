@@ -23,8 +23,8 @@ impl Root {
         let mut actions = std::mem::take(&mut cx.agenda.host_actions);
         let memory: &mut dyn HostMemory = &mut self.memory;
         let (now, length_only) = (cx.now(), cx.length_only);
-        let mut host_cx =
-            HostContext::new(now, length_only, &cx.devices, memory, &mut slot.next_op, &mut actions);
+        let mut host_cx = HostContext::new(now, &cx.devices, memory, &mut slot.next_op, &mut actions)
+            .with_length_only(length_only);
         running.handle(&mut host_cx, event);
         for action in actions.drain(..) {
             self.carry_out(cx, program, action);

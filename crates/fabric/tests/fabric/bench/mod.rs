@@ -10,8 +10,9 @@ pub use watch::Watch;
 
 use tlplab_device::{Device, HostProgram, Load, LoadConfig, LoadOp, Memory, Target};
 use tlplab_fabric::config::*;
+use tlplab_fabric::probe::TlpRecord;
 use tlplab_fabric::topology::FlowInfo;
-use tlplab_fabric::{Builder, Fabric, FlowStatistics};
+use tlplab_fabric::{Builder, Fabric, FlowStatistics, NodeContext, NodeModel, Side, Verdict};
 use tlplab_units::{Duration, Generation, Time, Width};
 
 pub const SEED: u64 = 7;
@@ -24,7 +25,36 @@ pub struct Bench {
     pub config: FabricConfig,
     devices: Vec<Behaviour>,
     programs: Vec<(Box<dyn HostProgram>, Vec<FlowInfo>, bool)>,
+    own: Vec<Custom>,
 }
+
+/// A node that lets everything by.
+#[derive(Clone)]
+pub struct Tap;
+
+impl NodeModel for Tap {
+    fn handle_tlp(&mut self, _: &mut NodeContext<'_>, _: Side, _: &TlpRecord<'_>) -> Verdict {
+        Verdict::Forward
+    }
+    fn snapshot(&self) -> Option<Box<dyn NodeModel>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+/// Puts a node without latency above a component, in the middle of a link as there was.
+pub fn put_above(config: &mut FabricConfig, name: &str) -> NodeConfig {
+    let switch = config.switches.iter_mut().find(|s| s.name == name).map(|s| &mut s.uplink);
+    let device = config.devices.iter_mut().find(|d| d.name == name).map(|d| &mut d.link);
+    let link = switch.or(device).expect("a component with a link");
+    let second = if link.under.starts_with("above") { "right " } else { "" };
+    let node = NodeConfig::new(&format!("{second}above {name}"), link.clone());
+    link.under = node.name.clone();
+    link.upper.acs = None;
+    node
+}
+
+/// Adds custom parts.
+type Custom = Box<dyn FnOnce(&mut Builder)>;
 
 /// Name, model, flows, and whether it finishes.
 type Behaviour = (String, Box<dyn Device>, Vec<FlowInfo>, bool);
@@ -57,12 +87,26 @@ fn flows_of(name: &str, owner: &str, op: LoadOp) -> Vec<FlowInfo> {
 impl Bench {
     pub fn new() -> Self {
         let config = FabricConfig { seed: SEED, ..FabricConfig::new() };
-        Self { config, devices: Vec::new(), programs: Vec::new() }
+        Self { config, devices: Vec::new(), programs: Vec::new(), own: Vec::new() }
     }
 
     pub fn warmup(&mut self, time: Duration) -> &mut Self {
         self.config.warmup = Time::ZERO + time;
         self
+    }
+
+    /// Custom parts.
+    pub fn own(&mut self, add: impl FnOnce(&mut Builder) + 'static) -> &mut Self {
+        self.own.push(Box::new(add));
+        self
+    }
+
+    /// A custom node in the middle of the link above a component.
+    pub fn node_above(&mut self, name: &str, model: impl NodeModel + 'static) -> &mut Self {
+        let node = put_above(&mut self.config, name);
+        self.own(|builder| {
+            builder.node(node, Box::new(model));
+        })
     }
 
     pub fn switch(&mut self, name: &str, under: &str, generation: u8, lanes: u8) -> &mut SwitchConfig {
@@ -116,14 +160,19 @@ impl Bench {
         self.build_watched(None)
     }
 
-    pub fn build_watched(self, probe: Option<Box<dyn tlplab_fabric::Probe>>) -> Fabric {
+    pub fn build_watched(mut self, probe: Option<Box<dyn tlplab_fabric::Probe>>) -> Fabric {
+        let taps = std::mem::take(&mut self.config.nodes);
         let mut builder = Builder::new(self.config);
         for (name, device, flows, finishes) in self.devices {
-            builder.device(&name, device, flows, finishes);
+            builder.device(&name, device).flows(flows).finishes_if(finishes);
         }
         for (program, flows, finishes) in self.programs {
-            builder.program(program, flows, finishes);
+            builder.program(program).flows(flows).finishes_if(finishes);
         }
+        for node in taps {
+            builder.node(node, Box::new(Tap));
+        }
+        self.own.into_iter().for_each(|add| add(&mut builder));
         if let Some(probe) = probe {
             builder.probe(probe);
         }

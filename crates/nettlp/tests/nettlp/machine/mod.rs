@@ -41,8 +41,7 @@ impl Machine {
         self.now = now;
         while let Some(event) = self.agenda.pop_front() {
             let mut actions = Vec::new();
-            let mut cx =
-                HostContext::new(now, false, &self.infos, &mut self.ram, &mut self.next_op, &mut actions);
+            let mut cx = HostContext::new(now, &self.infos, &mut self.ram, &mut self.next_op, &mut actions);
             self.program.handle(&mut cx, event);
             actions.into_iter().for_each(|action| self.carry_out(action));
         }

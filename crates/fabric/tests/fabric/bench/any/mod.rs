@@ -9,7 +9,7 @@ use proptest::test_runner::RngSeed;
 use std::sync::{Arc, Mutex};
 use tlplab_device::Memory;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Driven, Ending, Fabric, FlowId};
+use tlplab_fabric::{Builder, Driven, Ending, Fabric, FlowId};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
 
@@ -350,6 +350,19 @@ impl AnyFabric {
     }
 
     pub fn build_with(&self, change: impl FnOnce(&mut FabricConfig)) -> Built {
+        self.build_both(change, |_| {})
+    }
+
+    /// With custom parts.
+    pub fn build_own(&self, add: impl FnOnce(&mut Builder) + 'static) -> Built {
+        self.build_both(|_| {}, add)
+    }
+
+    fn build_both(
+        &self,
+        change: impl FnOnce(&mut FabricConfig),
+        add: impl FnOnce(&mut Builder) + 'static,
+    ) -> Built {
         let (mut bench, tops) = self.bench();
         let (mut workers, mut writes, mut expected) = (Vec::new(), Vec::new(), (0, 0));
         let mut places = Vec::new();
@@ -393,6 +406,7 @@ impl AnyFabric {
             }
         }
         change(&mut bench.config);
+        bench.own(add);
         let watch = Watch::transactions_only();
         let mut fabric = bench.build_watched(watch.probe());
         fabric.host_memory().write(READ_BASE, &bytes_at(READ_BASE, 16 << 10));

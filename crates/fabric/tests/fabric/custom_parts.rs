@@ -1,0 +1,779 @@
+//! Custom nodes, channels and data link layers: their decisions hold, nothing is lost or miscounted around them, and a snapshot copies or names them.
+
+use crate::bench::any::cases;
+use crate::bench::any::strategies::{any_fabric, any_faults};
+use crate::bench::mover::{Base, Move, Mover};
+use crate::bench::script::{Card, DOORBELL, Place, Script, Step, read, write};
+use crate::bench::{Bench, Tap, Watch, link, ns, only_flow, put_above};
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
+use tlplab_datalink::{
+    Blocked, Config, Counters, CreditsLeft, CustomLinkLayer, Discard, Engine, Event, Integrity, LinkLayer,
+    Occupancy, Timer, TlpShape, TlpUnit, Unit,
+};
+use tlplab_device::{DmaError, LoadConfig, LoadOp, Memory, Random};
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::*;
+use tlplab_fabric::probe::{TlpRecord, UnitRecord};
+use tlplab_fabric::{
+    BuildError, Builder, ChannelModel, Ending, Fabric, NoSnapshot, NodeContext, NodeModel, Passage, Side,
+    TlpHandle, Verdict,
+};
+use tlplab_transaction::{CompletionError, Payload, memory_access};
+use tlplab_units::{Duration, FcClass, Time, Vc, Width};
+use tlplab_wire::tlp::{CompletionStatus as Status, Kind, Repr, TransactionId};
+
+fn at(us: u64) -> Time {
+    Time::ZERO + Duration::from_us(us)
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    /// A node that lets everything by changes nothing but times, wherever it stands: what is asked for arrives once, and causes sum to latencies.
+    #[test]
+    fn nodes_in_the_way_lose_nothing(
+        any in any_fabric(), faults in any_faults(), above in any::<u16>(),
+    ) {
+        let any = any.with_faults(&faults);
+        let mut built = any.build_with(|config| {
+            let devices = config.devices.iter().filter(|device| device.function_of.is_none());
+            let names = config.switches.iter().map(|s| s.name.clone()).chain(devices.map(|d| d.name.clone()));
+            let names: Vec<_> = names.enumerate().filter(|(i, _)| above >> (i % 16) & 1 == 1).collect();
+            for (i, name) in names {
+                let mut node = put_above(config, &name);
+                node.latency = ns(20 * i as u64);
+                config.nodes.push(node);
+            }
+        });
+        let mut copy = built.fabric.snapshot(None).expect("a tap can be copied");
+        built.run(Duration::from_ms(400));
+        built.check_complete();
+        let fabric = &mut built.fabric;
+        prop_assert_eq!((fabric.transactions_live(), fabric.tlps_live()), (0, 0));
+        prop_assert_eq!(fabric.protocol_errors().count(), 0);
+        built.watch.check_attribution(fabric);
+        copy.run_until(fabric.now());
+        prop_assert_eq!(copy.trace_hash(), fabric.trace_hash());
+    }
+}
+
+/// A read of 64 B from Gen1 x4, on whose way a node stands: one more link each way, and the node's latency.
+#[test]
+fn a_node_costs_its_latency_and_a_link() {
+    let run = |tap: Option<Duration>| {
+        let mut bench = Bench::new();
+        let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![Move::Write { at: 0, bytes: 64 }]);
+        bench.device("dev", "host.rp0", 1, 4).finishing(Box::new(mover));
+        bench.config.devices[0].link.skp = SkpPolicy::Off;
+        if let Some(latency) = tap {
+            let node = NodeConfig { latency, ..put_above(&mut bench.config, "dev") };
+            bench.own(|builder| {
+                builder.node(node, Box::new(Tap));
+            });
+        }
+        let (fabric, _) = bench.finish();
+        only_flow(&fabric).latency_max
+    };
+    // 16 B of header (4 GiB and above), 64 of data, 8 of framing: 88 B, 1 ns each on four lanes of 2.5 GT/s.
+    assert_eq!(run(None), ns(88));
+    assert_eq!(run(Some(ns(30))), ns(88 + 30 + 88));
+}
+
+/// Software below and beyond does not see it: registers, memory, MSI-X, the wires of INTx.
+#[test]
+fn software_does_not_see_a_node() {
+    for interrupts in [InterruptPolicy::MsiX, InterruptPolicy::Intx] {
+        for enumeration in [EnumerationTime::Before, EnumerationTime::Simulated] {
+            let mut bench = Bench::new();
+            bench.config.host.interrupts = interrupts;
+            bench.config.host.enumeration = enumeration;
+            bench.switch("sw0", "host.rp0", 3, 4);
+            let (card, lived) = Card::new();
+            bench.device("card", "sw0", 3, 4).model(card);
+            let copy = write(Place::Bar("card", 0, DOORBELL), &0x10_0000u32.to_le_bytes());
+            let (script, heard) = Script::new(vec![copy, Step::Wait(Duration::from_us(20))]);
+            bench.finishing_program(script);
+            bench.node_above("card", Tap).node_above("sw0", Tap);
+            let watch = Watch::everything();
+            let mut fabric = bench.build_watched(watch.probe());
+            while fabric.run_events(10_000, at(2_000)) {}
+            assert!(fabric.is_done(), "{interrupts:?}, {enumeration:?}: {:?}", fabric.fault());
+            assert!(matches!(heard.lock().unwrap().interrupts.first(), Some((0, _))), "the card interrupts");
+            assert_eq!(lived.lock().unwrap().copied.len(), 1);
+            assert_eq!(fabric.enumeration_problems(), []);
+            let hidden = fabric.topology().nodes.iter().filter(|node| node.name.starts_with("above"));
+            assert_eq!(hidden.map(|node| node.id.0).collect::<Vec<_>>(), [0, 0], "they have no number");
+            // Host bridge, root port, two ports of the switch, the card.
+            assert_eq!(fabric.config_spaces().len(), 5);
+            watch.check_attribution(&fabric);
+        }
+    }
+}
+
+/// Does one thing to what a range of addresses has, and remembers.
+#[derive(Clone)]
+struct Gate {
+    range: std::ops::Range<u64>,
+    verdict: Verdict,
+    waits: Option<Duration>,
+    seen: Arc<Mutex<Vec<(Time, Side, Repr)>>>,
+}
+
+fn gate(range: std::ops::Range<u64>, verdict: Verdict) -> Gate {
+    Gate { range, verdict, waits: None, seen: Arc::default() }
+}
+
+impl NodeModel for Gate {
+    fn handle_tlp(&mut self, cx: &mut NodeContext<'_>, from: Side, tlp: &TlpRecord<'_>) -> Verdict {
+        self.seen.lock().unwrap().push((cx.now(), from, *tlp.repr));
+        let hit = memory_access(tlp.repr).is_some_and(|access| self.range.contains(&access.address));
+        match self.waits.take() {
+            Some(time) => Verdict::Wait(time),
+            None if hit => self.verdict.clone(),
+            None => Verdict::Forward,
+        }
+    }
+    fn snapshot(&self) -> Option<Box<dyn NodeModel>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+/// One move of a device through a gate, what became of it, and the transaction.
+fn through(model: Gate, step: Move) -> (Fabric, Watch, Vec<DmaError>) {
+    let mut bench = Bench::new();
+    let (mover, moved) = Mover::new(Base::Address(1 << 32), 1, vec![step]);
+    bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover.unchecked()));
+    bench.config.devices[0].completion_timeout = Duration::from_us(100);
+    // Whose ID it answers with is beyond another node.
+    bench.node_above("dev", Tap).node_above("dev", model);
+    let (fabric, watch) = bench.finish();
+    let failed = moved.lock().unwrap().failed.clone();
+    (fabric, watch, failed)
+}
+
+const ALL: std::ops::Range<u64> = 1 << 32..1 << 33;
+const READ: Move = Move::Read { at: 0, bytes: 256 };
+const WRITE: Move = Move::Write { at: 0, bytes: 256 };
+
+#[test]
+fn what_a_node_drops_is_gone() {
+    let (_, watch, failed) = through(gate(ALL, Verdict::Drop), READ);
+    assert_eq!(watch.transactions()[0].ending, Ending::TimedOut);
+    assert!(matches!(failed[..], [DmaError::Completion(CompletionError::Timeout { .. })]), "{failed:?}");
+    let (fabric, watch, failed) = through(gate(ALL, Verdict::Drop), WRITE);
+    assert_eq!((watch.transactions()[0].ending, failed), (Ending::Lost, vec![]));
+    assert_eq!(watch.tlps(&fabric, "above dev", 0).len(), 0, "nothing goes on");
+}
+
+#[test]
+fn what_a_node_refuses_is_answered_in_the_name_of_the_one_beyond() {
+    for (status, ending) in
+        [(Status::UnsupportedRequest, Ending::Unsupported), (Status::CompleterAbort, Ending::Aborted)]
+    {
+        let (fabric, watch, failed) = through(gate(ALL, Verdict::Refuse(status)), READ);
+        assert_eq!(watch.transactions()[0].ending, ending);
+        assert_eq!(failed.len(), 1);
+        let answers = watch.tlps(&fabric, "dev", 1);
+        let [(_, answer)] = &answers[..] else { panic!("{answers:?}") };
+        let Kind::Completion(completion) = answer.kind() else { panic!("{answer:?}") };
+        assert_eq!((completion.status(), completion.completer()), (status, fabric.id_of("host").unwrap()));
+        assert_eq!(fabric.errors().map(|error| error.count).sum::<u64>(), 1, "counted at its port");
+        assert_eq!(fabric.reported_errors().count(), 0, "it has no registers to report from");
+    }
+}
+
+#[test]
+fn a_node_completes_reads_and_takes_writes() {
+    let data = Payload::from([0xA5; 256]);
+    let (fabric, watch, failed) = through(gate(ALL, Verdict::Complete(data)), READ);
+    assert_eq!((watch.transactions()[0].ending, failed), (Ending::Done, vec![]));
+    assert_eq!(only_flow(&fabric).bytes, 256);
+    assert_eq!(watch.tlps(&fabric, "above dev", 0).len(), 0, "nothing goes on");
+    let (fabric, watch, _) = through(gate(ALL, Verdict::Complete(Payload::EMPTY)), WRITE);
+    assert_eq!(watch.transactions()[0].ending, Ending::Done);
+    assert_eq!((only_flow(&fabric).bytes, watch.tlps(&fabric, "above dev", 0).len()), (256, 0));
+}
+
+/// A register in the way of software: reads of it are answered by the node, all others by the card.
+#[test]
+fn a_node_answers_the_processor() {
+    let mut bench = Bench::new();
+    bench.device("card", "host.rp0", 3, 4).model(Card::new().0);
+    let register = Place::Bar("card", 0, 0x80);
+    let steps = vec![
+        write(register, &[1, 2, 3, 4]),
+        read(register, 4),
+        write(Place::Bar("card", 0, 0x84), &[9, 8, 7, 6]),
+        read(Place::Bar("card", 0, 0x84), 4),
+    ];
+    let (script, heard) = Script::new(steps);
+    bench.finishing_program(script);
+    // BAR 0 of 4 KiB is wherever enumeration puts it.
+    #[derive(Clone)]
+    struct Shadow(Payload);
+    impl NodeModel for Shadow {
+        fn handle_tlp(&mut self, _: &mut NodeContext<'_>, from: Side, tlp: &TlpRecord<'_>) -> Verdict {
+            let own = from == Side::Up
+                && memory_access(tlp.repr).is_some_and(|access| access.address & 0xFFF == 0x80);
+            match tlp.repr.kind() {
+                Kind::MemRead { .. } if own => Verdict::Complete(self.0.clone()),
+                Kind::MemWrite { .. } if own => {
+                    let sum: u8 = tlp.payload.unwrap().iter().sum();
+                    self.0 = Payload::from([sum; 4]);
+                    Verdict::Complete(Payload::EMPTY)
+                }
+                _ => Verdict::Forward,
+            }
+        }
+    }
+    bench.node_above("card", Shadow(Payload::EMPTY));
+    let (fabric, _) = bench.finish();
+    assert_eq!(heard.lock().unwrap().values(), [0x0A0A_0A0A, 0x0607_0809]);
+    assert_eq!(fabric.snapshot(None).err(), Some(NoSnapshot::Node("above card".into())));
+}
+
+#[test]
+fn an_answer_of_the_wrong_length_ends_the_run() {
+    let cases = [(
+        Verdict::Complete(Payload::from([0; 255])),
+        READ,
+        "above dev: it answers a read of 256 B with 255 B",
+    )];
+    for (verdict, step, message) in cases {
+        let mut bench = Bench::new();
+        let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![step]);
+        bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover));
+        bench.node_above("dev", gate(ALL, verdict));
+        let mut fabric = bench.build();
+        while fabric.run_events(1000, at(100)) {}
+        assert_eq!(fabric.fault(), Some(message));
+    }
+    let mut bench = Bench::new();
+    let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![READ]);
+    bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover));
+    #[derive(Clone)]
+    struct All;
+    impl NodeModel for All {
+        fn handle_tlp(&mut self, _: &mut NodeContext<'_>, from: Side, _: &TlpRecord<'_>) -> Verdict {
+            if from == Side::Up { Verdict::Complete(Payload::EMPTY) } else { Verdict::Forward }
+        }
+    }
+    bench.node_above("dev", All);
+    bench.config.host.enumeration = EnumerationTime::Before;
+    let mut fabric = bench.build();
+    while fabric.run_events(1000, at(100)) {}
+    assert_eq!(fabric.fault(), Some("above dev: it completes a CplD; reads and writes of memory can be"));
+}
+
+#[test]
+fn what_waits_in_a_node_is_later_by_so_much() {
+    // With a stage in front of the node that takes longer than the wait, or without.
+    for stage in [0, 900] {
+        let latency = |waits| {
+            let mut bench = Bench::new();
+            let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![READ]);
+            bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover.unchecked()));
+            bench.config.devices[0].link.upper.stages.rx_transaction = ns(stage);
+            bench.node_above("dev", Tap).node_above("dev", Gate { waits, ..gate(0..0, Verdict::Drop) });
+            let (fabric, watch) = bench.finish();
+            let read = watch.transactions().remove(0);
+            assert_eq!(only_flow(&fabric).transactions, 1);
+            (read.latency(), read.time_of(Cause::Processing))
+        };
+        let ((usual, processing), (late, waited)) = (latency(None), latency(Some(ns(777))));
+        assert_eq!((late - usual, waited - processing), (ns(777), ns(777)));
+    }
+}
+
+/// Writes of its own, so many, one each microsecond, and notes resets.
+#[derive(Clone, Default)]
+struct Beacon {
+    left: u64,
+    resets: Arc<Mutex<Vec<Time>>>,
+}
+
+impl NodeModel for Beacon {
+    fn handle_tlp(&mut self, cx: &mut NodeContext<'_>, _: Side, _: &TlpRecord<'_>) -> Verdict {
+        if self.left == 3 {
+            self.left -= 1;
+            cx.timer(cx.now() + Duration::from_us(1), 0x2_0000_0000);
+        }
+        Verdict::Forward
+    }
+    fn handle_timer(&mut self, cx: &mut NodeContext<'_>, id: u64) {
+        let id_below = TransactionId::new(cx.id_beyond(Side::Down), Default::default());
+        let repr = Repr::mem_write(id_below, id, 4).unwrap();
+        cx.send(Side::Up, repr, Payload::from([0xBE; 4]));
+        if self.left > 0 {
+            self.left -= 1;
+            cx.timer(cx.now() + Duration::from_us(1), id + 8);
+        }
+    }
+    fn reset(&mut self, cx: &mut NodeContext<'_>) {
+        self.resets.lock().unwrap().push(cx.now());
+    }
+}
+
+#[test]
+fn a_node_sends_by_itself() {
+    let mut bench = Bench::new();
+    let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![WRITE]);
+    bench.device("dev", "host.rp0", 3, 4).finishing(Box::new(mover));
+    bench.node_above("dev", Beacon { left: 3, ..Beacon::default() });
+    let (mut fabric, _) = bench.finish();
+    let mut found = [0; 24];
+    tlplab_fabric::Driven::host_memory(&mut fabric).read(0x2_0000_0000, &mut found);
+    let word = [0xBE, 0xBE, 0xBE, 0xBE, 0, 0, 0, 0];
+    assert_eq!(found[..], [word; 3].concat());
+}
+
+/// The link above a node goes down for a while: all below is reset with it, is configured anew, and works again.
+#[test]
+fn a_node_is_reset_with_the_link_above() {
+    let mut bench = Bench::new();
+    let load = LoadConfig { op: LoadOp::Both, outstanding: 8, ..LoadConfig::default() };
+    bench.switch("sw0", "host.rp0", 3, 4);
+    bench.device("dev", "sw0", 3, 4).load(load);
+    let kind = FaultKind::Down { at: at(50), until: Some(at(60)) };
+    let mut node = put_above(&mut bench.config, "dev");
+    node.link.faults.push(Fault { direction: Direction::Up, kind });
+    let beacon = Beacon::default();
+    let resets = beacon.resets.clone();
+    bench.own(|builder| {
+        builder.node(node, Box::new(beacon));
+    });
+    let watch = Watch::transactions_only();
+    let mut fabric = bench.build_watched(watch.probe());
+    fabric.run_until(at(70));
+    let (done, lost) = (only_flow_of(&fabric).0, only_flow_of(&fabric).1);
+    assert!(done > 100 && lost > 0, "{done} done, {lost} lost");
+    fabric.run_until(at(400));
+    assert!(only_flow_of(&fabric).0 > 2 * done, "it works again");
+    assert_eq!(*resets.lock().unwrap(), [at(50)]);
+    let outage = &fabric.outages()[0];
+    assert!(outage.up.is_some() && outage.configured.is_some(), "{outage:?}");
+    assert_eq!(fabric.protocol_errors().count(), 0);
+    watch.check_attribution(&fabric);
+}
+
+/// Transactions of all flows but software's: those that ended well, and the others.
+fn only_flow_of(fabric: &Fabric) -> (u64, u64) {
+    let works = |id: &tlplab_fabric::FlowId| fabric.topology().flows[id.index()].operation != "configuration";
+    let flows = fabric.flow_ids().filter(works).map(|id| fabric.flow_results(id));
+    flows.fold((0, 0), |(done, lost), flow| {
+        (done + flow.transactions, lost + flow.failed.iter().map(|f| f.count).sum::<u64>())
+    })
+}
+
+#[test]
+fn nodes_channels_and_layers_that_cannot_be_are_refused() {
+    let refusal = |change: fn(&mut Builder)| {
+        let mut builder = Builder::default();
+        builder.attach(DeviceConfig::new("dev", link("host.rp0", 3, 8)), Box::new(Memory::new(4096)));
+        change(&mut builder);
+        let error = builder.build().err().expect("it cannot be");
+        assert!(matches!(error, BuildError::Custom { .. }) && error.component().is_some(), "{error:?}");
+        error.to_string()
+    };
+    assert_eq!(
+        refusal(|builder| {
+            builder.node(NodeConfig::new("node", link("host.rp1", 3, 8)), Box::new(Tap));
+        }),
+        "node: a custom node has exactly one component below it; for more, put a switch below it"
+    );
+    assert_eq!(
+        refusal(|builder| {
+            builder.node(NodeConfig::new("node", link("host.rp0", 3, 8)), Box::new(Tap));
+            builder.config().devices[0].link.under = "node".into();
+            builder.attach(DeviceConfig::new("other", link("node", 3, 8)), Box::new(Memory::new(4096)));
+        }),
+        "node: a custom node has exactly one component below it; for more, put a switch below it"
+    );
+    assert_eq!(
+        refusal(|builder| builder.config().nodes.push(NodeConfig::new("node", link("host.rp1", 3, 8)))),
+        "node: a custom node needs a model: give both with Builder::node"
+    );
+    assert!(
+        refusal(|builder| {
+            builder.node(NodeConfig::new("node", link("host.rp0", 3, 8)), Box::new(Tap));
+            let below = &mut builder.config().devices[0].link;
+            below.under = "node".into();
+            let kind = FaultKind::Down { at: at(1), until: None };
+            below.faults.push(Fault { direction: Direction::Up, kind });
+        })
+        .starts_with("dev: a fault cannot take this link down")
+    );
+    assert!(
+        refusal(|builder| {
+            builder.node(NodeConfig::new("node", link("host.rp0", 3, 8)), Box::new(Tap));
+            let below = &mut builder.config().devices[0].link;
+            (below.under, below.upper.acs) = ("node".into(), Some(AcsConfig::default()));
+        })
+        .starts_with("dev: access control needs a port")
+    );
+    assert!(
+        refusal(|builder| {
+            builder.channel("nobody", Direction::Up, Box::new(Jitter::new(1)));
+        })
+        .starts_with("nobody: it has no link above it")
+    );
+    assert!(
+        refusal(|builder| {
+            builder.config().devices[0].link.crossbar = Some(1_000_000_000);
+            builder.channel("dev", Direction::Up, Box::new(Jitter::new(1)));
+        })
+        .starts_with("dev: a crossbar or a parallel bus has neither")
+    );
+    assert!(
+        refusal(|builder| {
+            builder.config().devices[0].link.mode = tlplab_units::LinkMode::Flit;
+            builder.link_layer("dev", |config| Same(Engine::new(config.clone())));
+        })
+        .starts_with("dev: a custom data link layer needs a framed link")
+    );
+}
+
+/// Late by up to so many nanoseconds.
+#[derive(Clone)]
+struct Jitter {
+    most: u64,
+    random: Random,
+    units: u64,
+    damages: fn(u64) -> Option<Passage>,
+}
+
+impl Jitter {
+    fn new(most: u64) -> Self {
+        Self { most, random: Random::keyed(3, "a link", "jitter"), units: 0, damages: |_| None }
+    }
+}
+
+impl ChannelModel for Jitter {
+    fn carry(&mut self, unit: &UnitRecord<'_>) -> Passage {
+        assert!(unit.arrive >= unit.end && unit.end > unit.start);
+        self.units += 1;
+        (self.damages)(self.units).unwrap_or_else(|| Passage::Late(ns(self.random.below(self.most + 1))))
+    }
+    fn snapshot(&self) -> Option<Box<dyn ChannelModel>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    /// Channels that delay, damage and lose units as they like, in both directions of every link: everything arrives once all the same.
+    #[test]
+    fn rough_channels_lose_nothing_for_good(any in any_fabric(), seed in any::<u16>(), events in 0u64..5000) {
+        let mut built = any.build_own(move |builder| {
+            let devices = builder.config().devices.clone().into_iter().filter(|d| d.function_of.is_none());
+            let names: Vec<_> = devices.map(|d| d.name).chain(builder.config().switches.iter().map(|s| s.name.clone())).collect();
+            for (i, name) in names.into_iter().enumerate() {
+                for direction in [Direction::Up, Direction::Down] {
+                    let damages: fn(u64) -> Option<Passage> = match (seed >> (i % 8)) & 3 {
+                        0 => |_| None,
+                        1 => |n| n.is_multiple_of(97).then_some(Passage::Lost),
+                        2 => |n| n.is_multiple_of(89).then_some(Passage::Damaged),
+                        _ => |n| (n % 50 > 1).then_some(if n.is_multiple_of(71) { Passage::Lost } else { Passage::Clear }),
+                    };
+                    builder.channel(&name, direction, Box::new(Jitter { damages, ..Jitter::new(40) }));
+                }
+            }
+        });
+        built.fabric.run_events(events, at(400_000));
+        let mut copy = built.fabric.snapshot(None).expect("these channels can be copied");
+        built.run(Duration::from_ms(400));
+        built.check_complete();
+        built.check_replays();
+        prop_assert_eq!((built.fabric.transactions_live(), built.fabric.tlps_live()), (0, 0));
+        prop_assert_eq!(built.fabric.protocol_errors().count(), 0);
+        built.watch.check_attribution(&built.fabric);
+        copy.run_until(built.fabric.now());
+        prop_assert_eq!(copy.trace_hash(), built.fabric.trace_hash());
+    }
+}
+
+/// One write that a channel holds for 500 ns, at the end point's link or behind a switch that cuts through: the time is flight.
+#[test]
+fn lateness_is_flight() {
+    for forwarding in [Forwarding::StoreAndForward, Forwarding::CutThrough] {
+        let run = |late: bool| {
+            let mut bench = Bench::new();
+            let (mover, _) = Mover::new(Base::Address(1 << 32), 1, vec![WRITE]);
+            bench.switch("sw0", "host.rp0", 1, 4).forwarding = forwarding;
+            bench.device("dev", "sw0", 1, 4).finishing(Box::new(mover));
+            if late {
+                let model = Jitter { damages: |_| Some(Passage::Late(ns(500))), ..Jitter::new(0) };
+                bench.own(|builder| {
+                    builder.channel("dev", Direction::Up, Box::new(model));
+                });
+            }
+            let (fabric, watch) = bench.finish();
+            let units = watch.tlps(&fabric, "dev", 0);
+            let write = watch.transactions().remove(0);
+            (write.latency(), write.time_of(Cause::Flight), units[0].0.arrive - units[0].0.end)
+        };
+        let ((usual, flight, there), (late, longer, later)) = (run(false), run(true));
+        assert_eq!(
+            (late - usual, longer - flight, later - there),
+            (ns(500), ns(500), ns(500)),
+            "{forwarding:?}"
+        );
+    }
+}
+
+#[test]
+fn no_unit_overtakes_another() {
+    let mut bench = Bench::new();
+    let load = LoadConfig { count: Some(2000), ..LoadConfig::default() };
+    bench.device("dev", "host.rp0", 3, 8).load(load);
+    bench.own(|builder| {
+        builder.channel("dev", Direction::Up, Box::new(Jitter::new(1000)));
+    });
+    let (fabric, watch) = bench.finish();
+    let units = watch.units(&fabric, "dev", 0);
+    assert!(units.windows(2).all(|pair| pair[1].arrive - (pair[1].end - pair[1].start) >= pair[0].arrive));
+    assert!(units.iter().any(|unit| unit.arrive > unit.end + ns(900)), "some are late");
+}
+
+/// A link with a custom channel is never idle: no unit is left out.
+#[test]
+fn refreshes_go_through_a_channel() {
+    let run = |own: bool| {
+        let mut bench = Bench::new();
+        bench.device("dev", "host.rp0", 3, 8).memory(4096);
+        if own {
+            bench.own(|builder| {
+                builder.channel("dev", Direction::Up, Box::new(Jitter::new(0)));
+            });
+        }
+        let mut fabric = bench.build();
+        fabric.run_until(at(10));
+        fabric.skip_idle(at(2000));
+        fabric.skipped_refreshes()
+    };
+    assert!(run(false) > 0);
+    assert_eq!(run(true), 0);
+}
+
+/// The built-in data link layer as a custom one.
+#[derive(Clone)]
+struct Same(Engine<TlpHandle>);
+
+impl LinkLayer<TlpHandle> for Same {
+    fn link_up(&mut self, now: Time) {
+        self.0.link_up(now);
+    }
+    fn link_down(&mut self, now: Time, events: &mut impl FnMut(Event<TlpHandle>)) {
+        self.0.link_down(now, events);
+    }
+    fn link_recovering(&mut self, now: Time) {
+        self.0.link_recovering(now);
+    }
+    fn link_recovered(&mut self, now: Time) {
+        self.0.link_recovered(now);
+    }
+    fn is_active(&self) -> bool {
+        self.0.is_active()
+    }
+    fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
+        self.0.admit(shape)
+    }
+    fn send(&mut self, now: Time, handle: TlpHandle, shape: TlpShape) {
+        self.0.send(now, handle, shape);
+    }
+    fn send_nullified(&mut self, now: Time, handle: TlpHandle, shape: TlpShape) {
+        self.0.send_nullified(now, handle, shape);
+    }
+    fn poll_transmit(&mut self, now: Time) -> Option<Unit<TlpHandle>> {
+        self.0.poll_transmit(now)
+    }
+    fn transmitted(&mut self, now: Time) {
+        self.0.transmitted(now);
+    }
+    fn expects(&self, unit: &TlpUnit<TlpHandle>) -> bool {
+        self.0.expects(unit)
+    }
+    fn handle_unit(
+        &mut self,
+        now: Time,
+        unit: &Unit<TlpHandle>,
+        integrity: Integrity,
+        events: &mut impl FnMut(Event<TlpHandle>),
+    ) {
+        self.0.handle_unit(now, unit, integrity, events);
+    }
+    fn release(&mut self, now: Time, shape: &TlpShape) {
+        self.0.release(now, shape);
+    }
+    fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<TlpHandle>)) {
+        self.0.handle_timeout(now, events);
+    }
+    fn deadline(&self) -> Option<(Time, Timer)> {
+        self.0.deadline()
+    }
+}
+
+impl CustomLinkLayer<TlpHandle> for Same {
+    fn established(&mut self, now: Time, peer: &Config) {
+        self.0.activate_with(now, peer);
+    }
+    fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
+        self.0.credits(vc, class)
+    }
+    fn replay_occupancy(&self) -> Occupancy {
+        self.0.replay_occupancy()
+    }
+    fn counters(&self) -> Option<&Counters> {
+        Some(self.0.counters())
+    }
+    fn set_width(&mut self, width: Width) {
+        self.0.set_width(width);
+    }
+    fn keeps_until_acked(&self) -> bool {
+        true
+    }
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    /// The built-in data link layer as a custom one at every framed link gives the same run: the fabric asks a custom layer for everything it asks a built-in one.
+    #[test]
+    fn the_built_in_layer_as_a_custom_one_is_the_same_run(any in any_fabric(), faults in any_faults(), events in 0u64..5000) {
+        let any = any.with_faults(&faults);
+        let mut usual = any.build();
+        let mut own = any.build_own(|builder| {
+            let config = builder.config();
+            let devices = config.devices.iter().filter(|d| d.function_of.is_none()).map(|d| (&d.name, &d.link));
+            let links = devices.chain(config.switches.iter().map(|s| (&s.name, &s.uplink)));
+            let framed: Vec<_> = links.filter(|(_, l)| l.mode == tlplab_units::LinkMode::NonFlit).map(|(name, _)| name.clone()).collect();
+            framed.iter().for_each(|name| { builder.link_layer(name, |config| Same(Engine::new(config.clone()))); });
+        });
+        own.fabric.run_events(events, at(400_000));
+        let mut copy = own.fabric.snapshot(None).expect("these layers can be copied");
+        usual.run(Duration::from_ms(400));
+        own.run(Duration::from_ms(400));
+        own.check_complete();
+        own.watch.check_attribution(&own.fabric);
+        prop_assert_eq!(own.fabric.now(), usual.fabric.now());
+        prop_assert_eq!(own.fabric.trace_hash(), usual.fabric.trace_hash());
+        copy.run_until(own.fabric.now());
+        prop_assert_eq!(copy.trace_hash(), own.fabric.trace_hash());
+    }
+}
+
+/// No credits, no acknowledgement, no replay.
+#[derive(Clone, Default)]
+struct Ideal {
+    up: bool,
+    queue: std::collections::VecDeque<TlpUnit<TlpHandle>>,
+}
+
+impl LinkLayer<TlpHandle> for Ideal {
+    fn link_up(&mut self, _: Time) {
+        self.up = true;
+    }
+    fn link_down(&mut self, _: Time, events: &mut impl FnMut(Event<TlpHandle>)) {
+        self.up = false;
+        self.queue.drain(..).for_each(|tlp| events(Event::Lost(tlp.handle)));
+    }
+    fn is_active(&self) -> bool {
+        self.up
+    }
+    fn admit(&self, _: &TlpShape) -> Result<(), Blocked> {
+        if self.up { Ok(()) } else { Err(Blocked::LinkDown) }
+    }
+    fn send(&mut self, _: Time, handle: TlpHandle, shape: TlpShape) {
+        self.queue.push_back(TlpUnit { handle, shape, sequence: 0, replay: false, nullified: false });
+    }
+    fn send_nullified(&mut self, _: Time, handle: TlpHandle, shape: TlpShape) {
+        self.queue.push_back(TlpUnit { handle, shape, sequence: 0, replay: false, nullified: true });
+    }
+    fn poll_transmit(&mut self, _: Time) -> Option<Unit<TlpHandle>> {
+        self.queue.pop_front().map(Unit::Tlp)
+    }
+    fn handle_unit(
+        &mut self,
+        _: Time,
+        unit: &Unit<TlpHandle>,
+        integrity: Integrity,
+        events: &mut impl FnMut(Event<TlpHandle>),
+    ) {
+        let Unit::Tlp(TlpUnit { handle, nullified, .. }) = *unit else { return };
+        match integrity {
+            _ if nullified => return events(Event::Discarded { handle, reason: Discard::Nullified }),
+            Integrity::Good => events(Event::Deliver(handle)),
+            Integrity::Bad => events(Event::Discarded { handle, reason: Discard::BadLcrc }),
+        }
+        events(Event::Acked(handle));
+    }
+}
+
+impl CustomLinkLayer<TlpHandle> for Ideal {}
+
+/// Without replay, what is damaged or swallowed is gone, once, and accounted for; so is what is on the wire when the link goes down.
+#[test]
+fn a_layer_without_replay_loses_what_the_wire_does() {
+    for (kind, lost) in [
+        (FaultKind::Nth { unit: FaultUnit::Tlp, n: 10, count: 3, damage: Damage::Corrupt }, 3),
+        (FaultKind::Nth { unit: FaultUnit::Tlp, n: 10, count: 5, damage: Damage::Drop }, 5),
+    ] {
+        let mut bench = Bench::new();
+        bench.switch("sw0", "host.rp0", 3, 8);
+        let load = LoadConfig { count: Some(100), ..LoadConfig::default() };
+        bench
+            .device("dev", "sw0", 3, 8)
+            .config(|d| d.link.faults.push(Fault { direction: Direction::Up, kind }))
+            .load(load);
+        bench.own(|builder| {
+            builder.link_layer("dev", |_| Ideal::default());
+        });
+        let (mut fabric, _) = bench.finish();
+        let flow = only_flow(&fabric);
+        assert_eq!((flow.transactions, flow.count_of(Ending::Lost)), (100 - lost, lost), "{kind:?}");
+        let [up, _] = fabric.topology().links[0].ports;
+        assert_eq!(fabric.direction_result(up).transmitter.tlps_sent, 100);
+        assert_eq!(fabric.snapshot(None).err(), Some(NoSnapshot::Link("dev".into())));
+    }
+    let mut bench = Bench::new();
+    let kind = FaultKind::Down { at: at(20), until: Some(at(30)) };
+    bench.switch("sw0", "host.rp0", 3, 8);
+    let fault = Fault { direction: Direction::Up, kind };
+    let load = LoadConfig { op: LoadOp::Both, ..LoadConfig::default() };
+    bench.device("dev", "sw0", 3, 8).config(|d| d.link.faults.push(fault)).load(load);
+    bench.own(|builder| {
+        builder.link_layer("dev", |_| Ideal::default());
+    });
+    let watch = Watch::transactions_only();
+    let mut fabric = bench.build_watched(watch.probe());
+    fabric.run_until(at(60));
+    let (done, lost) = only_flow_of(&fabric);
+    assert!(done > 100 && lost > 0);
+    fabric.run_until(at(300));
+    assert!(only_flow_of(&fabric).0 > 2 * done, "it works again");
+    watch.check_attribution(&fabric);
+    assert!(fabric.tlps_live() < 200, "{} TLPs are kept", fabric.tlps_live());
+}
+
+/// Lanes fail: a custom layer goes on at the new rate.
+#[test]
+fn a_custom_layer_obeys_the_width() {
+    let mut bench = Bench::new();
+    let kind = FaultKind::Narrow { at: at(10), width: Width::X1 };
+    let fault = Fault { direction: Direction::Up, kind };
+    bench.device("dev", "host.rp0", 3, 8).config(|d| d.link.faults.push(fault)).load(LoadConfig::default());
+    bench.own(|builder| {
+        builder.link_layer("dev", |_| Ideal::default());
+    });
+    let mut fabric = bench.build();
+    fabric.run_until(at(10));
+    let before = only_flow(&fabric).bytes;
+    fabric.run_until(at(110));
+    let ratio = (only_flow(&fabric).bytes - before) / before;
+    assert_eq!(ratio, 1, "ten times as long at an eighth of the rate");
+}
