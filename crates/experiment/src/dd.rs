@@ -13,7 +13,7 @@ use tlplab_units::Duration;
 /// Keys of a load that only dd has.
 pub(crate) const OWN_KEYS: [&str; 4] = ["request", "host_cost", "host_ahead", "page_list"];
 /// Keys of a load that dd has no use for.
-const NOT_WITH_DD: [&str; 10] =
+pub(crate) const NOT_WITH_DD: [&str; 10] =
     ["outstanding", "rate", "pattern", "align", "offset", "window", "address", "cache", "node", "timing"];
 
 /// A dd of one block that is not told of which. Its requests are as large as Linux makes them for an IDE disk where nobody says otherwise

@@ -57,7 +57,7 @@ pub(crate) enum Directions {
 
 /// The key that says what a fault is, of which it has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(crate) enum Of {
     Ber,
     Tlp,
     Dllp,
@@ -228,7 +228,7 @@ fn kind(fault: &View<'_>, said: &Said, mode: LinkMode, width: Width) -> Result<F
         return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
     }
     if *of == Of::Ber {
-        for key in ["damage", "of", "count", "by", "byte", "flip"] {
+        for key in OF_UNITS.into_iter().filter(|key| *key != "direction") {
             if let Some(extra) = fault.get(key) {
                 return Err(extra.key_error(Problem::new(format!("{key} belongs to tlp, dllp and flit"))));
             }
@@ -418,9 +418,11 @@ fn only(fault: &View<'_>, said: &Said, counted: Of) -> Result<Option<&'static st
     Ok(Some(name))
 }
 
-/// What hits units, and not the link as a whole.
+/// Keys of what hits units, and not the link as a whole.
+pub(crate) const OF_UNITS: [&str; 7] = ["damage", "direction", "of", "count", "by", "byte", "flip"];
+
 fn refuse_unit_keys(fault: &View<'_>, what: &str) -> Result<(), Error> {
-    for key in ["damage", "direction", "of", "count", "by", "byte", "flip"] {
+    for key in OF_UNITS {
         if let Some(extra) = fault.get(key) {
             return Err(extra.key_error(Problem::new(format!("a link that is {what} has no {key}"))));
         }

@@ -314,7 +314,8 @@ fn parties<'a>(
 }
 
 /// Keys of `LOAD` that a trace takes the place of.
-const NOT_WITH_REPLAY: [&str; 8] = ["op", "size", "rate", "pattern", "align", "offset", "cache", "node"];
+pub(crate) const NOT_WITH_REPLAY: [&str; 8] =
+    ["op", "size", "rate", "pattern", "align", "offset", "cache", "node"];
 
 fn replay(
     view: &View<'_>,

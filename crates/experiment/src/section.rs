@@ -166,11 +166,13 @@ impl<T> fmt::Debug for Section<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choices::Choice;
     use crate::error::Sources;
     use crate::guest::GuestSpec;
     use crate::nvme::{NVME, NvmeSpec};
     use crate::stop::Stop;
     use crate::tables;
+    use crate::{dd, fault, load, transfer};
     use std::fmt::Debug;
     use tlplab_fabric::config::{
         BridgeConfig, Buffers, BusConfig, BusDevice, BusMode, DeviceConfig, DomainConfig, FabricConfig,
@@ -207,5 +209,21 @@ mod tests {
         same(&tables::GUEST, GuestSpec::default());
         same(&tables::CPU, GuestSpec::default());
         same(&NVME, NvmeSpec { config: tlplab_device::nvme::NvmeConfig::default(), file: None });
+    }
+    /// What is said of keys by name, such as which go together, is said of keys that there are.
+    #[test]
+    fn lists_of_keys_name_keys() {
+        let of_load = [&load::NOT_WITH_REPLAY[..], &dd::OWN_KEYS, &dd::NOT_WITH_DD, &transfer::OWN_KEYS];
+        let of_load = [of_load.concat(), transfer::NOT_WITH_TRANSFERS.to_vec()].concat();
+        let lists: [(&dyn Keys, Vec<&str>); 4] = [
+            (&tables::LOAD, of_load),
+            (&tables::DEVICE, tables::ONLY_ON_BUS.to_vec()),
+            (&tables::FAULT, fault::OF_UNITS.to_vec()),
+            (&tables::FAULT, fault::Of::NAMES.to_vec()),
+        ];
+        for (section, names) in lists {
+            let known: Vec<&str> = section.keys().iter().map(|key| key.name).collect();
+            assert!(names.iter().all(|name| known.contains(name)), "{names:?} of {known:?}");
+        }
     }
 }

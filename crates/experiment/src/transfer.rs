@@ -24,7 +24,7 @@ pub(crate) const OWN_KEYS: [&str; 9] = [
     "verify",
 ];
 /// Keys of a load that transfers have no use for.
-const NOT_WITH_TRANSFERS: [&str; 8] =
+pub(crate) const NOT_WITH_TRANSFERS: [&str; 8] =
     ["rate", "pattern", "align", "window", "address", "cache", "node", "timing"];
 /// The ring of the driver where nobody says otherwise, and the largest: 1 MiB.
 pub(crate) const ENTRIES: u32 = 65_536;

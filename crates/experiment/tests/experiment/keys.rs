@@ -305,7 +305,6 @@ fn the_reference_knows_every_key() {
     }
 }
 
-/// Lists of keys that messages name are lists of keys that there are.
 #[test]
 fn no_two_rows_of_a_table_are_of_one_key() {
     for (path, section) in tables::ALL {
