@@ -471,6 +471,12 @@ def hosts() -> list[tuple[str, str]]:
 def models() -> list[tuple[str, str]]:
     """The device models: name and what it does."""
 
+def generations() -> list[tuple[int, float, bool]]:
+    """The generations of PCIe: number, transfers per second and lane in GT/s, and whether there are links in flit mode only."""
+
+def widths() -> list[int]:
+    """The lanes that a link may have."""
+
 def schema() -> str:
     """The JSON Schema of experiment files."""
 

@@ -47,7 +47,7 @@ pub fn ack_latency_symbols(generation: Generation, width: Width, mps: Mps) -> f6
     let internal_delay = match generation {
         Generation::Gen1 => 19.0,
         Generation::Gen2 => 70.0,
-        _ => 115.0,
+        Generation::Gen3 | Generation::Gen4 | Generation::Gen5 | Generation::Gen6 | Generation::Gen7 => 115.0,
     };
     let factor = match (mps.bytes(), width.lanes()) {
         (128 | 256, 1..=4) => 1.4,

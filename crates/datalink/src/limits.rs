@@ -54,7 +54,7 @@ const fn internal_delay(generation: Generation) -> u32 {
     match generation {
         Generation::Gen1 => 19,
         Generation::Gen2 => 70,
-        _ => 115,
+        Generation::Gen3 | Generation::Gen4 | Generation::Gen5 | Generation::Gen6 | Generation::Gen7 => 115,
     }
 }
 

@@ -12,57 +12,50 @@ const CONTROLS: Kind = Kind::OneOf(&[choice::<AcsPreset>(), Kind::List(&choice::
 
 /// Of a switch or the host: of all its ports with a link below.
 pub(crate) const ACS: Key = key(
-    "acs",
-    CONTROLS,
-    "",
-    r#"["request-redirect", "upstream-forwarding"]"#,
+    ("acs", CONTROLS, "", r#"["request-redirect", "upstream-forwarding"]"#),
     "Access control services (ACS) of the ports with a link below: they have the capability, and these controls are on after a reset; \"off\": none; \"isolation\": the four that Linux turns on for an IOMMU, source validation, request and completion redirect, upstream forwarding. Absent: no capability. link.NAME.upper says otherwise for the port above NAME.",
 );
 
 /// Of one port.
 pub(crate) const ACS_OF_PORT: Key = key(
-    "acs",
-    CONTROLS,
-    "",
-    r#""isolation""#,
+    ("acs", CONTROLS, "", r#""isolation""#),
     "Upper end only: access control services of this port, as `acs` of a switch or the host; absent: what that says.",
 );
 
 /// Of one port.
 pub(crate) const ACS_FORBIDS: Key = key(
-    "acs_forbids",
-    Kind::List(&Kind::Text),
-    "",
-    r#"["nic"]"#,
+    ("acs_forbids", Kind::List(&Kind::Text), "", r#"["nic"]"#),
     "Upper end only: the egress control vector, as names of components below the same switch or host; with egress-control requests from below this port to them are refused or, with request-redirect, go up, and others go straight.",
 );
 
-fn controls(view: &View<'_>) -> Result<AcsControls, Error> {
+/// What `acs` turns on.
+pub(crate) fn controls(view: &View<'_>) -> Result<AcsControls, Error> {
     if !matches!(view.node.value, Value::Array(_)) {
-        let AcsPreset(controls) = view.chosen()?;
-        return Ok(controls);
+        return view.chosen().map(|AcsPreset(controls)| controls);
     }
     view.items().iter().try_fold(AcsControls::NONE, |sum, word| Ok(sum | word.chosen()?))
 }
 
-/// What a port says of its own.
-pub(crate) fn of_port(port: &View<'_>, upper: bool) -> Result<Option<AcsConfig>, Error> {
-    let (acs, forbids) = (port.get("acs"), port.get("acs_forbids"));
-    if let Some(view) = acs.as_ref().or(forbids.as_ref()).filter(|_| !upper) {
+/// What a port says of its own: the controls that are on, and the egress control vector.
+pub(crate) fn of_port(
+    port: &View<'_>,
+    upper: bool,
+    controls: Option<AcsControls>,
+    forbidden: Vec<String>,
+) -> Result<Option<AcsConfig>, Error> {
+    let forbids = port.get("acs_forbids");
+    if let Some(view) = port.get("acs").as_ref().or(forbids.as_ref()).filter(|_| !upper) {
         let problem =
             Problem::new("access control is at the upper end of a link: a root port's or a switch's");
         return Err(view.key_error(problem.hint("write it in upper")));
     }
-    let Some(acs) = acs else {
-        return match forbids {
-            Some(view) => Err(view.key_error(
-                Problem::new("acs_forbids without acs").hint("for example acs = [\"egress-control\"]"),
-            )),
-            None => Ok(None),
-        };
-    };
-    let forbidden = forbids.iter().flat_map(View::items).map(|name| name.text().to_owned()).collect();
-    Ok(Some(AcsConfig { enabled: controls(&acs)?, forbidden }))
+    match (controls, forbids) {
+        (Some(enabled), _) => Ok(Some(AcsConfig { enabled, forbidden })),
+        (None, Some(view)) => Err(view.key_error(
+            Problem::new("acs_forbids without acs").hint("for example acs = [\"egress-control\"]"),
+        )),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Gives ports that say nothing what their switch or the host says, and checks the names in the vectors of all.

@@ -1,7 +1,7 @@
 //! Is every key known, is every value of its kind? And: the defaults, filled in.
 
 use crate::error::{At, Error, Problem, Sources, suggest};
-use crate::keys::{Kind, Section};
+use crate::keys::{Keys, Kind};
 use crate::tree::{Entry, Node, Value, join};
 
 /// Checks a whole tree against a kind and collects every mistake, in the order of the files.
@@ -36,7 +36,7 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
                 }
             }
         }
-        (Kind::Table(section), Value::Table(_)) => walk_section(sources, node, section, path, found),
+        (Kind::Table(section), Value::Table(_)) => walk_section(sources, node, *section, path, found),
         (Kind::Map { what, of }, Value::Table(table)) => {
             for (name, entry) in table {
                 if let Err(problem) = check_name(what, name) {
@@ -59,7 +59,7 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
     }
 }
 
-fn walk_section(sources: &Sources, node: &Node, section: &Section, path: &str, found: &mut Found) {
+fn walk_section(sources: &Sources, node: &Node, section: &dyn Keys, path: &str, found: &mut Found) {
     let Some(table) = node.as_table() else { return };
     let (keys, open) = section.keys_for(table);
     for (name, entry) in table {
@@ -69,7 +69,7 @@ fn walk_section(sources: &Sources, node: &Node, section: &Section, path: &str, f
             None if open => {}
             None => {
                 let known = keys.iter().map(|k| k.name);
-                let hint = suggest(name, known, &format!("the keys of {}", section.title));
+                let hint = suggest(name, known, &format!("the keys of {}", section.title()));
                 let problem = Problem::new(format!("unknown key \"{name}\"")).hint(hint);
                 found.push((entry.key_at, sources.error(entry.key_at, &inner, problem)));
             }
@@ -88,15 +88,16 @@ fn check_name(what: &str, name: &str) -> Result<(), Problem> {
 }
 
 /// Adds what a table leaves out and its section has a default for. The table has been checked.
-pub(crate) fn fill(sources: &Sources, node: &mut Node, section: &Section) -> Result<(), Error> {
+pub(crate) fn fill(sources: &Sources, node: &mut Node, section: &dyn Keys) -> Result<(), Error> {
     let Some(table) = node.as_table_mut() else { return Ok(()) };
     let (keys, _) = section.keys_for(table);
     for key in keys {
-        if key.default.is_empty() || table.contains_key(key.name) {
+        if table.contains_key(key.name) {
             continue;
         }
-        let node = crate::tree::parse_value(sources, At::DEFAULT.file, key.default)?;
-        table.insert(key.name.into(), Entry { key_at: node.at, node });
+        if let Some(node) = key.default(sources)? {
+            table.insert(key.name.into(), Entry { key_at: node.at, node });
+        }
     }
     Ok(())
 }

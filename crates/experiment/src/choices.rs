@@ -121,10 +121,11 @@ mod tests {
         let file = sources.add("t.toml", text);
         let node = parse(&sources, file, text).unwrap();
         let view = View::root(&sources, &node);
-        assert_eq!(view.choice("a"), Ok(Some(LinkMode::Flit)));
-        assert_eq!(view.choice::<LinkMode>("absent"), Ok(None));
-        assert_eq!(view.choice::<Option<Writer>>("c"), Ok(Some(None)));
-        let refused = view.choice::<LinkMode>("b").unwrap_err().to_string();
+        let word = |key: &str| view.get(key).unwrap();
+        assert_eq!(word("a").chosen(), Ok(LinkMode::Flit));
+        assert_eq!(word("b").choice::<LinkMode>(), None);
+        assert_eq!(word("c").chosen::<Option<Writer>>(), Ok(None));
+        let refused = word("b").chosen::<LinkMode>().unwrap_err().to_string();
         assert_eq!(
             refused,
             "t.toml:2: b: \"flits\" is not one of \"non-flit\", \"flit\"; did you mean \"flit\"?"

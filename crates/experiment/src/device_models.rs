@@ -3,15 +3,16 @@
 use crate::card;
 use crate::choices::{choice, choices};
 use crate::error::{Error, Problem, suggest};
-use crate::keys::{Extra, Key, Kind, Word};
+use crate::keys::{Extra, Keys, Kind, Word};
 use crate::nvme::{self, NvmeSpec};
+use crate::section::{Section, Set, row};
+use crate::tables::DEVICE;
 use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
 use tlplab_device::nettlp_card::WINDOW_BAR;
 use tlplab_device::tlpdma::regs;
 use tlplab_device::{CardConfig, SimpleNicRings, StorageConfig, nic};
-use tlplab_units::Time;
 
 /// A built-in model.
 #[derive(Debug)]
@@ -21,203 +22,246 @@ pub struct Model {
     /// What it does, in a line.
     pub doc: &'static str,
     /// Its parameters.
-    pub keys: &'static [Key],
+    pub keys: &'static dyn Keys,
+    /// What they say of a device.
+    read: fn(&View<'_>) -> Result<ModelSpec, Error>,
 }
 
-const BAR: Key = Key {
-    name: "bar",
-    kind: Kind::Size,
-    default: r#""1MiB""#,
-    example: r#""64KiB""#,
-    doc: "Size of BAR 0, a power of two from 4KiB to 1GiB; peer-to-peer requests and MMIO land there.",
-};
-
-const fn count(
-    name: &'static str,
-    range: (i64, i64),
-    default: &'static str,
-    example: &'static str,
-    doc: &'static str,
-) -> Key {
-    Key { name, kind: Kind::Integer { min: range.0, max: range.1 }, default, example, doc }
-}
-
-const fn bytes(name: &'static str, default: &'static str, example: &'static str, doc: &'static str) -> Key {
-    Key { name, kind: Kind::Size, default, example, doc }
-}
-
-const MANY: (i64, i64) = (1, u32::MAX as i64);
+const MANY: Kind = Kind::Integer { min: 1, max: u32::MAX as i64 };
+const MANY_OR_NONE: Kind = Kind::Integer { min: 0, max: u32::MAX as i64 };
 
 /// Every built-in model.
 pub static MODELS: &[Model] = &[
     Model {
         name: "dma",
         doc: "Issues the DMA of its loads; its BAR swallows writes and reads as zero",
-        keys: &[BAR],
+        keys: &PLAIN,
+        read: |device| PLAIN.read_into(device, 0).map(|bar| ModelSpec::Dma { bar }),
     },
-    Model { name: "memory", doc: "A BAR backed by memory", keys: &[BAR] },
+    Model {
+        name: "memory",
+        doc: "A BAR backed by memory",
+        keys: &PLAIN,
+        read: |device| PLAIN.read_into(device, 0).map(|bar| ModelSpec::Memory { bar }),
+    },
     Model {
         name: "copier",
         doc: "Reads host memory and writes it back elsewhere, copy after copy, told by a driver on the host",
-        keys: &[
-            bytes("transfer", r#""4KiB""#, r#""1KiB""#, "Bytes of a copy."),
-            count("requests", MANY, "100", "10", "Copies in all."),
-        ],
+        keys: &COPIER,
+        read: |device| {
+            COPIER
+                .read_into(device, (0, 0))
+                .map(|(transfer, requests)| ModelSpec::Copier { transfer, requests })
+        },
     },
     Model {
         name: "ring",
         doc: "Works off a ring of descriptors in host memory that a driver on the host fills",
-        keys: &[
-            count("entries", (2, 65_536), "256", "64", "Descriptors in the ring."),
-            count("batch", (1, 256), "8", "1", "Descriptors fetched by one read at most."),
-            count("depth", (1, 65_536), "64", "4", "Descriptors under way at most."),
-            bytes("transfer", r#""1500B""#, r#""4KiB""#, "Bytes that a descriptor moves."),
-            Key {
-                name: "direction",
-                kind: choice::<Way>(),
-                default: r#""receive""#,
-                example: r#""transmit""#,
-                doc: "Does the device write the buffers (receive), or read them?",
-            },
-            count(
-                "interrupt_every",
-                (1, 65_536),
-                "16",
-                "1",
-                "Every so many descriptors ask for an interrupt.",
-            ),
-            count("requests", MANY, "1000", "10", "Descriptors in all."),
-        ],
+        keys: &RING,
+        read: |device| RING.read_into(device, RingSpec::default()).map(ModelSpec::Ring),
     },
     Model {
         name: "storage",
         doc: "A block device of 4 KiB sectors that works off commands in host memory; a load with op = \"dd-read\" drives it",
-        keys: &[
-            Key {
-                name: "access",
-                kind: Kind::Time,
-                default: r#""1us""#,
-                example: r#""20us""#,
-                doc: "From the beginning of a sector's access to its data, whatever came before.",
-            },
-            count(
-                "sectors_in_flight",
-                (1, 256),
-                "1",
-                "8",
-                "Sectors between the beginning of their access and the end of their DMA, at most; with 1 a sector begins when all writes of the one before were accepted (posted) or answered (non-posted).",
-            ),
-        ],
+        keys: &STORAGE,
+        read: |device| STORAGE.read_into(device, StorageConfig::default()).map(ModelSpec::Storage),
     },
     Model {
         name: "nvme",
         doc: "A controller of NVM Express 1.4 with a namespace, as the drivers of operating systems know it; it waits for one",
-        keys: nvme::KEYS,
+        keys: &nvme::NVME,
+        read: |device| nvme::spec(device).map(ModelSpec::Nvme),
     },
     Model {
         name: "nic",
         doc: "A gigabit Ethernet controller like the 82574L, with its driver on the host and a partner on its cable",
-        keys: &[
-            count(
-                "entries",
-                (8, 4096),
-                "256",
-                "64",
-                "Descriptors in each ring, rounded up to a multiple of 8.",
-            ),
-            bytes(
-                "transfer",
-                r#""1514B""#,
-                r#""60B""#,
-                "Bytes of a frame without its check sequence, 60 to 1514.",
-            ),
-            Key {
-                name: "direction",
-                kind: choice::<Ways>(),
-                default: r#""loop-back""#,
-                example: r#""receive""#,
-                doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
-            },
-            Key {
-                name: "ethernet",
-                kind: Kind::Rate,
-                default: r#""1Gb/s""#,
-                example: r#""10Gb/s""#,
-                doc: "How fast frames go over the cable, each way; the controller's registers say 1 Gb/s, whatever this is.",
-            },
-            Key {
-                name: "mac",
-                kind: Kind::Word(&MAC),
-                default: r#""02:1d:e5:00:00:01""#,
-                example: r#""02:1d:e5:00:00:02""#,
-                doc: "Its address, as its NVM has it.",
-            },
-            count(
-                "requests",
-                (0, u32::MAX as i64),
-                "1000",
-                "10",
-                "Frames in all; with 0 the driver brings the controller up and leaves it idle.",
-            ),
-        ],
+        keys: &NIC,
+        read: |device| NIC.read_into(device, NicSpec::default()).map(ModelSpec::Nic),
     },
     Model {
         name: "tlpdma",
         doc: "The DMA card of rtl/ as transactions, without its clocks; loads with op = \"to-card\" and \"from-card\" drive it",
-        keys: &[bytes(
-            "memory",
-            r#""256MiB""#,
-            r#""64MiB""#,
-            "The card's memory, a power of two from 2MiB to 2GiB.",
-        )],
+        keys: &TLPDMA,
+        read: |device| TLPDMA.read_into(device, 0).map(|memory| ModelSpec::Tlpdma { memory }),
     },
     Model {
         name: "nettlp-card",
         doc: "A card that carries TLPs over Ethernet to software on another machine: that software issues the card's loads, or, without loads, is a memory behind BAR 4",
-        keys: card::KEYS,
+        keys: &card::CARD,
+        read: |device| card::CARD.read_into(device, card::BLANK).map(ModelSpec::Card),
     },
     Model {
         name: "simple-nic",
         doc: "The Ethernet controller of NetTLP with its driver on the host and a partner on its cable",
-        keys: &[
-            count(
-                "entries",
-                (1, 32_768),
-                "256",
-                "64",
-                "Descriptors in each ring; with 1 the published protocol, which waits for each frame.",
-            ),
-            bytes(
-                "transfer",
-                r#""1514B""#,
-                r#""60B""#,
-                "Bytes of a frame without its check sequence, 60 to 1514.",
-            ),
-            Key {
-                name: "direction",
-                kind: choice::<Ways>(),
-                default: r#""loop-back""#,
-                example: r#""receive""#,
-                doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
-            },
-            Key {
-                name: "ethernet",
-                kind: Kind::Rate,
-                default: r#""10Gb/s""#,
-                example: r#""25Gb/s""#,
-                doc: "How fast frames go over the cable, each way.",
-            },
-            Key {
-                name: "moderation",
-                kind: Kind::Time,
-                default: r#""0ns""#,
-                example: r#""10us""#,
-                doc: "Least time between two interrupts of a direction; rings of 1 interrupt at once.",
-            },
-            count("requests", (0, u32::MAX as i64), "1000", "10", "Frames in all."),
-        ],
+        keys: &SIMPLE_NIC,
+        read: |device| SIMPLE_NIC.read_into(device, SimpleNicSpec::default()).map(ModelSpec::SimpleNic),
     },
 ];
+
+/// Of `dma` and `memory`: bytes of BAR 0.
+static PLAIN: Section<u64> = Section {
+    title: "the model dma or memory",
+    extra: None,
+    rows: &[row(
+        ("bar", Kind::Size, r#""1MiB""#, r#""64KiB""#),
+        "Size of BAR 0, a power of two from 4KiB to 1GiB; peer-to-peer requests and MMIO land there.",
+        Set::Read(|bytes, v| bar(v).map(|it| *bytes = it)),
+    )],
+};
+
+/// Bytes of a copy, and copies.
+static COPIER: Section<(u32, u32)> = Section {
+    title: "the model copier",
+    extra: None,
+    rows: &[
+        row(
+            ("transfer", Kind::Size, r#""4KiB""#, r#""1KiB""#),
+            "Bytes of a copy.",
+            Set::Read(|(bytes, _), v| transfer(v).map(|it| *bytes = it)),
+        ),
+        row(("requests", MANY, "100", "10"), "Copies in all.", Set::U32(|(_, copies), it| *copies = it)),
+    ],
+};
+
+static RING: Section<RingSpec> = Section {
+    title: "the model ring",
+    extra: None,
+    rows: &[
+        row(
+            ("entries", Kind::Integer { min: 2, max: 65_536 }, "256", "64"),
+            "Descriptors in the ring.",
+            Set::U32(|ring, it| ring.entries = it),
+        ),
+        row(
+            ("batch", Kind::Integer { min: 1, max: 256 }, "8", "1"),
+            "Descriptors fetched by one read at most.",
+            Set::U32(|ring, it| ring.batch = it),
+        ),
+        row(
+            ("depth", Kind::Integer { min: 1, max: 65_536 }, "64", "4"),
+            "Descriptors under way at most.",
+            Set::U32(|ring, it| ring.depth = it),
+        ),
+        row(
+            ("transfer", Kind::Size, r#""1500B""#, r#""4KiB""#),
+            "Bytes that a descriptor moves.",
+            Set::Read(|ring, v| transfer(v).map(|it| ring.transfer = it)),
+        ),
+        row(
+            ("direction", choice::<Way>(), r#""receive""#, r#""transmit""#),
+            "Does the device write the buffers (receive), or read them?",
+            Set::Read(|ring, v| v.chosen().map(|it| ring.receive = matches!(it, Way::Receive))),
+        ),
+        row(
+            ("interrupt_every", Kind::Integer { min: 1, max: 65_536 }, "16", "1"),
+            "Every so many descriptors ask for an interrupt.",
+            Set::U32(|ring, it| ring.interrupt_every = it),
+        ),
+        row(("requests", MANY, "1000", "10"), "Descriptors in all.", Set::U32(|ring, it| ring.requests = it)),
+    ],
+};
+
+static STORAGE: Section<StorageConfig> = Section {
+    title: "the model storage",
+    extra: None,
+    rows: &[
+        row(
+            ("access", Kind::Time, r#""1us""#, r#""20us""#),
+            "From the beginning of a sector's access to its data, whatever came before.",
+            Set::Time(|storage, it| storage.access = it),
+        ),
+        row(
+            ("sectors_in_flight", Kind::Integer { min: 1, max: 256 }, "1", "8"),
+            "Sectors between the beginning of their access and the end of their DMA, at most; with 1 a sector begins when all writes of the one before were accepted (posted) or answered (non-posted).",
+            Set::U32(|storage, it| storage.sectors_in_flight = it),
+        ),
+    ],
+};
+
+static NIC: Section<NicSpec> = Section {
+    title: "the model nic",
+    extra: None,
+    rows: &[
+        row(
+            ("entries", Kind::Integer { min: 8, max: 4096 }, "256", "64"),
+            "Descriptors in each ring, rounded up to a multiple of 8.",
+            Set::U32(|nic, it| nic.entries = it),
+        ),
+        row(
+            ("transfer", Kind::Size, r#""1514B""#, r#""60B""#),
+            "Bytes of a frame without its check sequence, 60 to 1514.",
+            Set::Read(|nic, v| frame(v).map(|it| nic.transfer = it)),
+        ),
+        row(
+            ("direction", choice::<Ways>(), r#""loop-back""#, r#""receive""#),
+            "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            Set::Read(|nic, v| v.chosen().map(|it: Ways| (nic.sends, nic.receives) = it.both())),
+        ),
+        row(
+            ("ethernet", Kind::Rate, r#""1Gb/s""#, r#""10Gb/s""#),
+            "How fast frames go over the cable, each way; the controller's registers say 1 Gb/s, whatever this is.",
+            Set::Rate(|nic, it| nic.ethernet = it),
+        ),
+        row(
+            ("mac", Kind::Word(&MAC), r#""02:1d:e5:00:00:01""#, r#""02:1d:e5:00:00:02""#),
+            "Its address, as its NVM has it.",
+            Set::Read(|nic, v| v.word(mac).map(|it| nic.mac = it)),
+        ),
+        row(
+            ("requests", MANY_OR_NONE, "1000", "10"),
+            "Frames in all; with 0 the driver brings the controller up and leaves it idle.",
+            Set::U32(|nic, it| nic.requests = it),
+        ),
+    ],
+};
+
+/// Bytes of its memory.
+static TLPDMA: Section<u64> = Section {
+    title: "the model tlpdma",
+    extra: None,
+    rows: &[row(
+        ("memory", Kind::Size, r#""256MiB""#, r#""64MiB""#),
+        "The card's memory, a power of two from 2MiB to 2GiB.",
+        Set::Read(|bytes, v| memory(v).map(|it| *bytes = it)),
+    )],
+};
+
+static SIMPLE_NIC: Section<SimpleNicSpec> = Section {
+    title: "the model simple-nic",
+    extra: None,
+    rows: &[
+        row(
+            ("entries", Kind::Integer { min: 1, max: 32_768 }, "256", "64"),
+            "Descriptors in each ring; with 1 the published protocol, which waits for each frame.",
+            Set::U32(|nic, it| nic.rings.entries = it),
+        ),
+        row(
+            ("transfer", Kind::Size, r#""1514B""#, r#""60B""#),
+            "Bytes of a frame without its check sequence, 60 to 1514.",
+            Set::Read(|nic, v| frame(v).map(|it| nic.transfer = it)),
+        ),
+        row(
+            ("direction", choice::<Ways>(), r#""loop-back""#, r#""receive""#),
+            "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            Set::Read(|nic, v| v.chosen().map(|it: Ways| (nic.sends, nic.receives) = it.both())),
+        ),
+        row(
+            ("ethernet", Kind::Rate, r#""10Gb/s""#, r#""25Gb/s""#),
+            "How fast frames go over the cable, each way.",
+            Set::Rate(|nic, it| nic.ethernet = it),
+        ),
+        row(
+            ("moderation", Kind::Time, r#""0ns""#, r#""10us""#),
+            "Least time between two interrupts of a direction; rings of 1 interrupt at once.",
+            Set::Time(|nic, it| nic.rings.moderation = it),
+        ),
+        row(
+            ("requests", MANY_OR_NONE, "1000", "10"),
+            "Frames in all.",
+            Set::U32(|nic, it| nic.requests = it),
+        ),
+    ],
+};
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
@@ -230,18 +274,18 @@ pub static MODEL: Word = Word {
 pub static MAC: Word = Word {
     what: "an Ethernet address, such as \"02:1d:e5:00:00:02\"",
     pattern: r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}$",
-    check: |text| match mac(text) {
-        None => Err(Problem::new(format!("\"{text}\" is not {}", MAC.what))),
-        Some([first, ..]) if first & 1 == 1 => Err(Problem::new(format!("\"{text}\" is a group's address"))
-            .hint("the first byte of a NIC's own is even")),
-        Some(_) => Ok(()),
-    },
+    check: |text| mac(text).map(drop),
 };
 
-fn mac(text: &str) -> Option<[u8; 6]> {
+fn mac(text: &str) -> Result<[u8; 6], Problem> {
     let byte = |part: &str| (part.len() == 2).then(|| u8::from_str_radix(part, 16).ok()).flatten();
-    let bytes = text.split(':').map(byte).collect::<Option<Vec<_>>>()?;
-    <[u8; 6]>::try_from(bytes).ok().filter(|bytes| *bytes != [0; 6])
+    let bytes = text.split(':').map(byte).collect::<Option<Vec<_>>>();
+    match bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok()) {
+        None | Some([0, 0, 0, 0, 0, 0]) => Err(Problem::new(format!("\"{text}\" is not {}", MAC.what))),
+        Some([first, ..]) if first & 1 == 1 => Err(Problem::new(format!("\"{text}\" is a group's address"))
+            .hint("the first byte of a NIC's own is even")),
+        Some(bytes) => Ok(bytes),
+    }
 }
 
 /// `driver = "…"`
@@ -356,7 +400,7 @@ pub enum ModelSpec {
 }
 
 /// A descriptor ring and its driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RingSpec {
     /// Descriptors in the ring.
     pub entries: u32,
@@ -375,7 +419,7 @@ pub struct RingSpec {
 }
 
 /// An Ethernet controller, its driver and what its cable leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NicSpec {
     /// Descriptors in each ring.
     pub entries: u32,
@@ -394,7 +438,7 @@ pub struct NicSpec {
 }
 
 /// A simple NIC, its driver and what its cable leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimpleNicSpec {
     /// How the driver uses it.
     pub rings: SimpleNicRings,
@@ -494,76 +538,28 @@ pub(crate) fn python_object(text: &str, join: impl Fn(&str) -> String) -> Option
     python_name(text).map(|(file, name)| PythonObject { file: join(file), name: name.into() })
 }
 
-/// The model of a device whose defaults have been filled in.
-pub(crate) fn spec(
-    device: &View<'_>,
-    own_keys: &[Key],
-    join: &dyn Fn(Option<&View<'_>>, &str) -> String,
-) -> Result<ModelSpec, Error> {
-    let text = device.text_of("model").unwrap_or_default();
-    let further = || device.entries().filter(|(name, _)| own_keys.iter().all(|key| key.name != *name));
+/// The model of a device.
+pub(crate) fn spec(device: &View<'_>) -> Result<ModelSpec, Error> {
+    let own = DEVICE.keys();
+    let further = || device.entries().filter(|(name, _)| own.iter().all(|key| key.name != *name));
+    let said = device.at("model");
+    let text = device.node.as_table().map_or("", |table| (&DEVICE as &dyn Keys).model(table));
     if let Some(file) = library(text) {
         let parameters = further().map(|(name, view)| Ok((name.to_owned(), parameter(&view)?)));
         let parameters = parameters.collect::<Result<_, Error>>()?;
-        return Ok(ModelSpec::Library(LibrarySpec { file: join(None, file), parameters }));
+        return Ok(ModelSpec::Library(LibrarySpec { file: said.beside(file), parameters }));
     }
     if let Some(file) = core(text) {
-        return rtl(join(None, file), further(), join);
+        return rtl(said.beside(file), further());
     }
-    if let Some(object) = python_object(text, |path| join(None, path)) {
-        let parameters = device
-            .entries()
-            .filter(|(name, _)| own_keys.iter().all(|key| key.name != *name))
-            .map(|(name, view)| (name.to_owned(), json(&view.node.value)))
-            .collect();
+    if let Some(object) = python_object(text, |path| said.beside(path)) {
+        let parameters = further().map(|(name, view)| (name.to_owned(), json(&view.node.value))).collect();
         return Ok(ModelSpec::Python { object, parameters });
     }
-    let integer = |key: &str| device.integer(key).unwrap_or_default() as u32;
-    Ok(match text {
-        "memory" => ModelSpec::Memory { bar: bar(device, "bar")? },
-        "copier" => ModelSpec::Copier { transfer: transfer(device)?, requests: integer("requests") },
-        "ring" => ModelSpec::Ring(RingSpec {
-            entries: integer("entries"),
-            batch: integer("batch"),
-            depth: integer("depth"),
-            transfer: transfer(device)?,
-            receive: matches!(device.choice("direction")?, Some(Way::Receive) | None),
-            interrupt_every: integer("interrupt_every"),
-            requests: integer("requests"),
-        }),
-        "storage" => ModelSpec::Storage(StorageConfig {
-            access: device.instant("access").unwrap_or(Time::ZERO) - Time::ZERO,
-            sectors_in_flight: integer("sectors_in_flight"),
-        }),
-        "nvme" => ModelSpec::Nvme(nvme::spec(device, join)?),
-        "nic" => ModelSpec::Nic(NicSpec {
-            entries: integer("entries"),
-            transfer: frame(device)?,
-            sends: ways(device)?.sends(),
-            receives: ways(device)?.receives(),
-            ethernet: device.rate("ethernet").unwrap_or_default(),
-            mac: device.text_of("mac").and_then(mac).unwrap_or_default(),
-            requests: integer("requests"),
-        }),
-        "tlpdma" => ModelSpec::Tlpdma { memory: memory(device)? },
-        "nettlp-card" => ModelSpec::Card(card::config(device)?),
-        "simple-nic" => ModelSpec::SimpleNic(SimpleNicSpec {
-            rings: SimpleNicRings {
-                entries: integer("entries"),
-                moderation: device.instant("moderation").unwrap_or(Time::ZERO) - Time::ZERO,
-            },
-            transfer: frame(device)?,
-            sends: ways(device)?.sends(),
-            receives: ways(device)?.receives(),
-            ethernet: device.rate("ethernet").unwrap_or_default(),
-            requests: integer("requests"),
-        }),
-        "dma" => ModelSpec::Dma { bar: bar(device, "bar")? },
-        other => {
-            let at = device.get("model").unwrap_or_else(|| device.clone());
-            return Err(at.error(format!("\"{other}\" is not {}", MODEL.what)));
-        }
-    })
+    match MODELS.iter().find(|model| model.name == text) {
+        Some(model) => (model.read)(device),
+        None => Err(said.error(format!("\"{text}\" is not {}", MODEL.what))),
+    }
 }
 
 /// Which way a ring moves its data.
@@ -587,11 +583,13 @@ pub(crate) enum Ways {
 }
 
 impl Ways {
-    fn sends(self) -> bool {
-        matches!(self, Self::Transmit | Self::LoopBack)
-    }
-    fn receives(self) -> bool {
-        matches!(self, Self::Receive | Self::LoopBack)
+    /// Whether the driver sends frames, and whether frames are received.
+    fn both(self) -> (bool, bool) {
+        match self {
+            Self::Receive => (false, true),
+            Self::Transmit => (true, false),
+            Self::LoopBack => (true, true),
+        }
     }
 }
 
@@ -600,20 +598,12 @@ choices! {
     Ways { "receive" => Self::Receive, "transmit" => Self::Transmit, "loop-back" => Self::LoopBack, }
 }
 
-fn ways(device: &View<'_>) -> Result<Ways, Error> {
-    Ok(device.choice("direction")?.unwrap_or(Ways::LoopBack))
-}
-
-fn rtl<'a>(
-    file: String,
-    keys: impl Iterator<Item = (&'a str, View<'a>)>,
-    join: &dyn Fn(Option<&View<'_>>, &str) -> String,
-) -> Result<ModelSpec, Error> {
+fn rtl<'a>(file: String, keys: impl Iterator<Item = (&'a str, View<'a>)>) -> Result<ModelSpec, Error> {
     let mut spec = RtlSpec { file, parameters: BTreeMap::new(), waveform: None };
     for (name, view) in keys {
         let text = match &view.node.value {
             Value::String(text) if name == "waveform" => {
-                spec.waveform = Some(join(Some(&view), text));
+                spec.waveform = Some(view.beside(text));
                 continue;
             }
             Value::String(text) if let Some(hertz) = hertz(text) => hertz.to_string(),
@@ -653,40 +643,39 @@ fn hertz(text: &str) -> Option<u64> {
     ((1.0..1e15).contains(&hertz) && hertz.fract() == 0.0).then_some(hertz as u64)
 }
 
-fn transfer(device: &View<'_>) -> Result<u32, Error> {
-    let size = device.size("transfer").unwrap_or_default();
+/// Bytes that descriptors of 32 bits can say.
+fn transfer(view: &View<'_>) -> Result<u32, Error> {
+    let size = view.bytes()?;
     u32::try_from(size).ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
-        let at = device.get("transfer").unwrap_or_else(|| device.clone());
-        at.problem(Problem::new(format!("a transfer of {size} B cannot be")).hint("it is from 1B to 4GiB"))
+        view.problem(Problem::new(format!("a transfer of {size} B cannot be")).hint("it is from 1B to 4GiB"))
     })
 }
 
-fn frame(device: &View<'_>) -> Result<u32, Error> {
-    let size = device.size("transfer").unwrap_or_default();
+/// Bytes of an Ethernet frame.
+fn frame(view: &View<'_>) -> Result<u32, Error> {
+    let size = view.bytes()?;
     u32::try_from(size).ok().filter(|bytes| (60..=1514).contains(bytes)).ok_or_else(|| {
-        let at = device.get("transfer").unwrap_or_else(|| device.clone());
-        at.problem(Problem::new(format!("a frame of {size} B cannot be")).hint("it has from 60B to 1514B"))
+        view.problem(Problem::new(format!("a frame of {size} B cannot be")).hint("it has from 60B to 1514B"))
     })
 }
 
-fn memory(device: &View<'_>) -> Result<u64, Error> {
-    let size = device.size("memory").unwrap_or_default();
+/// Bytes of a card's memory.
+fn memory(view: &View<'_>) -> Result<u64, Error> {
+    let size = view.bytes()?;
     if size.is_power_of_two() && (2 << 20..=2 << 30).contains(&size) {
         return Ok(size);
     }
-    let at = device.get("memory").unwrap_or_else(|| device.clone());
     let problem = Problem::new(format!("a card has no memory of {size} B"));
-    Err(at.problem(problem.hint("it is a power of two from 2MiB to 2GiB")))
+    Err(view.problem(problem.hint("it is a power of two from 2MiB to 2GiB")))
 }
 
-/// A key that is the size of a BAR.
-pub(crate) fn bar(device: &View<'_>, key: &str) -> Result<u64, Error> {
-    let size = device.size(key).unwrap_or_default();
+/// Bytes of a BAR.
+pub(crate) fn bar(view: &View<'_>) -> Result<u64, Error> {
+    let size = view.bytes()?;
     if size.is_power_of_two() && (1 << 12..=1 << 30).contains(&size) {
         return Ok(size);
     }
-    let at = device.get(key).unwrap_or_else(|| device.clone());
-    Err(at.problem(
+    Err(view.problem(
         Problem::new(format!("there is no BAR of {size} B")).hint("it is a power of two from 4KiB to 1GiB"),
     ))
 }

@@ -1,39 +1,42 @@
 //! `host.domain`: quadrants of an I/O die, sockets, which what goes between root ports leaves and enters.
 
 use crate::error::{Error, Problem, suggest};
-use crate::keys::{Kind, Section, key};
+use crate::keys::Kind;
+use crate::section::{Section, Set, row};
 use crate::topology::Topology;
 use crate::view::View;
 use std::collections::BTreeMap;
 use tlplab_fabric::config::{DomainConfig, HostConfig, PeerToPeer};
 
 /// `host.domain.NAME`
-pub static DOMAIN: Section = Section {
+pub(crate) static DOMAIN: Section<DomainConfig> = Section {
     title: "a domain",
     extra: None,
-    keys: &[
-        key(
-            "ports",
-            Kind::List(&Kind::Text),
-            "",
-            r#"["host.rp0"]"#,
+    rows: &[
+        row(
+            ("ports", Kind::List(&Kind::Text), "", r#"["host.rp0"]"#),
             "The root ports that are in it. Between them TLPs go straight.",
+            Set::Texts(|domain, it| domain.ports = it),
         ),
-        key("under", Kind::Text, "", r#""socket0""#, "The domain that it is in. Absent: none."),
-        key(
-            "rate",
-            Kind::Rate,
-            "",
-            r#""512Gb/s""#,
+        row(
+            ("under", Kind::Text, "", r#""socket0""#),
+            "The domain that it is in. Absent: none.",
+            Set::Text(|domain, it| domain.under = Some(it)),
+        ),
+        row(
+            ("rate", Kind::Rate, "", r#""512Gb/s""#),
             "How fast TLPs, headers and data, leave it, and how fast they enter it. Absent: at once.",
+            Set::Rate(|domain, it| domain.rate = Some(it)),
         ),
-        key("latency", Kind::Time, r#""0s""#, r#""60ns""#, "What leaving it takes, and entering it."),
-        key(
-            "entries",
-            Kind::Integer { min: 1, max: 4096 },
-            "",
-            "32",
+        row(
+            ("latency", Kind::Time, r#""0s""#, r#""60ns""#),
+            "What leaving it takes, and entering it.",
+            Set::Time(|domain, it| domain.latency = it),
+        ),
+        row(
+            ("entries", Kind::Integer { min: 1, max: 4096 }, "", "32"),
             "TLPs that have left it, or entered it, and wait further on; with so many it stands still, whatever the next is for. Absent: no limit.",
+            Set::U16(|domain, it| domain.entries = Some(it)),
         ),
     ],
 };
@@ -59,8 +62,7 @@ pub(crate) fn read(
     let mut domains = Vec::new();
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     for (name, written) in all.entries() {
-        let filled = written.filled(&DOMAIN)?;
-        let view = written.with(&filled);
+        let domain = DOMAIN.read_into(&written, DomainConfig::new(name))?;
         for port in written.get("ports").iter().flat_map(View::items) {
             check_port(&port, topology)?;
             if let Some(other) = taken.insert(port.text().to_owned(), name) {
@@ -75,19 +77,7 @@ pub(crate) fn read(
             return Err(under.problem(problem.hint(hint)));
         }
         check_loop(&all, name, &written)?;
-        domains.push(DomainConfig {
-            name: name.to_owned(),
-            under: view.text_of("under").map(str::to_owned),
-            ports: view
-                .get("ports")
-                .iter()
-                .flat_map(View::items)
-                .map(|port| port.text().to_owned())
-                .collect(),
-            rate: view.rate("rate"),
-            latency: view.duration("latency").unwrap_or_default(),
-            entries: view.integer("entries").map(|n| n as u16),
-        });
+        domains.push(domain);
     }
     Ok(domains)
 }
@@ -128,7 +118,7 @@ fn check_port(port: &View<'_>, topology: &Topology) -> Result<(), Error> {
 
 fn check_loop(all: &View<'_>, name: &str, domain: &View<'_>) -> Result<(), Error> {
     let mut way = vec![name.to_owned()];
-    let mut under = domain.text_of("under").map(str::to_owned);
+    let mut under = domain.get("under").map(|under| under.text().to_owned());
     while let Some(above) = under {
         way.push(above.clone());
         if above == name {
@@ -138,7 +128,7 @@ fn check_loop(all: &View<'_>, name: &str, domain: &View<'_>) -> Result<(), Error
         if way.len() > all.entries().count() + 1 {
             break;
         }
-        under = all.get(&above).and_then(|view| view.text_of("under").map(str::to_owned));
+        under = all.get(&above).and_then(|view| view.get("under")).map(|under| under.text().to_owned());
     }
     Ok(())
 }

@@ -126,6 +126,12 @@ impl Sources {
     pub(crate) fn name(&self, file: usize) -> &str {
         &self.files[file].name
     }
+    /// A path relative to the file that says it; in an override, to the first file.
+    pub(crate) fn beside(&self, at: At, path: &str) -> String {
+        let file = &self.files[at.file];
+        let from = if file.has_lines { file } else { &self.files[1] };
+        join_path(&from.name, path)
+    }
     /// Every file and override that the user gave, with its text.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter(|s| !s.hidden).map(|s| (s.name.as_str(), s.text.as_str()))
@@ -152,6 +158,14 @@ impl Sources {
         let (file, line, column) = self.locate(at);
         Error { file, line, column, key: key.into(), message: problem.message, hint: problem.hint }
     }
+}
+
+/// `path`, relative to the file `from`.
+pub(crate) fn join_path(from: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.into();
+    }
+    format!("{}{path}", from.rfind('/').map_or("", |slash| &from[..=slash]))
 }
 
 /// The word most like `word`, unless nothing is much like it.

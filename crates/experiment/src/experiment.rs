@@ -3,11 +3,11 @@
 use crate::check;
 use crate::device_models::ModelSpec;
 use crate::domains;
-use crate::error::{At, Error, Problem, Sources};
+use crate::error::{At, Error, Problem, Sources, join_path};
 use crate::fault;
 use crate::guest::{self, GuestKind, GuestSpec};
 use crate::hosts;
-use crate::keys::{Kind, Section};
+use crate::keys::{Keys, Kind};
 use crate::ladder::Trigger;
 use crate::load::{self, LoadSpec, Work};
 use crate::machines::{self, Machines};
@@ -20,8 +20,7 @@ use crate::translation;
 use crate::tree::{self, Entry, Node, Value};
 use crate::view::View;
 use std::collections::BTreeMap;
-use tlplab_fabric::config::{FabricConfig, Fidelity};
-use tlplab_units::Time;
+use tlplab_fabric::config::FabricConfig;
 
 /// An experiment: everything a run needs, except the contents of [`Experiment::files`].
 #[derive(Clone, Debug)]
@@ -239,21 +238,12 @@ fn read_whole(read: ReadFile<'_>, path: &str, options: &Options) -> Result<(Sour
     Ok((sources, root))
 }
 
-/// The folder of a path, with its last `/`.
-fn folder(path: &str) -> &str {
-    path.rfind('/').map_or("", |n| &path[..=n])
-}
-
-fn join_path(from: &str, path: &str) -> String {
-    if path.starts_with('/') { path.into() } else { format!("{}{path}", folder(from)) }
-}
-
 /// Reads a file and everything it includes, and lays it upon what it includes.
 fn read_file(
     sources: &mut Sources,
     read: ReadFile<'_>,
     path: &str,
-    section: &'static Section,
+    section: &'static dyn Keys,
     way: &mut Vec<String>,
     named_at: Option<At>,
 ) -> Result<Node, Vec<Error>> {
@@ -355,47 +345,37 @@ fn build(
     let mut settings = settings::settings(&sources, &root)?;
     settings.extend(options.seed.map(|seed| ("seed".to_owned(), seed.into())));
     let view = View::root(&sources, &root);
+    let mut fabric = tables::EXPERIMENT.read_into(&view, FabricConfig::new())?;
     let title = view.require(&tables::EXPERIMENT, "title")?.text().to_owned();
-    let join = |at: &View<'_>, file: &str| {
-        let from = sources.name(at.node.at.file);
-        join_path(if from == "--set" { path } else { from }, file)
-    };
-    let mut host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
-    let mut topology = topology::read(&view, &join)?;
-    host.domains = domains::read(&view, &host, &topology)?;
-    host.memory_domain = domains::of_memory(&view, &host)?;
-    host.maps = translation::read(&view, &host, &topology)?;
+    fabric.seed = options.seed.unwrap_or(fabric.seed);
+    if let Some(said) = view.get("host") {
+        tables::HOST.read(&said, &mut fabric.host)?;
+    }
+    let host = &mut fabric.host;
+    let mut topology = topology::read(&view, host)?;
+    host.domains = domains::read(&view, host, &topology)?;
+    host.memory_domain = domains::of_memory(&view, host)?;
+    host.maps = translation::read(&view, host, &topology)?;
     fault::read(&view, host.ecrc, &mut topology)?;
-    let mut loads = load::read(&view, &host, &topology.specs, &join)?;
-    let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
-    let stop = stop::read(&view, &loads, warmup)?;
-    let guest = guest::read(&view, &join)?;
+    let mut loads = load::read(&view, host, &topology.specs)?;
+    let stop = stop::read(&view, &loads, fabric.warmup)?;
+    let guest = guest::read(&view)?;
     let guest = if options.guest.is_some() { Some(guest.unwrap_or_default()) } else { guest };
     if let Some(kind) = options.guest {
         loads.clear();
-        guest::take_over(&mut host, guest.as_ref().expect("it runs"), kind);
+        guest::take_over(host, guest.as_ref().expect("it runs"), kind);
     }
     let driven = options.driven.clone();
     loads.retain(|load| load.device != "host" || driven.as_ref() != Some(&load.target));
     if driven.is_none() && !options.reader && guest.is_none() {
         check_something_happens(&view, &loads, &topology.specs)?;
     }
-    let ladder = ladder(&view)?;
+    let ladder = tables::LADDER.read_under(&view, "ladder", LadderSpec { trigger: None, packets: 0 })?;
     let mut expected = Vec::new();
     view.get("expect").map_or(Ok(()), |figures| expectations(&figures, "", &mut expected))?;
     expected.sort_by_key(|one| (one.place.line, one.place.column));
     let files = files(&view, &loads, &topology.specs, guest.as_ref());
-    let fabric = FabricConfig {
-        seed: options.seed.or_else(|| view.integer("seed")).unwrap_or(1),
-        fidelity: view.choice("fidelity")?.unwrap_or(Fidelity::Payload),
-        vendor: view.text_of("vendor").and_then(hosts::vendor).unwrap_or(tlplab_device::VENDOR_ID),
-        warmup,
-        host,
-        switches: topology.switches,
-        buses: topology.buses,
-        devices: topology.devices,
-        nodes: Vec::new(),
-    };
+    (fabric.switches, fabric.buses, fabric.devices) = (topology.switches, topology.buses, topology.devices);
     let mut places = BTreeMap::from([(String::new(), view.key_error(Problem::new("")))]);
     places.extend(view.get("guest").map(|guest| ("guest".to_owned(), guest.key_error(Problem::new("")))));
     for table in ["switch", "bus", "device"] {
@@ -459,23 +439,6 @@ fn expectations(table: &View<'_>, before: &str, found: &mut Vec<Expected>) -> Re
         }
     }
     Ok(())
-}
-
-fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
-    let at = root.get("ladder").unwrap_or_else(|| root.clone());
-    let empty = Node::table(at.node.at);
-    let node = root.get("ladder").map_or(&empty, |l| l.node);
-    let filled = at.with(node).filled(&tables::LADDER)?;
-    let view = at.with(&filled);
-    let trigger = match view.get("at") {
-        None => None,
-        Some(word) if word.text() == "error" => Some(Trigger::Error),
-        Some(time) => {
-            let at = view.instant("at").ok_or_else(|| time.error("this is neither \"error\" nor a time"))?;
-            Some(Trigger::At(at))
-        }
-    };
-    Ok(LadderSpec { trigger, packets: view.integer("packets").unwrap_or_default() as usize })
 }
 
 fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path: &str) -> Result<(), Error> {

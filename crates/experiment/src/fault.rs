@@ -11,16 +11,23 @@ use tlplab_fabric::config::{
     Malformation, Tamper,
 };
 use tlplab_fabric::{Fabric, LinkId};
-use tlplab_units::{LinkMode, Time, Width};
+use tlplab_units::{Duration, LinkMode, Time, Width};
 
-/// Names of TLPs and DLLPs that a fault may be limited to.
-pub(crate) const NAMES: [&str; 16] = [
-    "MRd", "MWr", "CfgRd0", "CfgWr0", "CfgRd1", "CfgWr1", "IORd", "IOWr", "Msg", "Cpl", "CplD", "Ack", "Nak",
-    "UpdateFC", "InitFC1", "InitFC2",
-];
+/// A name of TLPs or DLLPs that a fault may be limited to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Called {
+    name: &'static str,
+    of: Of,
+}
 
-/// The first DLLP in [`NAMES`]; those before it are TLPs.
-const FIRST_DLLP: &str = "Ack";
+impl Called {
+    const fn tlp(name: &'static str) -> Self {
+        Self { name, of: Of::Tlp }
+    }
+    const fn dllp(name: &'static str) -> Self {
+        Self { name, of: Of::Dllp }
+    }
+}
 
 /// What is done to a unit.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +57,7 @@ pub(crate) enum Directions {
 
 /// The key that says what a fault is, of which it has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(crate) enum Of {
     Ber,
     Tlp,
     Dllp,
@@ -58,6 +65,12 @@ enum Of {
     Down,
     Reset,
     Narrow,
+}
+
+impl Of {
+    fn key(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, of)| *of == self).map_or("", |(key, _)| key)
+    }
 }
 
 choices! {
@@ -86,11 +99,67 @@ choices! {
         "overgrant" => Self::Forge(Forgery::Overgrant(16)),
         "unsent" => Self::Forge(Forgery::AckUnsent),
     }
+    Called {
+        "MRd" => Self::tlp("MRd"),
+        "MWr" => Self::tlp("MWr"),
+        "CfgRd0" => Self::tlp("CfgRd0"),
+        "CfgWr0" => Self::tlp("CfgWr0"),
+        "CfgRd1" => Self::tlp("CfgRd1"),
+        "CfgWr1" => Self::tlp("CfgWr1"),
+        "IORd" => Self::tlp("IORd"),
+        "IOWr" => Self::tlp("IOWr"),
+        "Msg" => Self::tlp("Msg"),
+        "Cpl" => Self::tlp("Cpl"),
+        "CplD" => Self::tlp("CplD"),
+        "Ack" => Self::dllp("Ack"),
+        "Nak" => Self::dllp("Nak"),
+        "UpdateFC" => Self::dllp("UpdateFC"),
+        "InitFC1" => Self::dllp("InitFC1"),
+        "InitFC2" => Self::dllp("InitFC2"),
+    }
     Directions { "up" => Self::Up, "down" => Self::Down, "both" => Self::Both, }
     Of {
         "ber" => Self::Ber, "tlp" => Self::Tlp, "dllp" => Self::Dllp, "flit" => Self::Flit, "down" => Self::Down,
         "reset" => Self::Reset, "narrow" => Self::Narrow,
     }
+}
+
+/// A fault as its table says it.
+pub(crate) struct Said {
+    pub(crate) link: String,
+    pub(crate) direction: Directions,
+    pub(crate) ber: f64,
+    /// The first TLP, DLLP or flit that is hit.
+    pub(crate) n: u64,
+    pub(crate) only: Option<Called>,
+    pub(crate) count: u64,
+    pub(crate) harm: Harm,
+    /// When the link goes down, is reset or narrow.
+    pub(crate) at: Time,
+    pub(crate) lanes: Option<u8>,
+    pub(crate) by: Option<Duration>,
+    pub(crate) byte: u16,
+    pub(crate) flip: Option<u32>,
+    pub(crate) until: Option<Time>,
+}
+
+impl Said {
+    /// A fault of one unit in both directions, that does not say of which.
+    const BLANK: Self = Self {
+        link: String::new(),
+        direction: Directions::Both,
+        ber: 0.0,
+        n: 1,
+        only: None,
+        count: 1,
+        harm: Harm::Wire(Damage::Corrupt),
+        at: Time::ZERO,
+        lanes: None,
+        by: None,
+        byte: 0,
+        flip: None,
+        until: None,
+    };
 }
 
 /// What `damage` says in the tables.
@@ -103,26 +172,26 @@ pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC
 /// Adds every fault to its link; `digests`: TLPs have one.
 pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> Result<(), Error> {
     for fault in root.get("fault").iter().flat_map(View::items) {
-        let name = fault.require(&tables::FAULT, "link")?;
-        let Some(link) = link_of(topology, name.text()) else {
+        let said = tables::FAULT.read_into(&fault, Said::BLANK)?;
+        let Some(link) = link_of(topology, &said.link) else {
             let names = topology
                 .switches
                 .iter()
                 .map(|s| s.name.as_str())
                 .chain(topology.buses.iter().map(|b| b.name.as_str()))
                 .chain(topology.devices.iter().filter(|d| d.bus.is_none()).map(|d| d.name.as_str()));
-            let hint = suggest(name.text(), names, "components");
+            let hint = suggest(&said.link, names, "components");
             let problem =
-                Problem::new(format!("there is no component \"{}\" with a link above it", name.text()));
-            return Err(name.problem(problem.hint(hint)));
+                Problem::new(format!("there is no component \"{}\" with a link above it", said.link));
+            return Err(fault.at("link").problem(problem.hint(hint)));
         };
-        let kind = kind(&fault, link.mode, link.width)?;
+        let kind = kind(&fault, &said, link.mode, link.width)?;
         if !digests && matches!(kind, FaultKind::Tamper { how: Tamper::Ecrc, .. }) {
             let problem =
                 Problem::new("no TLP has a digest (ECRC) that could be wrong").hint("set host.ecrc = true");
-            return Err(fault.get("damage").unwrap_or_else(|| fault.clone()).problem(problem));
+            return Err(fault.at("damage").problem(problem));
         }
-        for direction in directions(&fault, &kind)? {
+        for &direction in directions(&said, &kind) {
             link.faults.push(Fault { direction, kind });
         }
     }
@@ -137,7 +206,7 @@ fn link_of<'t>(topology: &'t mut Topology, name: &str) -> Option<&'t mut LinkCon
     switch.or(bus).or(device)
 }
 
-fn kind(fault: &View<'_>, mode: LinkMode, width: Width) -> Result<FaultKind, Error> {
+fn kind(fault: &View<'_>, said: &Said, mode: LinkMode, width: Width) -> Result<FaultKind, Error> {
     let given: Vec<_> = Of::WORDS.iter().filter_map(|(key, of)| Some((*of, fault.get(key)?))).collect();
     let [(of, one)] = given.as_slice() else {
         let problem = Problem::new(match given.len() {
@@ -147,38 +216,43 @@ fn kind(fault: &View<'_>, mode: LinkMode, width: Width) -> Result<FaultKind, Err
         return Err(fault.key_error(problem.hint("say one of ber, tlp, dllp, flit, down, reset, narrow")));
     };
     if matches!(of, Of::Down | Of::Reset) {
-        return away(fault, *of == Of::Reset);
+        return away(fault, said, *of == Of::Reset);
     }
     if let Some(until) = fault.get("until") {
         return Err(until.key_error(Problem::new("until belongs to down and reset")));
     }
     if *of == Of::Narrow {
-        return narrow(fault, width);
+        return narrow(fault, said, width);
     }
     if let Some(lanes) = fault.get("lanes") {
         return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
     }
     if *of == Of::Ber {
-        for key in ["damage", "of", "count", "by", "byte", "flip"] {
+        for key in OF_UNITS.into_iter().filter(|key| *key != "direction") {
             if let Some(extra) = fault.get(key) {
                 return Err(extra.key_error(Problem::new(format!("{key} belongs to tlp, dllp and flit"))));
             }
         }
         // 2^64 as a float is exact; probabilities below 2^-64 become the smallest there is.
-        let numerator = (fault.number("ber").unwrap_or(0.0) * 18_446_744_073_709_551_616.0) as u64;
+        let numerator = (said.ber * 18_446_744_073_709_551_616.0) as u64;
         return Ok(FaultKind::BitErrors { numerator: numerator.max(1) });
     }
-    counted(fault, one, *of, mode)
+    counted(fault, said, one, *of, mode)
 }
 
 /// A fault of the n-th TLP, DLLP or flit.
-fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<FaultKind, Error> {
-    let key = one.path.rsplit('.').next().unwrap_or_default();
-    let (n, count) = (fault.integer(key).unwrap_or(1), fault.integer("count").unwrap_or(1));
-    let only = only(fault, of)?;
-    let harm = harm(fault)?;
+fn counted(
+    fault: &View<'_>,
+    said: &Said,
+    one: &View<'_>,
+    of: Of,
+    mode: LinkMode,
+) -> Result<FaultKind, Error> {
+    let Said { n, count, .. } = *said;
+    let only = only(fault, said, of)?;
+    let harm = harm(fault, said)?;
     let wrong = |what: &str| {
-        let view = fault.get("damage").unwrap_or_else(|| fault.clone());
+        let view = fault.at("damage");
         Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
     };
     match (harm, of) {
@@ -214,15 +288,15 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         Harm::Forge(how) => FaultKind::Forge { n, count, how },
         Harm::Wire(damage) => FaultKind::Nth { unit, n, count, damage },
         Harm::Tamper(how) => FaultKind::Tamper { only, n, count, how },
-        Harm::Late | Harm::Data => return wrong(key),
+        Harm::Late | Harm::Data => return wrong(one.name()),
     })
 }
 
 /// What is done to the unit, with what the other keys say of it.
-fn harm(fault: &View<'_>) -> Result<Harm, Error> {
+fn harm(fault: &View<'_>, said: &Said) -> Result<Harm, Error> {
     let missing =
         |what: &str, add: &str| Err(fault.key_error(Problem::new(format!("{what} missing")).hint(add)));
-    let harm = fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt));
+    let Said { harm, .. } = *said;
     for (key, belongs, word) in [
         ("by", matches!(harm, Harm::Late), "late"),
         ("byte", matches!(harm, Harm::Data), "data"),
@@ -233,15 +307,12 @@ fn harm(fault: &View<'_>) -> Result<Harm, Error> {
         }
     }
     match harm {
-        Harm::Late => match fault.duration("by") {
+        Harm::Late => match said.by {
             Some(by) => Ok(Harm::Tamper(Tamper::Late(by))),
             None => missing("the time by which it is late is", "add by = \"10us\""),
         },
-        Harm::Data => match fault.integer("flip").and_then(|flip| u32::try_from(flip).ok()) {
-            Some(flip) => {
-                let byte = fault.integer("byte").and_then(|byte| u16::try_from(byte).ok()).unwrap_or(0);
-                Ok(Harm::Tamper(Tamper::Data { byte, flip }))
-            }
+        Harm::Data => match said.flip {
+            Some(flip) => Ok(Harm::Tamper(Tamper::Data { byte: said.byte, flip })),
             None => missing("the bits that are inverted are", "add flip = 0x1"),
         },
         harm => Ok(harm),
@@ -338,23 +409,20 @@ fn can_be_done(how: Tamper, name: &str) -> bool {
 }
 
 /// The name that `of` limits the fault to, which must be one of what is counted.
-fn only(fault: &View<'_>, counted: Of) -> Result<Option<&'static str>, Error> {
-    let Some(of) = fault.get("of") else { return Ok(None) };
-    let place = NAMES.iter().position(|name| *name == of.text());
-    let place = place.ok_or_else(|| of.problem(crate::keys::no_choice(&NAMES, of.text())))?;
-    let dllps = NAMES.iter().position(|name| *name == FIRST_DLLP);
-    let (what, is) = if Some(place) < dllps { (Of::Tlp, "tlp") } else { (Of::Dllp, "dllp") };
-    if what != counted {
-        let key = Of::WORDS.iter().find(|(_, of)| *of == counted).map_or("", |(word, _)| word);
-        let problem = Problem::new(format!("\"{}\" is no name of a {key}", of.text()));
-        return Err(of.problem(problem.hint(format!("count {is}"))));
+fn only(fault: &View<'_>, said: &Said, counted: Of) -> Result<Option<&'static str>, Error> {
+    let Some(Called { name, of }) = said.only else { return Ok(None) };
+    if of != counted {
+        let problem = Problem::new(format!("\"{name}\" is no name of a {}", counted.key()));
+        return Err(fault.at("of").problem(problem.hint(format!("count {}", of.key()))));
     }
-    Ok(Some(NAMES[place]))
+    Ok(Some(name))
 }
 
-/// What hits units, and not the link as a whole.
+/// Keys of what hits units, and not the link as a whole.
+pub(crate) const OF_UNITS: [&str; 7] = ["damage", "direction", "of", "count", "by", "byte", "flip"];
+
 fn refuse_unit_keys(fault: &View<'_>, what: &str) -> Result<(), Error> {
-    for key in ["damage", "direction", "of", "count", "by", "byte", "flip"] {
+    for key in OF_UNITS {
         if let Some(extra) = fault.get(key) {
             return Err(extra.key_error(Problem::new(format!("a link that is {what} has no {key}"))));
         }
@@ -363,15 +431,14 @@ fn refuse_unit_keys(fault: &View<'_>, what: &str) -> Result<(), Error> {
 }
 
 /// Lanes of a link of `width` fail.
-fn narrow(fault: &View<'_>, width: Width) -> Result<FaultKind, Error> {
+fn narrow(fault: &View<'_>, said: &Said, width: Width) -> Result<FaultKind, Error> {
     refuse_unit_keys(fault, "narrower")?;
-    let at = fault.instant("narrow").unwrap_or(Time::ZERO);
     let Some(lanes) = fault.get("lanes") else {
         let problem = Problem::new("the lanes that are left are missing");
         return Err(fault.key_error(problem.hint("add lanes = 1")));
     };
-    match fault.integer("lanes").and_then(|lanes| Width::new(u8::try_from(lanes).ok()?)) {
-        Some(left) if left < width => Ok(FaultKind::Narrow { at, width: left }),
+    match said.lanes.and_then(Width::new) {
+        Some(left) if left < width => Ok(FaultKind::Narrow { at: said.at, width: left }),
         _ => {
             let less: Vec<_> = Width::ALL
                 .into_iter()
@@ -390,29 +457,29 @@ fn narrow(fault: &View<'_>, width: Width) -> Result<FaultKind, Error> {
 }
 
 /// The link goes down, or what is below it is held in reset.
-fn away(fault: &View<'_>, reset: bool) -> Result<FaultKind, Error> {
+fn away(fault: &View<'_>, said: &Said, reset: bool) -> Result<FaultKind, Error> {
     refuse_unit_keys(fault, "down")?;
     if let Some(lanes) = fault.get("lanes") {
         return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
     }
-    let at = fault.instant(if reset { "reset" } else { "down" }).unwrap_or(Time::ZERO);
-    let until = fault.instant("until");
+    let Said { at, until, .. } = *said;
     if let Some(up) = until
         && up <= at
     {
-        let view = fault.get("until").unwrap_or_else(|| fault.clone());
-        return Err(view.error(format!("the link cannot be up again at {up} when it goes down at {at}")));
+        return Err(fault
+            .at("until")
+            .error(format!("the link cannot be up again at {up} when it goes down at {at}")));
     }
     Ok(if reset { FaultKind::Reset { at, until } } else { FaultKind::Down { at, until } })
 }
 
-fn directions(fault: &View<'_>, kind: &FaultKind) -> Result<Vec<Direction>, Error> {
+fn directions(said: &Said, kind: &FaultKind) -> &'static [Direction] {
     if kind.takes_down() || matches!(kind, FaultKind::Narrow { .. }) {
-        return Ok(vec![Direction::Up]);
+        return &[Direction::Up];
     }
-    Ok(match fault.choice("direction")?.unwrap_or(Directions::Both) {
-        Directions::Up => vec![Direction::Up],
-        Directions::Down => vec![Direction::Down],
-        Directions::Both => vec![Direction::Up, Direction::Down],
-    })
+    match said.direction {
+        Directions::Up => &[Direction::Up],
+        Directions::Down => &[Direction::Down],
+        Directions::Both => &[Direction::Up, Direction::Down],
+    }
 }

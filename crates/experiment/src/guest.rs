@@ -1,9 +1,10 @@
 //! `[guest]`: an unmodified Linux is the host's software.
 
 use crate::error::{Error, Problem};
+use crate::tables::GUEST;
 use crate::view::View;
 use tlplab_fabric::config::{AddressMap, EnumerationTime, HostConfig};
-use tlplab_units::{Duration, Time};
+use tlplab_units::Duration;
 
 /// Where the kernel for user mode has a device write its message signalled interrupts (`arch/um/drivers/virt-pci.c`).
 const MESSAGES: u64 = 0xA_0000;
@@ -36,27 +37,16 @@ impl Default for GuestSpec {
 }
 
 /// The guest that an experiment describes.
-pub(crate) fn read(
-    root: &View<'_>,
-    join: &dyn Fn(&View<'_>, &str) -> String,
-) -> Result<Option<GuestSpec>, Error> {
-    let Some(guest) = root.get("guest") else { return Ok(None) };
-    let default = GuestSpec::default();
-    let memory = guest.size("memory").unwrap_or(default.memory);
+pub(crate) fn read(root: &View<'_>) -> Result<Option<GuestSpec>, Error> {
+    let Some(view) = root.get("guest") else { return Ok(None) };
+    let guest = GUEST.read_into(&view, GuestSpec::default())?;
+    let memory = guest.memory;
     if !(LEAST_MEMORY..=LARGEST_MEMORY).contains(&memory) || !memory.is_multiple_of(PAGE) {
-        let at = guest.get("memory").unwrap_or_else(|| guest.clone());
+        let at = view.at("memory");
         let problem = Problem::new(format!("a guest cannot have {memory} B of memory"));
         return Err(at.problem(problem.hint("it is from 64MiB to 2GiB, in whole pages of 4 KiB")));
     }
-    let cpu = guest.get("cpu");
-    let cost = |key: &str| cpu.as_ref().and_then(|cpu| cpu.instant(key)).unwrap_or(Time::ZERO) - Time::ZERO;
-    Ok(Some(GuestSpec {
-        memory,
-        run: guest.get("run").map(|script| join(&script, script.text())),
-        files: guest.get("files").iter().flat_map(View::items).map(|file| join(&file, file.text())).collect(),
-        syscall: cost("syscall"),
-        interrupt: cost("interrupt"),
-    }))
+    Ok(Some(guest))
 }
 
 /// The kind of guest that is the host's software in a run.

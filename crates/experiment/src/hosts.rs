@@ -1,17 +1,14 @@
 //! The host: profiles that come with the crate, and what a table adds to them.
 
 use crate::check;
+use crate::choices::choices;
 use crate::error::{At, Error, Problem, Sources, suggest};
-use crate::host_memory;
 use crate::keys::{Kind, Word};
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
-use tlplab_fabric::config::{
-    EnumerationTime, HostConfig, HostStageConfig, InterruptPolicy, MemoryConfig, PeerToPeer,
-};
-use tlplab_transaction::CompletionPolicy;
-use tlplab_units::{Rcb, quantity};
+use tlplab_fabric::config::PeerToPeer;
+use tlplab_units::quantity;
 
 /// A host that comes with tlplab.
 #[derive(Clone, Copy, Debug)]
@@ -50,29 +47,50 @@ pub static PEER_TO_PEER: Word = Word {
 pub static IDS: Word = Word {
     what: "a vendor and a device ID, such as \"8086:9c90\"",
     pattern: r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{4}$",
-    check: |text| match ids(text) {
-        Some((vendor, _)) if vendor != 0xFFFF => Ok(()),
-        _ => Err(Problem::new(format!("\"{text}\" is not {}", IDS.what))),
-    },
+    check: |text| ids(text).map(drop),
 };
 
-fn ids(text: &str) -> Option<(u16, u16)> {
-    let (vendor, device) = text.split_once(':')?;
-    Some((self::vendor(vendor)?, self::vendor(device)?))
+pub(crate) fn ids(text: &str) -> Result<(u16, u16), Problem> {
+    let ids = text.split_once(':').and_then(|(vendor, device)| Some((id(vendor)?, id(device)?)));
+    ids.filter(|(vendor, _)| *vendor != NOBODY)
+        .ok_or_else(|| Problem::new(format!("\"{text}\" is not {}", IDS.what)))
 }
 
 /// `vendor = "…"`
 pub static VENDOR: Word = Word {
     what: "a vendor ID, such as \"8086\"",
     pattern: r"^[0-9a-fA-F]{4}$",
-    check: |text| match vendor(text) {
-        None | Some(0xFFFF) => Err(Problem::new(format!("\"{text}\" is not {}", VENDOR.what))),
-        Some(_) => Ok(()),
-    },
+    check: |text| vendor(text).map(drop),
 };
 
-pub(crate) fn vendor(text: &str) -> Option<u16> {
+pub(crate) fn vendor(text: &str) -> Result<u16, Problem> {
+    id(text)
+        .filter(|vendor| *vendor != NOBODY)
+        .ok_or_else(|| Problem::new(format!("\"{text}\" is not {}", VENDOR.what)))
+}
+
+/// The vendor ID of what is not there.
+const NOBODY: u16 = 0xFFFF;
+
+/// Four hexadecimal digits.
+fn id(text: &str) -> Option<u16> {
     (text.len() == 4).then(|| u16::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// The word for a memory without a bandwidth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unlimited;
+
+choices! {
+    Unlimited { "unlimited" => Self, }
+}
+
+/// Bits per second of host memory; `None` without a limit.
+pub(crate) fn bandwidth(view: &View<'_>) -> Result<Option<u64>, Error> {
+    match view.choice() {
+        Some(Unlimited) => Ok(None),
+        None => view.rate().map(Some),
+    }
 }
 
 fn check_profile(name: &str) -> Result<(), Problem> {
@@ -87,7 +105,7 @@ fn check_profile(name: &str) -> Result<(), Problem> {
     )))
 }
 
-fn peer_to_peer(text: &str) -> Result<PeerToPeer, Problem> {
+pub(crate) fn peer_to_peer(text: &str) -> Result<PeerToPeer, Problem> {
     match text.split_once(' ').map_or((text, ""), |(word, rest)| (word, rest.trim())) {
         ("forward", "") => Ok(PeerToPeer::Forward),
         ("off", "") => Ok(PeerToPeer::Refuse),
@@ -153,90 +171,10 @@ fn load(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Error> {
         return Err(error);
     }
     let view = View::root(sources, &node);
-    for key in ["title", "source"] {
-        view.require(&tables::PROFILE_FILE, key)?;
-    }
+    tables::PROFILE_FILE.read(&view, &mut ())?;
     let host = view.require(&tables::PROFILE_FILE, "host")?;
     if let Some(profile) = host.get("profile") {
         return Err(profile.key_error(Problem::new("a profile cannot start from another profile")));
     }
     Ok(host.node.clone())
-}
-
-/// A stage of the host that a table describes.
-fn stage(host: &View<'_>, key: &str) -> Option<HostStageConfig> {
-    let stage = host.get(key)?;
-    Some(HostStageConfig {
-        latency: stage.duration("latency").unwrap_or_default(),
-        rate: stage.rate("rate"),
-        entries: stage.integer("entries").map(|n| n as u16),
-    })
-}
-
-/// Bits per second of host memory; `None` without a limit.
-fn bandwidth(memory: Option<&View<'_>>) -> Result<Option<u64>, Error> {
-    let Some(said) = memory.and_then(|memory| memory.get("bandwidth")) else { return Ok(None) };
-    if said.text() == "unlimited" {
-        return Ok(None);
-    }
-    quantity::rate(said.text()).map(Some).map_err(|error| said.error(error.to_string()))
-}
-
-/// A resolved table as plain data.
-pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
-    let default = HostConfig::default();
-    let memory = host.get("memory");
-    let of_memory = |key: &str| memory.as_ref().and_then(|m| m.get(key).map(|_| m));
-    Ok(HostConfig {
-        name: default.name,
-        latency: host.duration("latency").unwrap_or(default.latency),
-        memory: MemoryConfig {
-            latency: of_memory("latency")
-                .and_then(|m| m.duration("latency"))
-                .unwrap_or(default.memory.latency),
-            bandwidth: bandwidth(memory.as_ref())?,
-            size: of_memory("size").and_then(|m| m.size("size")).unwrap_or(default.memory.size),
-        },
-        cache: host_memory::cache(host)?,
-        numa: host_memory::numa(host)?,
-        iommu: host_memory::iommu(host)?,
-        jitter: host_memory::jitter(host)?,
-        sleep: host_memory::sleep(host)?,
-        stall: host_memory::stall(host)?,
-        write_interval: host.duration("write_interval").unwrap_or_default(),
-        write_turnaround: host.duration("write_turnaround"),
-        commit: host.duration("commit").unwrap_or_default(),
-        line_interval: host.duration("line_interval"),
-        reads: host.integer("reads").map(|n| n as u16),
-        io_cache: stage(host, "io_cache"),
-        memory_bus: stage(host, "memory_bus"),
-        bridge: stage(host, "bridge"),
-        rcb: host.size("rcb").and_then(|b| Rcb::new(b as u32)).unwrap_or(default.rcb),
-        completions: host.choice("completions")?.unwrap_or(CompletionPolicy::Max),
-        peer_to_peer: match host.get("p2p") {
-            Some(view) => peer_to_peer(view.text()).map_err(|problem| view.problem(problem))?,
-            None => default.peer_to_peer,
-        },
-        // They name what is below root ports, which is read later.
-        domains: Vec::new(),
-        memory_domain: None,
-        maps: Vec::new(),
-        tags: host.integer("tags").map_or(default.tags, |n| n as u16),
-        completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
-        ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
-        error_reporting: host.boolean("error_reporting").unwrap_or(default.error_reporting),
-        port_buffer: host.integer("port_buffer").map(|n| n as u16),
-        enumeration: host.choice("enumeration")?.unwrap_or(EnumerationTime::Before),
-        interrupts: host.choice("interrupts")?.unwrap_or(InterruptPolicy::MsiX),
-        payloads: host.choice("payloads")?.unwrap_or_default(),
-        root_port_ids: host
-            .get("root_ports")
-            .iter()
-            .flat_map(View::items)
-            .map(|id| {
-                ids(id.text()).ok_or_else(|| id.error(format!("\"{}\" is not {}", id.text(), IDS.what)))
-            })
-            .collect::<Result<_, _>>()?,
-        addresses: default.addresses,
-    })
 }

@@ -1,35 +1,35 @@
 //! What a key may hold: the vocabulary in which [`crate::tables`] is written.
 //!
-//! One table drives four things: which keys are known (and which is nearest to a misspelt one), what a value must look like, the
-//! default where a key is absent, and the JSON Schema.
+//! A key stands in one row, from which come: that it is known (and is nearest to a misspelt one), what its value must look like, the
+//! default where it is absent, the JSON Schema and the reference, and where its value goes in the configuration ([`crate::section`]).
 
-use crate::error::{Problem, nearest};
+use crate::error::{At, Error, Problem, Sources, nearest};
 use crate::link;
-use crate::tree::{Node, Table, Value};
-use tlplab_units::quantity;
+use crate::tree::{self, Node, Table, Value};
+use std::fmt;
+use tlplab_units::{Generation, quantity};
 
-/// A table of an experiment file: its keys and what they mean.
-#[derive(Debug)]
-pub struct Section {
-    /// What it describes, with its article: `a switch`.
-    pub title: &'static str,
+/// The keys of a table of an experiment file, whatever its values become.
+pub trait Keys: fmt::Debug + Sync {
+    /// What the table describes, with its article: `a switch`.
+    fn title(&self) -> &'static str;
     /// Its keys, in the order in which they are explained.
-    pub keys: &'static [Key],
-    /// Further keys that depend on what the table says; `None` where there are none.
-    pub extra: Option<fn(&str) -> Extra>,
+    fn keys(&self) -> Vec<&'static Key>;
+    /// Further keys that depend on what the table's `model` says; `None` where there are none.
+    fn extra(&self) -> Option<fn(&str) -> Extra>;
 }
 
-/// Keys beyond a section's own, given what its `model` says.
+/// Keys beyond a table's own, given what its `model` says.
 #[derive(Clone, Copy, Debug)]
 pub enum Extra {
     /// These and no others.
-    Keys(&'static [Key]),
+    Keys(&'static dyn Keys),
     /// Any key at all: parameters that only the model itself knows.
     Any,
 }
 
-/// One key of a section.
-#[derive(Debug)]
+/// One key of a table.
+#[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// As it is written.
     pub name: &'static str,
@@ -43,15 +43,24 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-/// A row of a table of keys.
-pub(crate) const fn key(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    example: &'static str,
-    doc: &'static str,
-) -> Key {
+/// How a key is written: its name, what it may hold, its default or nothing, and an example, the latter two as TOML.
+pub(crate) type Form = (&'static str, Kind, &'static str, &'static str);
+
+/// A key and what it means.
+pub(crate) const fn key((name, kind, default, example): Form, doc: &'static str) -> Key {
     Key { name, kind, default, example, doc }
+}
+
+impl Key {
+    /// Whether the table cannot do without it.
+    pub(crate) fn is_required(&self) -> bool {
+        self.doc.ends_with("Required.")
+    }
+    /// The value where it is absent.
+    pub(crate) fn default(&self, sources: &Sources) -> Result<Option<Node>, Error> {
+        let some = (!self.default.is_empty()).then_some(self.default);
+        some.map(|toml| tree::parse_value(sources, At::DEFAULT.file, toml)).transpose()
+    }
 }
 
 /// What a key may hold.
@@ -85,7 +94,7 @@ pub enum Kind {
     Rate,
     /// An address: an integer, `"0x…"` or a size.
     Address,
-    /// A link generation, 1 to 7.
+    /// A link generation, by its number.
     Generation,
     /// A link width in lanes.
     Width,
@@ -94,7 +103,7 @@ pub enum Kind {
     /// A string with a form of its own.
     Word(&'static Word),
     /// A table with known keys.
-    Table(&'static Section),
+    Table(&'static dyn Keys),
     /// A table whose keys are names.
     Map {
         /// What is named: `switch`.
@@ -121,20 +130,27 @@ pub struct Word {
     pub(crate) check: fn(&str) -> Result<(), Problem>,
 }
 
-impl Section {
-    /// The keys of this section for a table, and whether others are allowed.
+impl dyn Keys + '_ {
+    /// The keys for a table, and whether others are allowed.
     pub(crate) fn keys_for(&self, table: &Table) -> (Vec<&'static Key>, bool) {
-        let mut keys: Vec<&'static Key> = self.keys.iter().collect();
+        let mut keys = self.keys();
         let mut open = false;
-        if let Some(extra) = self.extra {
-            let model = table.get("model").and_then(|entry| entry.node.as_str());
-            let default = self.keys.iter().find(|k| k.name == "model").map_or("", |k| k.default);
-            match extra(model.unwrap_or(default.trim_matches('"'))) {
-                Extra::Keys(more) => keys.extend(more),
+        if let Some(extra) = self.extra() {
+            match extra(self.model(table)) {
+                Extra::Keys(more) => keys.extend(more.keys()),
                 Extra::Any => open = true,
             }
         }
         (keys, open)
+    }
+
+    /// The `model` that a table says, or else the usual one.
+    pub(crate) fn model<'t>(&self, table: &'t Table) -> &'t str {
+        let said = table.get("model").and_then(|entry| entry.node.as_str());
+        said.unwrap_or_else(|| {
+            let default = self.keys().iter().find(|key| key.name == "model").map_or("", |key| key.default);
+            default.trim_matches('"')
+        })
     }
 }
 
@@ -151,11 +167,11 @@ impl Kind {
             Self::Size | Self::SizeOf { .. } => "a size such as \"256B\"".into(),
             Self::Rate => "a rate such as \"25Gb/s\"".into(),
             Self::Address => "an address such as \"0x1000\"".into(),
-            Self::Generation => "a generation from 1 to 7".into(),
+            Self::Generation => format!("a generation from 1 to {}", Generation::LAST.number()),
             Self::Width => "a number of lanes".into(),
             Self::Choice(words) => format!("one of {}", quoted(words)),
             Self::Word(word) => word.what.into(),
-            Self::Table(section) => format!("a table ({})", section.title),
+            Self::Table(section) => format!("a table ({})", section.title()),
             Self::Map { what, .. } => format!("a table with a key for each {what}"),
             Self::Expected => "a table of figures, each with a comparison such as \">= 90 Gb/s\"".into(),
             Self::List(_) => "an array".into(),

@@ -1,7 +1,10 @@
 //! A window of packets, kept while a run goes on: from a time on, or around the first error.
 
+use crate::choices::choices;
+use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::result;
+use crate::view::View;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use tlplab_fabric::attribution::Interval;
@@ -25,6 +28,15 @@ pub enum Trigger {
     At(Time),
     /// The first unit that a fault damages: half of the packets are from before.
     Error,
+}
+
+choices! {
+    Trigger { "error" => Self::Error, }
+}
+
+/// `"error"`, or a time.
+pub(crate) fn trigger(view: &View<'_>) -> Result<Trigger, Error> {
+    view.choice().map_or_else(|| Ok(Trigger::At(Time::ZERO + view.time()?)), Ok)
 }
 
 /// Collects a window.

@@ -69,6 +69,7 @@ pub mod result;
 mod room;
 pub mod run;
 pub mod schema;
+mod section;
 pub mod settings;
 mod stages;
 pub mod stop;

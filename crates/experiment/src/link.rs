@@ -3,14 +3,13 @@
 use crate::access;
 use crate::error::{Error, Problem};
 use crate::keys::Word;
-use crate::stages;
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
 use tlplab_fabric::config::{
-    Buffers, FlowControl, LinkConfig, PortConfig, SkpPolicy, StagesConfig, UpdateFcLatency, UpdateFcPolicy,
+    AcsControls, LinkConfig, PortConfig, SkpPolicy, UpdateFcLatency, UpdateFcPolicy,
 };
-use tlplab_units::{Duration, Generation, LinkMode, Mps, Width};
+use tlplab_units::{Generation, LinkMode, Width};
 
 /// `link = "gen4 x4"`
 pub static LINK: Word = Word {
@@ -36,10 +35,13 @@ fn parse(text: &str) -> Result<(Generation, Width, bool), Problem> {
 }
 
 pub(crate) fn generation_of(number: i64) -> Result<Generation, Problem> {
-    u8::try_from(number)
-        .ok()
-        .and_then(Generation::new)
-        .ok_or_else(|| Problem::new(format!("there is no gen{number}")).hint("generations are gen1 to gen7"))
+    u8::try_from(number).ok().and_then(Generation::new).ok_or_else(|| {
+        Problem::new(format!("there is no gen{number}")).hint(format!(
+            "generations are {} to {}",
+            Generation::FIRST,
+            Generation::LAST
+        ))
+    })
 }
 
 pub(crate) fn width_of(lanes: i64) -> Result<Width, Problem> {
@@ -91,8 +93,7 @@ pub(crate) fn gather(root: &View<'_>, name: &str, component: &View<'_>) -> Resul
     if let Some(more) = more {
         tree::merge(&mut whole, more.node.clone());
     }
-    let view = link.with(&whole);
-    view.filled(&tables::LINK)
+    Ok(whole)
 }
 
 /// The place where a value of the link above a component was written; else the component.
@@ -129,111 +130,85 @@ fn twice(view: &View<'_>, other: &Node) -> Error {
 }
 
 /// A gathered table as plain data.
-pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> {
-    let missing = |what: &str, example: &str| {
-        link.problem(
-            Problem::new(format!("the link's {what} is missing")).hint(format!("for example {example}")),
-        )
-    };
-    let generation = link.integer("generation").ok_or_else(|| missing("generation", "generation = 4"))?;
-    let generation = generation_of(generation as i64).map_err(|p| link.problem(p))?;
-    let lanes = link.integer("width").ok_or_else(|| missing("width", "width = 4"))?;
-    let width = width_of(lanes as i64).map_err(|p| link.problem(p))?;
-    let mode = link.choice("mode")?.unwrap_or(LinkMode::NonFlit);
+pub(crate) fn config(under: &str, view: &View<'_>) -> Result<LinkConfig, Error> {
+    for (key, example) in [("generation", "generation = 4"), ("width", "width = 4")] {
+        if view.get(key).is_none() {
+            let problem = Problem::new(format!("the link's {key} is missing"));
+            return Err(view.problem(problem.hint(format!("for example {example}"))));
+        }
+    }
+    let link = tables::LINK.read_into(view, LinkConfig::new(under, Generation::FIRST, Width::ALL[0]))?;
+    let LinkConfig { generation, width, mode, .. } = link;
     if generation.requires_flit_mode() && mode == LinkMode::NonFlit {
         let problem = Problem::new(format!("{generation} exists in flit mode only"))
             .hint(format!("write \"{generation} {width} flit\""));
-        return Err(link.problem(problem));
+        return Err(view.problem(problem));
     }
-    let flow_control = link.choice("flow_control")?.unwrap_or(FlowControl::Credits);
-    if mode == LinkMode::Flit && flow_control.drops() {
-        let at = link.get("flow_control").unwrap_or_else(|| link.clone());
+    if mode == LinkMode::Flit && link.flow_control.drops() {
+        let at = view.at("flow_control");
         let problem = Problem::new("a link in flit mode has credits");
         return Err(at.problem(problem.hint("drop-and-replay is for framed TLPs, up to gen5")));
     }
-    let end = |name: &str| match link.get(name) {
-        Some(view) => port(&view, generation, width, name == "upper"),
-        None => Ok(PortConfig::default()),
-    };
-    Ok(LinkConfig {
-        under: under.into(),
-        generation,
-        width,
-        mode,
-        flow_control,
-        crossbar: link.rate("crossbar"),
-        tlp_alignment: link.size("tlp_alignment").unwrap_or(4) as u32,
-        mps: link.size("mps").and_then(|b| Mps::new(b as u32)).unwrap_or(Mps::ALL[0]),
-        flight: link.duration("flight").unwrap_or(Duration::ZERO),
-        upper: end("upper")?,
-        lower: end("lower")?,
-        skp: skp(link)?,
-        trained: link.boolean("trained").unwrap_or(true),
-        recovery: link.duration("recovery").unwrap_or(Duration::ZERO),
-        faults: Vec::new(),
-    })
+    Ok(link)
 }
 
-fn skp(link: &View<'_>) -> Result<SkpPolicy, Error> {
-    let Some(skp) = link.get("skp") else { return Ok(SkpPolicy::Standard) };
-    if skp.node.as_str().is_some() {
-        return skp.chosen();
+/// Symbols of an ordered set, and from one to the next.
+#[derive(Default)]
+pub(crate) struct OwnSkp {
+    pub(crate) length: u32,
+    pub(crate) interval: u32,
+}
+
+/// A word, or a table.
+pub(crate) fn skp(view: &View<'_>) -> Result<SkpPolicy, Error> {
+    if view.node.as_table().is_none() {
+        return view.chosen();
     }
-    skp.require(&tables::SKP, "length")?;
-    skp.require(&tables::SKP, "interval")?;
-    let length = skp.integer("length").unwrap_or_default() as u32;
-    let interval = skp.integer("interval").unwrap_or_default() as u32;
+    let OwnSkp { length, interval } = tables::SKP.read_into(view, OwnSkp::default())?;
     if length >= interval {
         let problem = Problem::new(format!("{length} symbols in every {interval} leave no room for TLPs"));
-        return Err(skp.problem(problem.hint("interval is counted from one ordered set to the next")));
+        return Err(view.problem(problem.hint("interval is counted from one ordered set to the next")));
     }
     Ok(SkpPolicy::Custom { length, interval })
 }
 
-fn port(port: &View<'_>, generation: Generation, width: Width, upper: bool) -> Result<PortConfig, Error> {
-    Ok(PortConfig {
-        latency: port.duration("latency"),
-        buffers: port.get("buffers").map(|b| buffers(&b)).transpose()?,
-        replay_tlps: port.integer("replay_tlps").map(|n| n as u32),
-        replay_bytes: match (port.get("replay_bytes"), port.size("replay_bytes")) {
-            (Some(view), Some(bytes)) => Some(
-                u32::try_from(bytes)
-                    .map_err(|_| view.problem(Problem::new(format!("{bytes} B is more than 4 GiB"))))?,
-            ),
-            _ => None,
-        },
-        replay_timer: port.duration("replay_timer"),
-        ack_latency: port.duration("ack_latency"),
-        ack_every: port.integer("ack_every").map(|n| n as u16),
-        update_fc: update_fc(port)?,
-        forwarding: port.choice("forwarding")?,
-        max_payload: port.size("max_payload").and_then(|bytes| Mps::new(bytes as u32)),
-        stages: port.get("stages").map_or_else(
-            || Ok(StagesConfig::default()),
-            |view| stages::config(&view, generation, width, upper),
-        )?,
-        acs: access::of_port(port, upper)?,
-    })
+/// One end of a link, as its table says.
+pub(crate) struct End {
+    pub(crate) port: PortConfig,
+    pub(crate) generation: Generation,
+    pub(crate) width: Width,
+    /// At the parent.
+    pub(crate) upper: bool,
+    /// Access control, and to whom it forbids access.
+    pub(crate) acs: Option<AcsControls>,
+    pub(crate) forbidden: Vec<String>,
+}
+
+/// An end of `link`, of which all else has been read.
+pub(crate) fn port(view: &View<'_>, link: &LinkConfig, upper: bool) -> Result<PortConfig, Error> {
+    let LinkConfig { generation, width, .. } = *link;
+    let blank =
+        End { port: PortConfig::default(), generation, width, upper, acs: None, forbidden: Vec::new() };
+    let end = tables::PORT.read_into(view, blank)?;
+    let acs = access::of_port(view, upper, end.acs, end.forbidden)?;
+    Ok(PortConfig { acs, ..end.port })
+}
+
+/// Bytes of a replay buffer.
+pub(crate) fn replay_bytes(view: &View<'_>) -> Result<u32, Error> {
+    let bytes = view.bytes()?;
+    u32::try_from(bytes).map_err(|_| view.error(format!("{bytes} B is more than 4 GiB")))
 }
 
 /// When a port tells of freed credits.
-fn update_fc(port: &View<'_>) -> Result<UpdateFcPolicy, Error> {
-    if let Some(time) = port.duration("update_fc") {
-        return Ok(UpdateFcPolicy { latency: UpdateFcLatency::Fixed(time), ..UpdateFcPolicy::SPECIFICATION });
-    }
-    Ok(port.choice("update_fc")?.unwrap_or_default())
-}
-
-fn buffers(view: &View<'_>) -> Result<Buffers, Error> {
-    let filled = view.filled(&tables::BUFFERS)?;
-    let filled = view.with(&filled);
-    let credits = |key: &str| filled.integer(key).unwrap_or_default() as u32;
-    Ok(Buffers {
-        posted_headers: credits("posted_headers"),
-        posted_data: credits("posted_data"),
-        non_posted_headers: credits("non_posted_headers"),
-        non_posted_data: credits("non_posted_data"),
-        completion_headers: credits("completion_headers"),
-        completion_data: credits("completion_data"),
-    })
+pub(crate) fn update_fc(view: &View<'_>) -> Result<UpdateFcPolicy, Error> {
+    view.choice().map_or_else(
+        || {
+            Ok(UpdateFcPolicy {
+                latency: UpdateFcLatency::Fixed(view.time()?),
+                ..UpdateFcPolicy::SPECIFICATION
+            })
+        },
+        Ok,
+    )
 }

@@ -5,12 +5,12 @@ use crate::dd;
 use crate::error::{Error, Problem, suggest};
 use crate::tables;
 use crate::topology::DeviceSpec;
-use crate::transfer;
+use crate::transfer::{self, Fetched, Heard};
 use crate::view::View;
 use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::Writer;
 use tlplab_fabric::config::HostConfig;
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 
 /// Where windows in host memory begin that no `address` places: above 4 GiB, so requests have 64-bit addresses.
 const FIRST_WINDOW: u64 = 4 << 30;
@@ -145,66 +145,140 @@ pub enum Timing {
     Fast,
 }
 
-/// Reads `load`: sorted by name. `join` makes a path relative to the file in which a value stands.
+/// A load as its table says it.
+pub(crate) struct Said {
+    pub(crate) device: Option<String>,
+    pub(crate) target: Option<String>,
+    pub(crate) op: Option<Operation>,
+    pub(crate) size: u64,
+    pub(crate) outstanding: Option<u32>,
+    pub(crate) rate: Option<u64>,
+    pub(crate) count: Option<u64>,
+    pub(crate) start: Time,
+    pub(crate) pattern: Pattern,
+    pub(crate) align: u64,
+    pub(crate) offset: u64,
+    pub(crate) window: Option<u64>,
+    pub(crate) address: Option<u64>,
+    pub(crate) warm: Option<Writer>,
+    pub(crate) node: Node,
+    pub(crate) replay: Option<String>,
+    pub(crate) timing: Timing,
+    /// What only dd has.
+    pub(crate) dd: DdLoad,
+    /// What only transfers have, and the four below.
+    pub(crate) transfer: TransferLoad,
+    pub(crate) descriptors: Fetched,
+    pub(crate) entries: u32,
+    pub(crate) store_interval: Duration,
+    pub(crate) wait: Heard,
+    pub(crate) interrupt_delay: Duration,
+}
+
+impl Said {
+    fn blank() -> Self {
+        Self {
+            device: None,
+            target: None,
+            op: None,
+            size: 0,
+            outstanding: None,
+            rate: None,
+            count: None,
+            start: Time::ZERO,
+            pattern: Pattern::Sequential,
+            align: 1,
+            offset: 0,
+            window: None,
+            address: None,
+            warm: None,
+            node: Node::Local,
+            replay: None,
+            timing: Timing::Captured,
+            dd: dd::BLANK,
+            transfer: TransferLoad::new(0),
+            descriptors: Fetched::FromRing,
+            entries: transfer::ENTRIES,
+            store_interval: Duration::ZERO,
+            wait: Heard::ByInterrupt,
+            interrupt_delay: Duration::ZERO,
+        }
+    }
+    /// When it begins, from the beginning of the run.
+    pub(crate) fn delay(&self) -> Duration {
+        self.start - Time::ZERO
+    }
+}
+
+/// Reads `load`: sorted by name.
 pub(crate) fn read(
     root: &View<'_>,
     host: &HostConfig,
     devices: &[DeviceSpec],
-    join: &dyn Fn(&View<'_>, &str) -> String,
 ) -> Result<Vec<LoadSpec>, Error> {
     let mut next_window = FIRST_WINDOW;
     let mut loads: Vec<LoadSpec> = Vec::new();
-    for (name, own) in root.get("load").iter().flat_map(View::entries) {
-        let node = own.filled(&tables::LOAD)?;
-        let view = own.with(&node);
-        let parties = parties(name, &view, devices)?;
-        let work = match view.get("replay") {
-            Some(replay) => {
-                let file = join(&replay, replay.text());
-                read_replay(&own, &view, &parties, file, host, &mut next_window)?
-            }
-            None if dd::is_dd(&view) => {
-                Work::Dd(dd::read(&own, &view, parties.device, parties.target, devices)?)
-            }
-            None if transfer::is_transfer(&view) => {
-                let load = transfer::read(&own, &view, parties.device, parties.target, devices)?;
+    for (name, view) in root.get("load").iter().flat_map(View::entries) {
+        let said = tables::LOAD.read_into(&view, Said::blank())?;
+        let parties = parties(name, &view, &said, devices)?;
+        let work = match (&said.replay, said.op) {
+            (Some(file), _) => replay(&view, &said, &parties, file, host, &mut next_window)?,
+            (None, Some(Operation::Dd { write })) => Work::Dd(dd::read(&view, &said, &parties, write)?),
+            (None, Some(Operation::Transfer { to_card })) => {
+                let load = transfer::read(&view, &said, &parties, to_card)?;
                 let others = loads.iter().filter_map(LoadSpec::transfer);
                 transfer::one_each_way(&view, &load, parties.target, others)?;
                 Work::Transfer(load)
             }
-            None => Work::Generate(generate(&view, &parties, host, &mut next_window)?),
+            (None, Some(Operation::Generate(op))) => {
+                Work::Generate(generate(&view, &said, Some(op), &parties, host, &mut next_window)?)
+            }
+            (None, None) => Work::Generate(generate(&view, &said, None, &parties, host, &mut next_window)?),
         };
         loads.push(LoadSpec {
             name: name.into(),
             device: parties.device.into(),
             target: parties.target.into(),
-            start: view.instant("start").unwrap_or(Time::ZERO),
+            start: said.start,
             // A dd counts blocks, and a card's driver calls: nobody sees their ends.
-            count: view.integer("count").filter(|_| !matches!(work, Work::Dd(_) | Work::Transfer(_))),
+            count: said.count.filter(|_| !matches!(work, Work::Dd(_) | Work::Transfer(_))),
             work,
         });
     }
     Ok(loads)
 }
 
-struct Parties<'a> {
-    device: &'a str,
-    target: &'a str,
-    /// `None`: host memory; else the size of the BAR, if the model says it.
-    bar: Option<Option<u64>>,
+/// Between whom a load is.
+pub(crate) struct Parties<'a> {
+    pub(crate) device: &'a str,
+    pub(crate) target: &'a str,
+    /// The target, if it is a device.
+    pub(crate) spec: Option<&'a DeviceSpec>,
 }
 
-fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Result<Parties<'a>, Error> {
+impl Parties<'_> {
+    /// `None`: host memory; else the size of the BAR, if the model says it.
+    fn bar(&self) -> Option<Option<u64>> {
+        self.spec.map(|spec| spec.model.bar())
+    }
+}
+
+fn parties<'a>(
+    name: &'a str,
+    view: &View<'_>,
+    said: &'a Said,
+    devices: &'a [DeviceSpec],
+) -> Result<Parties<'a>, Error> {
     let names = || devices.iter().map(|d| d.name.as_str());
     let find = |wanted: &str| devices.iter().find(|d| d.name == wanted);
     let unknown = |wanted: &str| {
         let hint = suggest(wanted, names().chain(["host"]), "devices");
         Problem::new(format!("there is no device \"{wanted}\"")).hint(hint)
     };
-    let said = view.get("device");
-    let device = said.as_ref().map_or(name, View::text);
+    let named = view.get("device");
+    let device = said.device.as_deref().unwrap_or(name);
     if device != "host" {
-        let spec = find(device).ok_or_else(|| match &said {
+        let spec = find(device).ok_or_else(|| match &named {
             Some(view) => view.problem(unknown(device)),
             None => {
                 let Problem { message, hint } = unknown(device);
@@ -216,18 +290,19 @@ fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Res
         if !spec.model.takes_loads() {
             let problem =
                 Problem::new(format!("\"{device}\" is a {}, which takes no load", spec.model.name()));
-            let at = said.as_ref().unwrap_or(view);
+            let at = named.as_ref().unwrap_or(view);
             return Err(at.key_error(problem.hint("a device with model = \"dma\" or \"nettlp-card\" does")));
         }
     }
-    let target = match view.get("target") {
-        Some(target) if target.text() == device => {
-            return Err(target.error(format!("\"{device}\" cannot aim at itself")));
+    let aimed = || view.at("target");
+    let target = match said.target.as_deref() {
+        Some(target) if target == device => {
+            return Err(aimed().error(format!("\"{device}\" cannot aim at itself")));
         }
-        Some(target) if target.text() != "host" && find(target.text()).is_none() => {
-            return Err(target.problem(unknown(target.text())));
+        Some(target) if target != "host" && find(target).is_none() => {
+            return Err(aimed().problem(unknown(target)));
         }
-        Some(target) => target.text(),
+        Some(target) => target,
         None if device == "host" => {
             let hint = format!("for example target = \"{}\"", names().next().unwrap_or("ssd"));
             return Err(view
@@ -235,60 +310,60 @@ fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Res
         }
         None => "host",
     };
-    let bar = find(target).map(|spec| spec.model.bar());
-    Ok(Parties { device, target, bar })
+    Ok(Parties { device, target, spec: find(target) })
 }
 
 /// Keys of `LOAD` that a trace takes the place of.
-const NOT_WITH_REPLAY: [&str; 8] = ["op", "size", "rate", "pattern", "align", "offset", "cache", "node"];
+pub(crate) const NOT_WITH_REPLAY: [&str; 8] =
+    ["op", "size", "rate", "pattern", "align", "offset", "cache", "node"];
 
-fn read_replay(
-    own: &View<'_>,
+fn replay(
     view: &View<'_>,
+    said: &Said,
     parties: &Parties<'_>,
-    file: String,
+    file: &str,
     host: &HostConfig,
     next_window: &mut u64,
 ) -> Result<Work, Error> {
     for key in NOT_WITH_REPLAY {
-        if let Some(extra) = own.get(key) {
+        if let Some(extra) = view.get(key) {
             let problem = Problem::new(format!("{key} is told by the trace"));
             return Err(extra.key_error(problem.hint(format!("remove {key} or replay"))));
         }
     }
-    let timing = view.choice("timing")?.unwrap_or(Timing::Captured);
-    if let (Timing::Captured, Some(extra)) = (timing, own.get("outstanding")) {
+    let Said { timing, outstanding, .. } = *said;
+    if let (Timing::Captured, Some(extra)) = (timing, view.get("outstanding")) {
         let problem = Problem::new("the captured times say what is outstanding");
         return Err(extra.key_error(problem.hint("add timing = \"fast\"")));
     }
     if parties.device == "host" {
-        return Err(own.key_error(Problem::new("a trace has the requests of a device, not of the host")));
+        return Err(view.key_error(Problem::new("a trace has the requests of a device, not of the host")));
     }
-    if let Some(target) = view.get("target").filter(|_| parties.bar.is_some()) {
+    if let Some(target) = view.get("target").filter(|_| parties.spec.is_some()) {
         return Err(target.error("a trace goes to host memory"));
     }
-    let fold = match (own.get("window"), own.get("address")) {
+    let fold = match (said.window, view.get("address")) {
         (None, None) => None,
         (None, Some(address)) => {
             let problem = Problem::new("captured addresses are folded into a window, and there is none");
             return Err(address.key_error(problem.hint("add window = \"64MiB\"")));
         }
-        (Some(at), _) => match view.size("window").unwrap_or_default() {
-            window if window > 0 && window.is_multiple_of(4096) => {
-                Some((base(view, parties, host, window, next_window)?, window))
-            }
-            window => {
-                let problem = Problem::new(format!("a window of {window} B would break pages apart"));
-                return Err(at.problem(problem.hint("it is a multiple of 4KiB")));
-            }
-        },
+        (Some(window), _) if window > 0 && window.is_multiple_of(4096) => {
+            Some((base(view, said, parties, host, window, next_window)?, window))
+        }
+        (Some(window), _) => {
+            let problem = Problem::new(format!("a window of {window} B would break pages apart"));
+            let at = view.at("window");
+            return Err(at.problem(problem.hint("it is a multiple of 4KiB")));
+        }
     };
-    let outstanding = view.integer("outstanding").map(|n| n as u32);
-    Ok(Work::Replay { file, timing, outstanding, fold })
+    Ok(Work::Replay { file: file.to_owned(), timing, outstanding, fold })
 }
 
 fn generate(
     view: &View<'_>,
+    said: &Said,
+    op: Option<Op>,
     parties: &Parties<'_>,
     host: &HostConfig,
     next_window: &mut u64,
@@ -305,20 +380,18 @@ fn generate(
             return Err(extra.key_error(problem.hint(format!("remove it, or write op = \"{op}\""))));
         }
     }
-    let op = op(view, parties)?;
+    let op = check_op(view, op, parties)?;
     let size_view = view.require(&tables::LOAD, "size")?;
-    let size = view.size("size").unwrap_or_default();
+    let Said { size, pattern, align, offset, .. } = *said;
     if size == 0 {
         check_flush(view, &size_view, op)?;
     }
-    let align = view.size("align").unwrap_or(1);
     if align == 0 {
-        let at = view.get("align").unwrap_or_else(|| view.clone());
+        let at = view.at("align");
         return Err(at.problem(Problem::new("nothing is a multiple of 0 B").hint("\"1B\" does not round")));
     }
-    let offset = view.size("offset").unwrap_or_default();
     let need = offset.saturating_add(size);
-    let window = match (view.size("window"), parties.bar) {
+    let window = match (said.window, parties.bar()) {
         (Some(window), _) | (None, Some(Some(window))) => window,
         (None, Some(None)) => need,
         (None, None) => WINDOW,
@@ -329,10 +402,10 @@ fn generate(
         let after = if offset > 0 { format!(" at offset {offset}") } else { String::new() };
         return Err(at.problem(problem.hint(format!("it takes at least {need} B{after}"))));
     }
-    let base = base(view, parties, host, window, next_window)?;
-    let pattern = view.choice("pattern")?.unwrap_or(Pattern::Sequential);
-    let (pace, outstanding) = pace(view, op);
-    let (warm, remote) = memory_state(view, parties, host)?;
+    let base = base(view, said, parties, host, window, next_window)?;
+    let (pace, outstanding) = pace(said, op);
+    check_memory_state(view, parties, host)?;
+    let (warm, remote) = (said.warm, matches!(said.node, Node::Remote));
     Ok(Generate { op, size, pace, outstanding, pattern, base, window, align, offset, warm, remote })
 }
 
@@ -351,16 +424,12 @@ fn check_flush(view: &View<'_>, size: &View<'_>, op: Op) -> Result<(), Error> {
     }
 }
 
-/// State of the window in host memory before the run: its last writer, and whether it is on the other node.
-fn memory_state(
-    view: &View<'_>,
-    parties: &Parties<'_>,
-    host: &HostConfig,
-) -> Result<(Option<Writer>, bool), Error> {
+/// Only a window of host memory has a state before the run, and only in a host that knows of it.
+fn check_memory_state(view: &View<'_>, parties: &Parties<'_>, host: &HostConfig) -> Result<(), Error> {
     let has = [("cache", host.cache.is_some()), ("node", host.numa.is_some())];
     for (key, has) in has {
         let Some(said) = view.get(key) else { continue };
-        if parties.bar.is_some() {
+        if parties.spec.is_some() {
             let problem = Problem::new(format!("{key} is a matter of host memory, not of a BAR"));
             return Err(said.key_error(problem.hint(format!("remove {key}, or aim at the host"))));
         }
@@ -372,8 +441,7 @@ fn memory_state(
             );
         }
     }
-    let remote = matches!(view.choice("node")?, Some(Node::Remote));
-    Ok((view.choice("cache")?.flatten(), remote))
+    Ok(())
 }
 
 /// What `op` says.
@@ -413,13 +481,9 @@ choices! {
     Node { "local" => Self::Local, "remote" => Self::Remote, }
 }
 
-fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
-    let op_view = view.require(&tables::LOAD, "op")?;
-    let op = match op_view.chosen()? {
-        Operation::Generate(op) => op,
-        Operation::Dd { .. } | Operation::Transfer { .. } => {
-            return Err(op_view.error("this load has no addresses of its own"));
-        }
+fn check_op(view: &View<'_>, op: Option<Op>, parties: &Parties<'_>) -> Result<Op, Error> {
+    let (Some(op), Some(op_view)) = (op, view.get("op")) else {
+        return Err(view.missing(&tables::LOAD, "op"));
     };
     let mmio = matches!(op, Op::MmioRead | Op::MmioWrite);
     let (device, text) = (parties.device, op_view.text());
@@ -436,27 +500,28 @@ fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
 }
 
 /// How fast, and how many under way at most.
-fn pace(view: &View<'_>, op: Op) -> (Pace, u32) {
+fn pace(said: &Said, op: Op) -> (Pace, u32) {
     let by_op = if matches!(op, Op::MmioRead | Op::MmioWrite) { 1 } else { 32 };
-    let outstanding = view.integer("outstanding").map_or(by_op, |n| n as u32);
-    let pace = view.rate("rate").map_or(Pace::Outstanding(outstanding), Pace::Rate);
+    let outstanding = said.outstanding.unwrap_or(by_op);
+    let pace = said.rate.map_or(Pace::Outstanding(outstanding), Pace::Rate);
     (pace, outstanding)
 }
 
 fn base(
     view: &View<'_>,
+    said: &Said,
     parties: &Parties<'_>,
     host: &HostConfig,
     window: u64,
     next_window: &mut u64,
 ) -> Result<u64, Error> {
-    let said = view.address("address");
-    let at = view.get("address").or_else(|| view.get("window")).unwrap_or_else(|| view.clone());
-    let (base, end, where_) = match parties.bar {
+    let said = said.address;
+    let at = view.get("address").unwrap_or_else(|| view.at("window"));
+    let (base, end, where_) = match parties.bar() {
         Some(bar) => (said.unwrap_or(0), bar.unwrap_or(u64::MAX), format!("BAR 0 of \"{}\"", parties.target)),
         None => (said.unwrap_or(*next_window), host.memory.size, "host memory".into()),
     };
-    if said.is_none() && parties.bar.is_none() {
+    if said.is_none() && parties.spec.is_none() {
         // Windows begin at multiples of 1 MiB, so that no load depends on the alignment of another.
         *next_window = base.saturating_add(window).next_multiple_of(1 << 20);
     }

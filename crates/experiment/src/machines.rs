@@ -72,8 +72,8 @@ pub(crate) fn cables(
     let view = View::root(sources, root);
     let mut cables: Vec<CableSpec> = Vec::new();
     for (name, cable) in view.get("cable").iter().flat_map(View::entries) {
-        let filled = cable.filled(&tables::CABLE)?;
-        let cable = cable.with(&filled);
+        let mut delay = Duration::ZERO;
+        tables::CABLE.read(&cable, &mut delay)?;
         let ends = cable.require(&tables::CABLE, "ends")?;
         let read = ends.items().iter().map(|end| plug(end, machines)).collect::<Result<Vec<_>, _>>()?;
         let [(one, nic), (other, partner)] = <[_; 2]>::try_from(read).map_err(|_| {
@@ -93,10 +93,9 @@ pub(crate) fn cables(
             let hint = r#"give one of them another, as in mac = "02:1d:e5:00:00:02""#;
             return Err(ends.problem(problem.hint(hint)));
         }
-        let delay = cable.duration("delay").unwrap_or(Duration::ZERO);
         let whole = Duration::from_ns(delay.as_ns());
         if whole != delay || whole.is_zero() {
-            let at = cable.get("delay").unwrap_or_else(|| cable.clone());
+            let at = cable.at("delay");
             return Err(at.error("a cable's delay is a whole number of nanoseconds, 1ns at least"));
         }
         cables.push(CableSpec { name: name.into(), ends: [one, other], delay });

@@ -2,7 +2,7 @@
 
 use crate::error::{At, Error, Problem, Sources, suggest};
 use crate::hosts;
-use crate::keys::{Key, Kind, Section};
+use crate::keys::{Key, Keys, Kind};
 use crate::link;
 use crate::tables;
 use crate::tree::{self, Entry, Node, Value, join};
@@ -62,7 +62,7 @@ fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Given<'
     match (kind, &mut node.value) {
         (Some(Kind::Table(section)), Value::Table(table)) => {
             let (keys, open) = section.keys_for(table);
-            let known = find(&keys, step, section, &here);
+            let known = find(&keys, step, *section, &here);
             let inner = match known {
                 Ok(key) => &key.kind,
                 Err(_) if open => &Kind::Text,
@@ -111,9 +111,9 @@ fn empty(kind: &Kind, at: At) -> Node {
     }
 }
 
-fn find<'k>(keys: &[&'k Key], name: &str, section: &Section, here: &str) -> Result<&'k Key, Refusal> {
+fn find<'k>(keys: &[&'k Key], name: &str, section: &dyn Keys, here: &str) -> Result<&'k Key, Refusal> {
     keys.iter().find(|key| key.name == name).copied().ok_or_else(|| {
-        let hint = suggest(name, keys.iter().map(|k| k.name), &format!("the keys of {}", section.title));
+        let hint = suggest(name, keys.iter().map(|k| k.name), &format!("the keys of {}", section.title()));
         (here.to_owned(), Problem::new(format!("unknown key \"{name}\"")).hint(hint))
     })
 }
@@ -131,11 +131,11 @@ fn lengthen(node: &mut Node, kind: &Kind) {
     let Kind::OneOf(kinds) = kind else { return };
     for kind in *kinds {
         let Kind::Table(section) = kind else { continue };
-        if std::ptr::eq(*section, &tables::LINK) {
+        if std::ptr::addr_eq(*section, &tables::LINK) {
             link::expand(node);
-        } else if std::ptr::eq(*section, &tables::HOST) {
+        } else if std::ptr::addr_eq(*section, &tables::HOST) {
             hosts::expand(node);
-        } else if std::ptr::eq(*section, &tables::STOP) {
+        } else if std::ptr::addr_eq(*section, &tables::STOP) {
             crate::stop::expand(node);
         }
     }

@@ -1,9 +1,10 @@
 //! The JSON Schema of an experiment file, for editors; and the reference of its keys.
 
 use crate::device_models::MODELS;
-use crate::keys::{Key, Kind, Section};
+use crate::keys::{Key, Keys, Kind};
 use crate::tables;
 use serde_json::{Map, Value, json};
+use tlplab_units::{Generation, Width};
 
 const TIME: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|ms|s)\s*$";
 const SIZE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(B|KiB|MiB|GiB|TiB|kB|MB|GB)\s*$";
@@ -21,45 +22,13 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 32] = [
-        &tables::STOP,
-        &tables::HOST,
-        &tables::MEMORY,
-        &tables::HOST_STAGE,
-        &tables::DOMAIN,
-        &tables::CACHE,
-        &tables::NUMA,
-        &tables::IOMMU,
-        &tables::TABLES,
-        &tables::MAP,
-        &tables::JITTER,
-        &tables::SLEEP,
-        &tables::STALL,
-        &tables::GUEST,
-        &tables::CPU,
-        &tables::LADDER,
-        &tables::DEFAULTS,
-        &tables::SWITCH,
-        &tables::SWITCH_CORE,
-        &tables::BUS,
-        &tables::BRIDGE,
-        &tables::DEVICE,
-        &tables::ATS,
-        &tables::LINK,
-        &tables::SKP,
-        &tables::PORT,
-        &tables::BUFFERS,
-        &tables::STAGES,
-        &tables::FAULT,
-        &tables::LOAD,
-        &tables::MACHINE,
-        &tables::CABLE,
-    ];
-    let define = |table: &&Section| match table.extra {
+    let define = |table: &dyn Keys| match table.extra() {
         Some(_) => device(table),
         None => section(table, &[]),
     };
-    let mut out: Map<String, Value> = sections.iter().map(|table| (name(table), define(table))).collect();
+    // The first is the whole file.
+    let tables = tables::ALL.iter().skip(1);
+    let mut out: Map<String, Value> = tables.map(|(_, table)| (name(*table), define(*table))).collect();
     let whole: Vec<(String, Value)> = out
         .iter()
         .filter(|(_, section)| section.get("required").is_some())
@@ -107,15 +76,15 @@ fn for_each_child(value: &mut Value, mut work: impl FnMut(&mut Value)) {
 }
 
 /// `a switch` is defined as `switch`.
-fn name(section: &Section) -> String {
-    let title = section.title;
+fn name(section: &dyn Keys) -> String {
+    let title = section.title();
     let short = ["a ", "an ", "the "].iter().find_map(|article| title.strip_prefix(article)).unwrap_or(title);
     short.replace(' ', "-")
 }
 
-fn section(section: &Section, more: &[&Key]) -> Value {
+fn section(section: &dyn Keys, more: &[&Key]) -> Value {
     let mut properties = Map::new();
-    for key in section.keys.iter().chain(more.iter().copied()) {
+    for key in section.keys().into_iter().chain(more.iter().copied()) {
         let mut value = kind(&key.kind);
         let map = value.as_object_mut().expect("a kind is an object");
         map.insert("description".into(), key.doc.into());
@@ -128,7 +97,7 @@ fn section(section: &Section, more: &[&Key]) -> Value {
         properties.insert(key.name.into(), value);
     }
     let required: Vec<&str> =
-        section.keys.iter().filter(|k| k.doc.ends_with("Required.")).map(|k| k.name).collect();
+        section.keys().into_iter().filter(|k| k.is_required()).map(|k| k.name).collect();
     let mut out = json!({ "type": "object", "additionalProperties": false, "properties": properties });
     if !required.is_empty() {
         out["required"] = json!(required);
@@ -142,8 +111,8 @@ fn kind(kind: &Kind) -> Value {
         Kind::Text => json!({ "type": "string" }),
         Kind::Integer { min, max: i64::MAX } => json!({ "type": "integer", "minimum": min }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Generation => json!({ "type": "integer", "minimum": 1, "maximum": 7 }),
-        Kind::Width => json!({ "enum": [1, 2, 4, 8, 12, 16, 32] }),
+        Kind::Generation => json!({ "type": "integer", "minimum": 1, "maximum": Generation::LAST.number() }),
+        Kind::Width => json!({ "enum": Width::ALL.map(Width::lanes) }),
         Kind::Probability => {
             json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 })
         }
@@ -155,7 +124,7 @@ fn kind(kind: &Kind) -> Value {
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Word(word) => string(word.pattern),
         // Beside a bare $ref, draft 7 ignores everything else, such as the description.
-        Kind::Table(table) => json!({ "allOf": [{ "$ref": reference_to(&name(table)) }] }),
+        Kind::Table(table) => json!({ "allOf": [{ "$ref": reference_to(&name(*table)) }] }),
         Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": self::kind(of) }),
         Kind::Expected => json!({ "type": "object" }),
         Kind::List(of) => json!({ "type": "array", "items": self::kind(of) }),
@@ -164,12 +133,11 @@ fn kind(kind: &Kind) -> Value {
 }
 
 /// A device has its own keys and those of its model; a model in Python or RTL has any.
-fn device(table: &Section) -> Value {
+fn device(table: &dyn Keys) -> Value {
     let mut out = section(table, &[]);
     let mut forms = Vec::new();
     for model in MODELS {
-        let keys: Vec<&Key> = model.keys.iter().collect();
-        let mut form = section(table, &keys);
+        let mut form = section(table, &model.keys.keys());
         form["properties"]["model"] = json!({ "const": model.name });
         form.as_object_mut().expect("an object").remove("required");
         if model.name != "dma" {
@@ -204,54 +172,19 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 33] = [
-        ("", &tables::EXPERIMENT),
-        ("stop", &tables::STOP),
-        ("guest", &tables::GUEST),
-        ("guest.cpu", &tables::CPU),
-        ("host", &tables::HOST),
-        ("host.memory", &tables::MEMORY),
-        ("host.cache", &tables::CACHE),
-        ("host.numa", &tables::NUMA),
-        ("host.iommu", &tables::IOMMU),
-        ("host.iommu.tables", &tables::TABLES),
-        ("host.iommu.map.NAME", &tables::MAP),
-        ("host.jitter", &tables::JITTER),
-        ("host.sleep", &tables::SLEEP),
-        ("host.stall", &tables::STALL),
-        ("host.io_cache, host.memory_bus, host.bridge", &tables::HOST_STAGE),
-        ("host.domain.NAME", &tables::DOMAIN),
-        ("ladder", &tables::LADDER),
-        ("defaults", &tables::DEFAULTS),
-        ("switch.NAME", &tables::SWITCH),
-        ("switch.NAME.core", &tables::SWITCH_CORE),
-        ("bus.NAME", &tables::BUS),
-        ("bus.NAME.bridge", &tables::BRIDGE),
-        ("device.NAME", &tables::DEVICE),
-        ("device.NAME.ats", &tables::ATS),
-        ("link.NAME", &tables::LINK),
-        ("link.NAME.skp", &tables::SKP),
-        ("link.NAME.upper, link.NAME.lower", &tables::PORT),
-        ("link.NAME.upper.buffers", &tables::BUFFERS),
-        ("link.NAME.upper.stages, link.NAME.lower.stages", &tables::STAGES),
-        ("fault", &tables::FAULT),
-        ("load.NAME", &tables::LOAD),
-        ("machine.NAME", &tables::MACHINE),
-        ("cable.NAME", &tables::CABLE),
-    ];
-    for (path, section) in sections {
+    for (path, section) in tables::ALL {
         let heading = if path.is_empty() { "The file".into() } else { format!("`{path}`") };
         out.push_str(&format!("## {heading}\n\n"));
-        table_of(&mut out, section.keys);
+        table_of(&mut out, &section.keys());
     }
     for model in MODELS {
         out.push_str(&format!("## `device.NAME` with `model = \"{}\"`\n\n{}.\n\n", model.name, model.doc));
-        table_of(&mut out, model.keys);
+        table_of(&mut out, &model.keys.keys());
     }
     out
 }
 
-fn table_of(out: &mut String, keys: &[Key]) {
+fn table_of(out: &mut String, keys: &[&Key]) {
     out.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in keys {
         let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };

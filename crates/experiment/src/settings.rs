@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::error::{Error, Sources};
-use crate::keys::Section;
+use crate::keys::Keys;
 use crate::tables;
 use crate::tree::{Node, Value, join};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub type Settings = BTreeMap<String, serde_json::Value>;
 /// Keys that make no difference to a run.
 const IDLE: [&str; 4] = ["title", "expect", "include", "ladder"];
 /// Tables of named tables that have defaults of their own.
-const FILLED: [(&str, &Section); 3] =
+const FILLED: [(&str, &dyn Keys); 3] =
     [("device", &tables::DEVICE), ("switch", &tables::SWITCH), ("load", &tables::LOAD)];
 
 /// Every key of the tree with its value. Defaults of devices, switches and loads are among them; those of links are not, since a link may be

@@ -3,47 +3,59 @@
 use crate::choices::choices;
 use crate::error::{Error, Problem};
 use crate::keys::Word;
+use crate::link::End;
+use crate::tables::STAGES;
 use crate::tree::Value;
 use crate::view::View;
 use tlplab_fabric::config::StagesConfig;
-use tlplab_units::{Duration, Generation, LinkRate, Width, quantity};
+use tlplab_units::{Duration, LinkRate, quantity};
 
 /// `tx_transaction = "10.5 clocks"`
 pub(crate) static DELAY: Word = Word {
     what: "clocks such as \"10.5 clocks\", or a time such as \"72ns\"",
     pattern: r"^[0-9_]+(\.[0-9]+)? ?(clocks?|fs|ps|ns|us|ms|s)$",
-    check: |text| match quantity::clocks(text) {
-        Ok(_) => Ok(()),
-        Err(_) => quantity::time(text).map(drop).map_err(|error| {
-            Problem::new(error.to_string()).hint("or a number of clocks such as 33 or \"10.5 clocks\"")
-        }),
-    },
+    check: |text| delay(text).map(drop),
 };
+
+/// What a stage takes.
+enum Delay {
+    /// Millionths of a clock.
+    Clocks(u64),
+    Time(Duration),
+}
+
+fn delay(text: &str) -> Result<Delay, Problem> {
+    quantity::clocks(text).map(Delay::Clocks).or_else(|_| {
+        quantity::time(text).map(Delay::Time).map_err(|error| {
+            Problem::new(error.to_string()).hint("or a number of clocks such as 33 or \"10.5 clocks\"")
+        })
+    })
+}
 
 /// `clock = "link"`
 pub(crate) static CLOCK: Word = Word {
     what: "\"link\", or a frequency such as \"250MHz\"",
     pattern: r"^(link|[0-9_]+(\.[0-9]+)? ?(Hz|kHz|MHz|GHz))$",
-    check: |text| match text {
-        "link" => Ok(()),
-        _ => match quantity::frequency(text) {
-            Ok(0) => Err(Problem::new("a clock of 0 Hz never ticks").hint("for example \"250MHz\"")),
-            Ok(_) => Ok(()),
-            Err(error) => Err(Problem::new(error.to_string()).hint("or \"link\"")),
-        },
-    },
+    check: |text| clock(text).map(drop),
 };
 
-/// Time of a thousand clocks: the link brings as many words of the data path, or the frequency says.
-fn thousand_clocks(stages: &View<'_>, generation: Generation, width: Width) -> Result<Duration, Error> {
-    if let Some(clock) = stages.get("clock").filter(|clock| clock.text() != "link") {
-        return match quantity::frequency(clock.text()) {
-            Ok(hertz @ 1..) => Ok(Duration::from_fs(1_000_000_000_000_000_000_u64.div_ceil(hertz))),
-            _ => Err(clock.error(format!("\"{}\" is not {}", clock.text(), CLOCK.what))),
-        };
+/// What clocks of stages are.
+pub(crate) enum Clock {
+    /// One in the time in which the link brings a word of the data path.
+    Link,
+    /// Time of a thousand.
+    Thousand(Duration),
+}
+
+pub(crate) fn clock(text: &str) -> Result<Clock, Problem> {
+    if text == "link" {
+        return Ok(Clock::Link);
     }
-    let DataPath(bits) = stages.choice("data_path")?.unwrap_or(DataPath(64));
-    Ok(LinkRate::new(generation, width).time_of(1000 * bits / 8))
+    match quantity::frequency(text) {
+        Ok(0) => Err(Problem::new("a clock of 0 Hz never ticks").hint("for example \"250MHz\"")),
+        Ok(hertz) => Ok(Clock::Thousand(Duration::from_fs(1_000_000_000_000_000_000_u64.div_ceil(hertz)))),
+        Err(error) => Err(Problem::new(error.to_string()).hint("or \"link\"")),
+    }
 }
 
 /// Bits of a data path.
@@ -57,49 +69,60 @@ choices! {
     }
 }
 
-/// The stages of one end of a link; `upper` answers no registers.
-pub(crate) fn config(
-    stages: &View<'_>,
-    generation: Generation,
-    width: Width,
+/// The stages of one end of a link, as its table says.
+pub(crate) struct Stages {
+    pub(crate) clock: Clock,
+    pub(crate) data_path: DataPath,
+    pub(crate) config: StagesConfig,
+    rate: LinkRate,
     upper: bool,
-) -> Result<StagesConfig, Error> {
-    let thousand = u128::from(thousand_clocks(stages, generation, width)?.as_fs());
-    let of_clocks = |millionths: u64| {
-        let fs = (u128::from(millionths) * thousand).div_ceil(1_000_000_000);
-        u64::try_from(fs).ok().filter(|fs| *fs < LONGEST.as_fs()).map(Duration::from_fs)
+}
+
+/// The stages of an end, whose table they are in.
+pub(crate) fn config(view: &View<'_>, end: &End) -> Result<StagesConfig, Error> {
+    let blank = Stages {
+        clock: Clock::Link,
+        data_path: DataPath(64),
+        config: StagesConfig::default(),
+        rate: LinkRate::new(end.generation, end.width),
+        upper: end.upper,
     };
-    let delay = |key: &str| -> Result<Duration, Error> {
-        let Some(view) = stages.get(key) else { return Ok(Duration::ZERO) };
-        let delay = match &view.node.value {
-            Value::Integer(clocks) => {
-                u64::try_from(*clocks).ok().and_then(|n| n.checked_mul(1_000_000)).and_then(of_clocks)
-            }
-            _ => match quantity::clocks(view.text()) {
-                Ok(millionths) => of_clocks(millionths),
-                Err(_) => quantity::time(view.text()).ok().filter(|time| *time < LONGEST),
-            },
+    Ok(STAGES.read_into(view, blank)?.config)
+}
+
+impl Stages {
+    /// What a stage takes.
+    pub(crate) fn delay(&self, view: &View<'_>) -> Result<Duration, Error> {
+        let delay = match view.node.value {
+            Value::Integer(_) => view.whole::<u64>()?.checked_mul(1_000_000).map(Delay::Clocks),
+            _ => Some(view.word(delay)?),
         };
-        delay.ok_or_else(|| view.problem(Problem::new("a stage of a link takes less than 1 ms")))
-    };
-    for key in ["register_response", "config_response"] {
-        if upper && let Some(view) = stages.get(key) {
-            let problem = Problem::new("registers are behind the lower end of a link");
-            return Err(view.key_error(problem.hint(format!("write {key} in lower.stages"))));
-        }
+        let time = match delay {
+            Some(Delay::Clocks(millionths)) => self.of_clocks(millionths),
+            Some(Delay::Time(time)) => Some(time),
+            None => None,
+        };
+        time.filter(|time| *time < LONGEST)
+            .ok_or_else(|| view.error("a stage of a link takes less than 1 ms"))
     }
-    Ok(StagesConfig {
-        tx_transaction: delay("tx_transaction")?,
-        tx_data_link: delay("tx_data_link")?,
-        tx_physical: delay("tx_physical")?,
-        tx_transceiver: delay("tx_transceiver")?,
-        rx_transceiver: delay("rx_transceiver")?,
-        rx_physical: delay("rx_physical")?,
-        rx_data_link: delay("rx_data_link")?,
-        rx_transaction: delay("rx_transaction")?,
-        register_response: delay("register_response")?,
-        config_response: delay("config_response")?,
-    })
+
+    /// What an access to a register takes; at the upper end there are none.
+    pub(crate) fn response(&self, view: &View<'_>) -> Result<Duration, Error> {
+        if self.upper {
+            let problem = Problem::new("registers are behind the lower end of a link");
+            return Err(view.key_error(problem.hint(format!("write {} in lower.stages", view.name()))));
+        }
+        self.delay(view)
+    }
+
+    fn of_clocks(&self, millionths: u64) -> Option<Duration> {
+        let thousand = match self.clock {
+            Clock::Link => self.rate.time_of(1000 * self.data_path.0 / 8),
+            Clock::Thousand(time) => time,
+        };
+        let fs = (u128::from(millionths) * u128::from(thousand.as_fs())).div_ceil(1_000_000_000);
+        u64::try_from(fs).ok().map(Duration::from_fs)
+    }
 }
 
 /// Far more than any pipeline has, and far less than timers wait.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Problem};
 use crate::load::LoadSpec;
+use crate::tables::STOP;
 use crate::tree::{Entry, Node, Table, Value};
 use crate::view::View;
 use serde::{Serialize, Serializer};
@@ -127,7 +128,7 @@ pub(crate) fn read(root: &View<'_>, loads: &[LoadSpec], warmup: Time) -> Result<
     let mut node = view.node.clone();
     expand(&mut node);
     let table = view.with(&node);
-    let stop = Stop { time: table.instant("time"), transactions: table.integer("transactions") };
+    let stop = STOP.read_into(&table, Stop::default())?;
     match stop.time {
         None if stop.transactions.is_none() => {
             let problem = Problem::new("this says neither time nor transactions");

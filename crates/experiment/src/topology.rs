@@ -5,17 +5,16 @@ use crate::bus;
 use crate::choices::RoundRobin;
 use crate::device_models::{self, ModelSpec, PythonObject};
 use crate::error::{Error, Problem, suggest};
-use crate::keys::Section;
+use crate::keys::Keys;
 use crate::link;
 use crate::tables;
-use crate::translation;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
-    Arbitration, BusConfig, BusMode, DeviceConfig, Forwarding, FunctionOf, LinkConfig, Payloads, PortConfig,
-    SwitchConfig, SwitchCoreConfig, payloads,
+    Arbitration, BusConfig, BusDevice, DeviceConfig, Forwarding, FunctionOf, HostConfig, LinkConfig,
+    MpsPolicy, Payloads, PortConfig, SwitchConfig, payloads,
 };
-use tlplab_units::{Duration, Generation, LinkMode, Mrrs, Width};
+use tlplab_units::{Generation, LinkMode, Width};
 
 /// Root ports a host may have: bus 0 has 32 device numbers, and the host bridge is the first.
 const ROOT_PORTS: u8 = 31;
@@ -48,61 +47,60 @@ impl Topology {
         let devices = devices.map(|device| (device.name.as_str(), &device.link));
         switches.chain(buses).chain(devices).collect()
     }
+
+    fn add_device(&mut self, device: DeviceConfig, view: &View<'_>) -> Result<(), Error> {
+        let model = device_models::spec(view)?;
+        let driver =
+            view.get("driver").and_then(|d| device_models::python_object(d.text(), |path| d.beside(path)));
+        self.specs.push(DeviceSpec { name: device.name.clone(), model, driver });
+        self.devices.push(device);
+        Ok(())
+    }
 }
 
-/// Reads `switch`, `bus` and `device`. `join` makes a path relative to the file in which a value stands.
-pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<Topology, Error> {
+/// Reads `switch`, `bus` and `device`, above which there is `host`.
+pub(crate) fn read(root: &View<'_>, host: &HostConfig) -> Result<Topology, Error> {
     let components = components(root)?;
     check_parents(&components)?;
     check_link_names(root, &components)?;
     let mut topology =
         Topology { switches: Vec::new(), buses: Vec::new(), devices: Vec::new(), specs: Vec::new() };
     for (name, component) in &components {
-        let own = component.view.filled(component.section())?;
-        let view = component.view.with(&own);
+        let view = &component.view;
         if let Some((of, number)) = function_of(component.under.text()) {
-            let link = shared_link(component, of)?;
             let function_of = Some(FunctionOf { device: of.into(), number });
-            topology.devices.push(DeviceConfig { function_of, ..device(name, &view, link)? });
-            topology.specs.push(spec(name, &view, join)?);
+            let blank = DeviceConfig { function_of, ..DeviceConfig::new(name, shared_link(component, of)?) };
+            topology.add_device(device(view, blank)?, view)?;
             continue;
         }
-        if let Some(mode) = component.bus_mode(&components) {
+        if let Some(parent) = component.its_bus(&components) {
             let link = no_link(component)?;
-            let role = bus::device(&component.view, &view, mode)?;
-            if let Some(ats) = component.view.get("ats") {
-                return Err(ats.key_error(Problem::new("a device on a parallel bus translates no addresses")));
-            }
-            topology.devices.push(DeviceConfig { bus: Some(role), ..device(name, &view, link)? });
-            topology.specs.push(spec(name, &view, join)?);
+            let mode = bus::config(component.under.text(), &parent.view, link.clone())?.mode;
+            let blank = DeviceConfig { bus: Some(BusDevice::default()), ..DeviceConfig::new(name, link) };
+            let device = device(view, blank)?;
+            bus::check_device(view, &device, mode)?;
+            topology.add_device(device, view)?;
             continue;
         }
-        bus::check_no_bus(&component.view)?;
-        let gathered = link::gather(root, name, &component.view)?;
-        let link_view = component.view.require(component.section(), "link")?;
+        bus::check_no_bus(view)?;
+        let gathered = link::gather(root, name, view)?;
+        let link_view = view.require(component.section(), "link")?;
         let link = link::config(component.under.text(), &link_view.with(&gathered))
             .map_err(|error| link::relocate(error, root, name))?;
         match component.kind {
-            ComponentKind::Switch => topology.switches.push(switch(name, &view, link, &components)?),
-            ComponentKind::Bus => topology.buses.push(bus::config(name, &view, link)?),
+            ComponentKind::Switch => {
+                topology.switches.push(switch(view, SwitchConfig::new(name, link), &components)?)
+            }
+            ComponentKind::Bus => topology.buses.push(bus::config(name, view, link)?),
             ComponentKind::Device => {
-                topology.devices.push(device(name, &view, link)?);
-                topology.specs.push(spec(name, &view, join)?);
+                topology.add_device(device(view, DeviceConfig::new(name, link))?, view)?
             }
         }
     }
     access::complete(root, &mut topology)?;
-    check_buffers(root, &topology, &components)?;
+    check_buffers(root, host.payloads, &topology, &components)?;
     check_forwarding(root, &topology, &components)?;
     Ok(topology)
-}
-
-fn spec(name: &str, view: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<DeviceSpec, Error> {
-    let said = view.get("model").unwrap_or_else(|| view.clone());
-    let model = device_models::spec(view, tables::DEVICE.keys, &|at, path| join(at.unwrap_or(&said), path))?;
-    let driver =
-        view.get("driver").and_then(|d| device_models::python_object(d.text(), |path| join(&d, path)));
-    Ok(DeviceSpec { name: name.to_owned(), model, driver })
 }
 
 /// `nic.fn1`: a further function of a device.
@@ -117,7 +115,7 @@ fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error>
         let problem = Problem::new("a further function has no link of its own");
         return Err(link.key_error(problem.hint(format!("it shares that of \"{of}\": leave this key out"))));
     }
-    Ok(LinkConfig::new(of, Generation::Gen1, Width::ALL[0]))
+    Ok(LinkConfig::new(of, Generation::FIRST, Width::ALL[0]))
 }
 
 /// What stands for the link of a device on a bus, which has none.
@@ -129,7 +127,7 @@ fn no_link(component: &Component<'_>) -> Result<LinkConfig, Error> {
             return Err(said.key_error(problem.hint(format!("\"{under}\" is a bus: leave this key out"))));
         }
     }
-    Ok(LinkConfig::new(under, Generation::Gen1, Width::ALL[0]))
+    Ok(LinkConfig::new(under, Generation::FIRST, Width::ALL[0]))
 }
 
 struct Component<'a> {
@@ -152,7 +150,7 @@ impl ComponentKind {
 }
 
 impl Component<'_> {
-    fn section(&self) -> &'static Section {
+    fn section(&self) -> &'static dyn Keys {
         match self.kind {
             ComponentKind::Switch => &tables::SWITCH,
             ComponentKind::Bus => &tables::BUS,
@@ -160,10 +158,9 @@ impl Component<'_> {
         }
     }
 
-    /// Of a device on a bus: the bus's mode.
-    fn bus_mode(&self, components: &Components<'_>) -> Option<BusMode> {
-        let parent = components.get(self.under.text()).filter(|parent| parent.kind == ComponentKind::Bus)?;
-        Some(bus::mode(&parent.view))
+    /// Of a device on a bus: the bus.
+    fn its_bus<'c, 'a>(&self, components: &'c Components<'a>) -> Option<&'c Component<'a>> {
+        components.get(self.under.text()).filter(|parent| parent.kind == ComponentKind::Bus)
     }
 }
 
@@ -314,7 +311,7 @@ fn check_loop(name: &str, component: &Component<'_>, components: &Components<'_>
 
 fn check_link_names(root: &View<'_>, components: &Components<'_>) -> Result<(), Error> {
     for (name, view) in root.get("link").iter().flat_map(View::entries) {
-        let has_link = |c: &Component<'_>| c.bus_mode(components).is_none();
+        let has_link = |c: &Component<'_>| c.its_bus(components).is_none();
         if !components.get(name).is_some_and(has_link) {
             let with_links = components.iter().filter(|(_, c)| has_link(c)).map(|(name, _)| *name);
             let hint = suggest(name, with_links, "components");
@@ -325,18 +322,9 @@ fn check_link_names(root: &View<'_>, components: &Components<'_>) -> Result<(), 
     Ok(())
 }
 
-fn switch(
-    name: &str,
-    view: &View<'_>,
-    uplink: LinkConfig,
-    components: &Components<'_>,
-) -> Result<SwitchConfig, Error> {
-    let mut weights = Vec::new();
-    let arbitration = view.get("arbitration");
-    if let Some(word) = arbitration.as_ref().filter(|view| view.node.as_str().is_some()) {
-        let RoundRobin = word.chosen()?;
-    }
-    for (child, weight) in arbitration.iter().flat_map(View::entries) {
+fn switch(view: &View<'_>, blank: SwitchConfig, components: &Components<'_>) -> Result<SwitchConfig, Error> {
+    for (child, weight) in view.get("arbitration").iter().flat_map(View::entries) {
+        let name = blank.name.as_str();
         let children = components.iter().filter(|(_, c)| c.under.text() == name).map(|(name, _)| *name);
         if !children.clone().any(|c| c == child) {
             let hint = suggest(child, children, &format!("the components under {name}"));
@@ -344,61 +332,35 @@ fn switch(
                 weight.key_error(Problem::new(format!("\"{child}\" is not under \"{name}\"")).hint(hint))
             );
         }
-        let Some(view) = arbitration.as_ref() else { continue };
-        weights.push((child.to_owned(), view.integer(child).unwrap_or(1) as u16));
     }
-    Ok(SwitchConfig {
-        name: name.into(),
-        uplink,
-        latency: view.duration("latency").unwrap_or(Duration::ZERO),
-        forwarding: view.choice("forwarding")?.unwrap_or(Forwarding::CutThrough),
-        arbitration: match weights.is_empty() {
-            true => Arbitration::RoundRobin,
-            false => Arbitration::Weighted(weights),
-        },
-        port_buffer: view.integer("port_buffer").map(|n| n as u16),
-        core: core(view),
-        chip: view.text_of("chip").map(str::to_owned),
-    })
+    tables::SWITCH.read_into(view, blank)
 }
 
-fn core(switch: &View<'_>) -> Option<SwitchCoreConfig> {
-    let core = switch.get("core")?;
-    Some(SwitchCoreConfig {
-        rate: core.rate("rate"),
-        egress: core.integer("egress").map(|n| n as u16),
-        shared: core.integer("shared").map(|n| n as u16),
-    })
+/// Shares of a switch's egresses.
+pub(crate) fn arbitration(view: &View<'_>) -> Result<Arbitration, Error> {
+    let Some(table) = view.node.as_table() else {
+        return view.chosen().map(|RoundRobin| Arbitration::RoundRobin);
+    };
+    if table.is_empty() {
+        return Ok(Arbitration::RoundRobin);
+    }
+    let weights = view.entries().map(|(child, weight)| Ok((child.to_owned(), weight.whole()?)));
+    weights.collect::<Result<_, _>>().map(Arbitration::Weighted)
 }
 
-fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig, Error> {
-    let tags = view.integer("tags").unwrap_or(1) as u16;
-    if tags > 768 && link.mode == LinkMode::NonFlit {
-        let at = view.get("tags").unwrap_or_else(|| view.clone());
+fn device(view: &View<'_>, blank: DeviceConfig) -> Result<DeviceConfig, Error> {
+    let device = tables::DEVICE.read_into(view, blank)?;
+    let tags = device.tags;
+    if tags > 768 && device.link.mode == LinkMode::NonFlit {
         let problem = Problem::new(format!("{tags} tags need 14-bit tags, which exist in flit mode only"));
-        return Err(at.problem(problem.hint("10-bit tags allow 768")));
+        return Err(view.at("tags").problem(problem.hint("10-bit tags allow 768")));
     }
-    let completion_timeout = view.duration("completion_timeout").unwrap_or(Duration::MAX);
-    if completion_timeout.is_zero() {
-        let at = view.get("completion_timeout").unwrap_or_else(|| view.clone());
-        return Err(at.error("with a completion timeout of no time every read fails"));
+    if device.completion_timeout.is_zero() {
+        return Err(view
+            .at("completion_timeout")
+            .error("with a completion timeout of no time every read fails"));
     }
-    Ok(DeviceConfig {
-        name: name.into(),
-        link,
-        bus: None,
-        function_of: None,
-        ready: view.duration("ready").unwrap_or(Duration::ZERO),
-        mrrs: view.size("mrrs").and_then(|b| Mrrs::new(b as u32)).unwrap_or(Mrrs::ALL[0]),
-        tags,
-        latency: view.duration("latency").unwrap_or(Duration::ZERO),
-        completion_timeout,
-        relaxed_ordering: view.boolean("relaxed_ordering").unwrap_or(false),
-        id_based_ordering: view.boolean("id_based_ordering").unwrap_or(false),
-        cut: view.choice("cut")?,
-        posted_writes: view.boolean("posted_writes").unwrap_or(true),
-        ats: translation::ats(view)?,
-    })
+    Ok(device)
 }
 
 /// A port says how what comes in by it is forwarded, if it is one of a switch: whose headers have checksums, or have none.
@@ -421,10 +383,13 @@ fn check_forwarding(root: &View<'_>, topology: &Topology, components: &Component
 }
 
 /// A receiver must be able to hold one TLP of its MPS, or the link stands still for ever (PCIe 5.0 §2.6.1).
-fn check_buffers(root: &View<'_>, topology: &Topology, components: &Components<'_>) -> Result<(), Error> {
+fn check_buffers(
+    root: &View<'_>,
+    policy: MpsPolicy,
+    topology: &Topology,
+    components: &Components<'_>,
+) -> Result<(), Error> {
     let links = topology.links();
-    let policy =
-        root.get("host").map(|host| host.choice("payloads")).transpose()?.flatten().unwrap_or_default();
     let set = payloads(policy, &links);
     for (name, link) in &links {
         let Payloads { upper, lower } = set[name];

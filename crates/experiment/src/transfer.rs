@@ -4,13 +4,12 @@ use crate::choices::choices;
 use crate::dd;
 use crate::device_models::ModelSpec;
 use crate::error::{Error, Problem};
-use crate::load::Operation;
+use crate::load::{Parties, Said};
 use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::view::View;
 use tlplab_device::TransferLoad;
 use tlplab_device::tlpdma::driver::{Descriptors, PageSize, Verify, Wait};
-use tlplab_units::{Duration, Time};
 
 /// Keys of a load that only transfers have.
 pub(crate) const OWN_KEYS: [&str; 9] = [
@@ -25,86 +24,69 @@ pub(crate) const OWN_KEYS: [&str; 9] = [
     "verify",
 ];
 /// Keys of a load that transfers have no use for.
-const NOT_WITH_TRANSFERS: [&str; 8] =
+pub(crate) const NOT_WITH_TRANSFERS: [&str; 8] =
     ["rate", "pattern", "align", "window", "address", "cache", "node", "timing"];
-/// The ring of the driver where nobody says otherwise: 1 MiB.
-const ENTRIES: i64 = 65_536;
+/// The ring of the driver where nobody says otherwise, and the largest: 1 MiB.
+pub(crate) const ENTRIES: u32 = 65_536;
 
-/// Whether this load is one of transfers.
-pub(crate) fn is_transfer(view: &View<'_>) -> bool {
-    matches!(view.choice("op"), Ok(Some(Operation::Transfer { .. })))
-}
-
-/// Reads it; `own` is the load as it was written, `view` with its defaults.
+/// Reads transfers.
 pub(crate) fn read(
-    own: &View<'_>,
     view: &View<'_>,
-    device: &str,
-    target: &str,
-    devices: &[DeviceSpec],
+    said: &Said,
+    parties: &Parties<'_>,
+    to_card: bool,
 ) -> Result<TransferLoad, Error> {
-    check(own, view, device, target, devices)?;
+    check(view, said, parties)?;
     let size = view.require(&tables::LOAD, "size")?;
-    let bytes = view.size("size").filter(|bytes| *bytes > 0);
-    let bytes = bytes.ok_or_else(|| size.error("a transfer of 0 B moves nothing"))?;
-    let time = |key| view.instant(key).unwrap_or(Time::ZERO).saturating_since(Time::ZERO);
-    let (start, call_cost, delay, interval): (Duration, Duration, Duration, Duration) =
-        (time("start"), time("call_cost"), time("interrupt_delay"), time("store_interval"));
+    if said.size == 0 {
+        return Err(size.error("a transfer of 0 B moves nothing"));
+    }
     Ok(TransferLoad {
-        to_card: matches!(view.choice("op")?, Some(Operation::Transfer { to_card: true })),
-        bytes,
-        count: view.integer("count").unwrap_or(1),
-        outstanding: own.integer("outstanding").unwrap_or(1),
-        offset: view.size("offset").unwrap_or_default(),
-        card_offset: view.size("card_offset").unwrap_or_default(),
-        pages: view.choice("pages")?.unwrap_or(PageSize::Small),
-        descriptors: match view.choice("descriptors")?.unwrap_or(Fetched::FromRing) {
-            Fetched::ByStores => Descriptors::Pio { interval },
-            Fetched::FromRing => Descriptors::Ring { log2: entries(view)? },
+        to_card,
+        bytes: said.size,
+        count: said.count.unwrap_or(said.transfer.count),
+        outstanding: said.outstanding.map_or(said.transfer.outstanding, u64::from),
+        offset: said.offset,
+        descriptors: match said.descriptors {
+            Fetched::ByStores => Descriptors::Pio { interval: said.store_interval },
+            Fetched::FromRing => Descriptors::Ring { log2: entries(view, said.entries)? },
         },
-        wait: match view.choice("wait")?.unwrap_or(Heard::ByInterrupt) {
+        wait: match said.wait {
             Heard::ByLooking => Wait::Poll,
-            Heard::ByInterrupt => Wait::Interrupt { delay },
+            Heard::ByInterrupt => Wait::Interrupt { delay: said.interrupt_delay },
         },
-        call_cost,
-        start,
-        verify: view.choice("verify")?.unwrap_or(Verify::All),
+        start: said.delay(),
+        ..said.transfer
     })
 }
 
-fn check(
-    own: &View<'_>,
-    view: &View<'_>,
-    device: &str,
-    target: &str,
-    devices: &[DeviceSpec],
-) -> Result<(), Error> {
+fn check(view: &View<'_>, said: &Said, parties: &Parties<'_>) -> Result<(), Error> {
     let op = view.require(&tables::LOAD, "op")?;
+    let Parties { device, target, spec } = *parties;
     if device != "host" {
         let problem = Problem::new(format!("{} is done by the host, not by \"{device}\"", op.text()));
         return Err(op.problem(problem.hint(format!("add device = \"host\" and target = \"{device}\""))));
     }
     for key in NOT_WITH_TRANSFERS.iter().chain(&dd::OWN_KEYS) {
-        if let Some(extra) = own.get(key) {
+        if let Some(extra) = view.get(key) {
             let problem = Problem::new(format!("a transfer has no {key}"));
             return Err(
                 extra.key_error(problem.hint("its data lie in buffers of its own on the host and the card"))
             );
         }
     }
-    let interrupts = matches!(view.choice("wait")?, Some(Heard::ByInterrupt) | None);
-    let ring = matches!(view.choice("descriptors")?, Some(Fetched::FromRing) | None);
+    let interrupts = matches!(said.wait, Heard::ByInterrupt);
+    let ring = matches!(said.descriptors, Fetched::FromRing);
     for (key, key_of, needs, is) in [
         ("interrupt_delay", "wait", "interrupt", interrupts),
         ("store_interval", "descriptors", "pio", !ring),
         ("entries", "descriptors", "ring", ring),
     ] {
-        if let Some(extra) = own.get(key).filter(|_| !is) {
+        if let Some(extra) = view.get(key).filter(|_| !is) {
             let problem = Problem::new(format!("{key} belongs to {key_of} = \"{needs}\""));
             return Err(extra.key_error(problem));
         }
     }
-    let spec = devices.iter().find(|d| d.name == target);
     let card = |spec: &&DeviceSpec| {
         matches!(
             spec.model,
@@ -114,7 +96,7 @@ fn check(
     if let Some(other) = spec.filter(|spec| !card(spec)) {
         let problem =
             Problem::new(format!("\"{target}\" is a {}, which has another driver", other.model.name()));
-        let at = view.get("target").unwrap_or_else(|| view.clone());
+        let at = view.at("target");
         return Err(
             at.problem(problem.hint("a device with model = \"tlpdma\", or the core in RTL, has this one"))
         );
@@ -148,12 +130,11 @@ choices! {
 }
 
 /// log2 of the ring's descriptors.
-fn entries(view: &View<'_>) -> Result<u32, Error> {
-    let entries: i64 = view.integer("entries").map_or(ENTRIES, |n| n as i64);
-    if (16..=ENTRIES).contains(&entries) && entries.count_ones() == 1 {
+fn entries(view: &View<'_>, entries: u32) -> Result<u32, Error> {
+    if (16..=ENTRIES).contains(&entries) && entries.is_power_of_two() {
         return Ok(entries.trailing_zeros());
     }
-    let at = view.get("entries").unwrap_or_else(|| view.clone());
+    let at = view.at("entries");
     let problem = Problem::new(format!("there is no ring of {entries} descriptors"));
     Err(at.problem(problem.hint("it is a power of two from 16 to 65536")))
 }

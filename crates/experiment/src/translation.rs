@@ -2,8 +2,9 @@
 
 use crate::choices::{choice, choices};
 use crate::error::{Error, Problem, suggest};
-use crate::keys::{Kind, Section, key};
+use crate::keys::Kind;
 use crate::result;
+use crate::section::{Section, Set, row};
 use crate::topology::Topology;
 use crate::view::View;
 use tlplab_fabric::Fabric;
@@ -31,139 +32,116 @@ choices! {
 }
 
 /// `host.iommu.map.NAME`
-pub static MAP: Section = Section {
+pub(crate) static MAP: Section<Said> = Section {
     title: "a mapping",
     extra: None,
-    keys: &[
-        key(
-            "device",
-            Kind::Text,
-            "",
-            r#""nic""#,
+    rows: &[
+        row(
+            ("device", Kind::Text, "", r#""nic""#),
             "The device whose requests it translates. Absent: every one's. A device with a mapping may access what its mappings say and nothing else; the addresses of others stay as they are.",
+            Set::Text(|said, it| said.map.device = Some(it)),
         ),
-        key(
-            "from",
-            Kind::Address,
-            "",
-            r#""0x40000000""#,
+        row(
+            ("from", Kind::Address, "", r#""0x40000000""#),
             "Where it begins, as the device sees it. Required.",
+            Set::Address(|said, it| said.map.from = it),
         ),
-        key("size", Kind::Size, "", r#""2MiB""#, "How long it is. Required."),
-        key(
-            "to",
-            Kind::Address,
-            "",
-            r#""0x100000000""#,
+        row(
+            ("size", Kind::Size, "", r#""2MiB""#),
+            "How long it is. Required.",
+            Set::Bytes(|said, it| said.map.bytes = it),
+        ),
+        row(
+            ("to", Kind::Address, "", r#""0x100000000""#),
             "Where that is: an address of the host or, with `bar`, an offset in it. Default with `bar`: 0; required without.",
+            Set::Address(|said, it| said.to = Some(it)),
         ),
-        key("bar", Kind::Text, "", r#""ssd""#, "It leads to the first BAR of this device."),
-        key(
-            "page",
-            choice::<MapPage>(),
-            r#""4KiB""#,
-            r#""2MiB""#,
+        row(
+            ("bar", Kind::Text, "", r#""ssd""#),
+            "It leads to the first BAR of this device.",
+            Set::Text(|said, it| said.bar = Some(it)),
+        ),
+        row(
+            ("page", choice::<MapPage>(), r#""4KiB""#, r#""2MiB""#),
             "What one entry of the tables covers, and one translation that is kept; `from`, `size` and `to` are multiples of it.",
+            Set::Read(|said, v| v.chosen().map(|MapPage(bytes)| said.map.page = bytes)),
         ),
-        key("access", choice::<Allowed>(), r#""read-write""#, r#""read""#, "What the device may do there."),
-        key("since", Kind::Time, r#""0s""#, r#""20us""#, "It is in the tables from this time on."),
-        key(
-            "until",
-            Kind::Time,
-            "",
-            r#""20us""#,
+        row(
+            ("access", choice::<Allowed>(), r#""read-write""#, r#""read""#),
+            "What the device may do there.",
+            Set::Read(|said, v| {
+                v.chosen().map(|Allowed { read, write }| (said.map.read, said.map.write) = (read, write))
+            }),
+        ),
+        row(
+            ("since", Kind::Time, r#""0s""#, r#""20us""#),
+            "It is in the tables from this time on.",
+            Set::Instant(|said, it| said.map.since = it),
+        ),
+        row(
+            ("until", Kind::Time, "", r#""20us""#),
             "At this time software takes it from the tables, and has the IOMMU and devices that keep translations forget it. Absent: it stays.",
+            Set::Instant(|said, it| said.map.until = Some(it)),
         ),
     ],
 };
 
 /// `host.iommu.tables`
-pub static TABLES: Section = Section {
+pub(crate) static TABLES: Section<TablesConfig> = Section {
     title: "page tables",
     extra: None,
-    keys: &[
-        key(
-            "levels",
-            Kind::Integer { min: 3, max: 5 },
-            "4",
-            "5",
+    rows: &[
+        row(
+            ("levels", Kind::Integer { min: 3, max: 5 }, "4", "5"),
             "Levels of tables: 4 for addresses of 48 bits.",
+            Set::U8(|tables, it| tables.levels = it),
         ),
-        key(
-            "nested",
-            Kind::Integer { min: 0, max: 5 },
-            "0",
-            "4",
+        row(
+            ("nested", Kind::Integer { min: 0, max: 5 }, "0", "4"),
             "Levels of the second stage, which translates the addresses of the tables and what they say: as for a virtual machine. 0: none.",
+            Set::U8(|tables, it| tables.nested = it),
         ),
-        key("step", Kind::Time, "", r#""60ns""#, "Time of reading one entry. Required."),
-        key(
-            "entries",
-            Kind::Integer { min: 1, max: 4096 },
-            "16",
-            "32",
+        row(
+            ("step", Kind::Time, "", r#""60ns""#),
+            "Time of reading one entry. Required.",
+            Set::Time(|tables, it| tables.step = it),
+        ),
+        row(
+            ("entries", Kind::Integer { min: 1, max: 4096 }, "16", "32"),
             "Entries of each level above the last that are kept.",
+            Set::U16(|tables, it| tables.entries = it),
         ),
-        key(
-            "nested_entries",
-            Kind::Integer { min: 1, max: 4096 },
-            "64",
-            "128",
+        row(
+            ("nested_entries", Kind::Integer { min: 1, max: 4096 }, "64", "128"),
             "Translations of the second stage that are kept.",
+            Set::U16(|tables, it| tables.nested_entries = it),
         ),
     ],
 };
 
 /// `ats` of a device
-pub static ATS: Section = Section {
+pub(crate) static ATS: Section<AtsConfig> = Section {
     title: "address translation services",
     extra: None,
-    keys: &[
-        key(
-            "entries",
-            Kind::Integer { min: 1, max: 4096 },
-            "",
-            "64",
+    rows: &[
+        row(
+            ("entries", Kind::Integer { min: 1, max: 4096 }, "", "64"),
             "Translations that it keeps, of which the least recently used one makes room. Required.",
+            Set::U16(|ats, it| ats.entries = it),
         ),
-        key(
-            "outstanding",
-            Kind::Integer { min: 1, max: 256 },
-            "",
-            "8",
+        row(
+            ("outstanding", Kind::Integer { min: 1, max: 256 }, "", "8"),
             "Translations that it asks for at once, at most as many as it keeps. Required.",
+            Set::U16(|ats, it| ats.outstanding = it),
         ),
     ],
 };
 
 /// `ats` of a device.
-pub(crate) fn ats(device: &View<'_>) -> Result<Option<AtsConfig>, Error> {
-    let Some(view) = device.get("ats") else { return Ok(None) };
-    for key in ["entries", "outstanding"] {
-        view.require(&ATS, key)?;
-    }
-    let number = |key: &str| view.integer(key).unwrap_or(1) as u16;
-    let config = AtsConfig { entries: number("entries"), outstanding: number("outstanding") };
-    config
-        .check()
-        .map_err(|error| view.get("outstanding").unwrap_or_else(|| view.clone()).error(error.to_string()))?;
-    Ok(Some(config))
-}
-
-/// `tables` of the IOMMU.
-pub(crate) fn tables(iommu: &View<'_>) -> Result<Option<TablesConfig>, Error> {
-    let Some(own) = iommu.get("tables") else { return Ok(None) };
-    own.require(&TABLES, "step")?;
-    let filled = own.filled(&TABLES)?;
-    let view = own.with(&filled);
-    let number = |key: &str| view.integer(key).unwrap_or(1) as u16;
-    Ok(Some(TablesConfig {
-        levels: number("levels") as u8,
-        nested: number("nested") as u8,
-        step: view.duration("step").unwrap_or_default(),
-        entries: number("entries"),
-        nested_entries: number("nested_entries"),
-    }))
+pub(crate) fn ats(view: &View<'_>) -> Result<AtsConfig, Error> {
+    let config = ATS.read_into(view, AtsConfig::default())?;
+    config.check().map_err(|error| view.at("outstanding").error(error.to_string()))?;
+    Ok(config)
 }
 
 /// The mappings of the IOMMU, in the order of their names.
@@ -189,12 +167,33 @@ pub(crate) fn read(root: &View<'_>, host: &HostConfig, topology: &Topology) -> R
     Ok(maps.into_iter().map(|(_, map)| map).collect())
 }
 
+/// A mapping as its table says it: where it leads is in two keys.
+pub(crate) struct Said {
+    pub(crate) map: MapConfig,
+    pub(crate) to: Option<u64>,
+    pub(crate) bar: Option<String>,
+}
+
+impl Said {
+    const BLANK: Self = Self {
+        map: MapConfig {
+            device: None,
+            from: 0,
+            bytes: 0,
+            to: MapTarget::Address(0),
+            page: 0,
+            read: false,
+            write: false,
+            since: Time::ZERO,
+            until: None,
+        },
+        to: None,
+        bar: None,
+    };
+}
+
 fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
-    for key in ["from", "size"] {
-        own.require(&MAP, key)?;
-    }
-    let filled = own.filled(&MAP)?;
-    let view = own.with(&filled);
+    let said = MAP.read_into(own, Said::BLANK)?;
     for key in ["device", "bar"] {
         let Some(said) = own.get(key) else { continue };
         let names = || topology.devices.iter().map(|device| device.name.as_str());
@@ -203,29 +202,15 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
             return Err(said.problem(problem.hint(suggest(said.text(), names(), "devices"))));
         }
     }
-    let to = match (own.text_of("bar"), view.address("to")) {
-        (Some(device), offset) => {
-            MapTarget::Bar { device: device.to_owned(), offset: offset.unwrap_or_default() }
-        }
+    let to = match (said.bar, said.to) {
+        (Some(device), offset) => MapTarget::Bar { device, offset: offset.unwrap_or_default() },
         (None, Some(to)) => MapTarget::Address(to),
         (None, None) => {
             let problem = Problem::new("nothing says where the mapping leads");
             return Err(own.key_error(problem.hint("add to = \"0x…\" or bar = \"…\"")));
         }
     };
-    let MapPage(page) = view.choice("page")?.unwrap_or(MapPage(4096));
-    let Allowed { read, write } = view.choice("access")?.unwrap_or(Allowed { read: true, write: true });
-    let map = MapConfig {
-        device: own.text_of("device").map(str::to_owned),
-        from: view.address("from").unwrap_or_default(),
-        bytes: view.size("size").unwrap_or_default(),
-        to,
-        page,
-        read,
-        write,
-        since: view.instant("since").unwrap_or(Time::ZERO),
-        until: view.instant("until"),
-    };
+    let map = MapConfig { to, ..said.map };
     map.check().map_err(|error| {
         let key = match error {
             MapError::Alignment { what: "offset" | "to", .. } => "to",
@@ -233,7 +218,7 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
             MapError::Times { .. } => "until",
             _ => "from",
         };
-        own.get(key).unwrap_or_else(|| own.clone()).error(error.to_string())
+        own.at(key).error(error.to_string())
     })?;
     Ok(map)
 }

@@ -1,11 +1,10 @@
 //! Reading a checked tree: every value knows its dotted key, so that what is found later can still be said exactly.
 
-use crate::check;
 use crate::choices::Choice;
 use crate::error::{At, Error, Problem, Sources};
-use crate::keys::{self, Section};
+use crate::keys::{self, Keys, Kind};
 use crate::tree::{Node, Value, join};
-use tlplab_units::{Duration, Time, quantity};
+use tlplab_units::{Duration, quantity};
 
 /// A value in a tree, with its key.
 #[derive(Clone, Debug)]
@@ -37,6 +36,10 @@ impl<'a> View<'a> {
             node: &entry.node,
         })
     }
+    /// The place of a key; of the whole table, where it is absent.
+    pub(crate) fn at(&self, key: &str) -> View<'a> {
+        self.get(key).unwrap_or_else(|| self.clone())
+    }
     /// The entries of a table, by name.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, View<'a>)> {
         let this = self.clone();
@@ -61,11 +64,12 @@ impl<'a> View<'a> {
         };
         items.iter().enumerate().map(view).collect()
     }
-    /// This table with the defaults of its section.
-    pub(crate) fn filled(&self, section: &Section) -> Result<Node, Error> {
-        let mut node = self.node.clone();
-        check::fill(self.sources, &mut node, section)?;
-        Ok(node)
+    /// The default of one of its keys, as a value of it.
+    pub(crate) fn default<'b>(&self, key: &str, default: &'b Node) -> View<'b>
+    where
+        'a: 'b,
+    {
+        View { sources: self.sources, path: join(&self.path, key), key_at: default.at, node: default }
     }
 
     pub(crate) fn is_default(&self) -> bool {
@@ -74,50 +78,74 @@ impl<'a> View<'a> {
     pub(crate) fn text(&self) -> &'a str {
         self.node.as_str().unwrap_or_default()
     }
-    pub(crate) fn text_of(&self, key: &str) -> Option<&'a str> {
-        self.get(key)?.node.as_str()
-    }
     /// What this word stands for.
     pub(crate) fn chosen<T: Choice>(&self) -> Result<T, Error> {
-        let known = T::WORDS.iter().find(|(word, _)| *word == self.text());
-        known.map(|(_, value)| *value).ok_or_else(|| self.problem(keys::no_choice(T::NAMES, self.text())))
+        self.choice().ok_or_else(|| self.problem(keys::no_choice(T::NAMES, self.text())))
     }
-    /// What the word under `key` stands for; `None` without the key.
-    pub(crate) fn choice<T: Choice>(&self, key: &str) -> Result<Option<T>, Error> {
-        self.get(key).map(|word| word.chosen()).transpose()
+    /// What this word stands for, where it may be something else.
+    pub(crate) fn choice<T: Choice>(&self) -> Option<T> {
+        T::WORDS.iter().find(|(word, _)| *word == self.text()).map(|(_, value)| *value)
     }
-    pub(crate) fn integer(&self, key: &str) -> Option<u64> {
-        match self.get(key)?.node.value {
-            Value::Integer(n) => u64::try_from(n).ok(),
-            _ => None,
-        }
+    pub(crate) fn time(&self) -> Result<Duration, Error> {
+        quantity::time(self.text()).map_err(|error| self.error(error.to_string()))
     }
-    pub(crate) fn number(&self, key: &str) -> Option<f64> {
-        match self.get(key)?.node.value {
-            Value::Float(x) => Some(x),
-            _ => None,
-        }
+    /// A size.
+    pub(crate) fn bytes(&self) -> Result<u64, Error> {
+        quantity::size(self.text()).map_err(|error| self.error(error.to_string()))
     }
-    pub(crate) fn boolean(&self, key: &str) -> Option<bool> {
-        match self.get(key)?.node.value {
-            Value::Boolean(b) => Some(b),
-            _ => None,
-        }
+    /// A size that is one of a few.
+    pub(crate) fn bytes_of<T>(&self, of: impl Fn(u32) -> Option<T>) -> Result<T, Error> {
+        let known = u32::try_from(self.bytes()?).ok().and_then(of);
+        known.ok_or_else(|| self.error(format!("there is no such thing of {}", self.text())))
     }
-    pub(crate) fn duration(&self, key: &str) -> Option<Duration> {
-        quantity::time(self.text_of(key)?).ok()
+    pub(crate) fn rate(&self) -> Result<u64, Error> {
+        quantity::rate(self.text()).map_err(|error| self.error(error.to_string()))
     }
-    pub(crate) fn instant(&self, key: &str) -> Option<Time> {
-        self.duration(key).map(|d| Time::from_fs(d.as_fs()))
+    pub(crate) fn address(&self) -> Result<u64, Error> {
+        keys::address(self.node).map_err(|problem| self.problem(problem))
     }
-    pub(crate) fn size(&self, key: &str) -> Option<u64> {
-        quantity::size(self.text_of(key)?).ok()
+    /// A string with a form of its own, by what reads that form.
+    pub(crate) fn word<T>(&self, parse: impl Fn(&str) -> Result<T, Problem>) -> Result<T, Error> {
+        parse(self.text()).map_err(|problem| self.problem(problem))
     }
-    pub(crate) fn rate(&self, key: &str) -> Option<u64> {
-        quantity::rate(self.text_of(key)?).ok()
+    /// An array of such strings.
+    pub(crate) fn words<T>(&self, parse: impl Fn(&str) -> Result<T, Problem>) -> Result<Vec<T>, Error> {
+        self.items().iter().map(|item| item.word(&parse)).collect()
     }
-    pub(crate) fn address(&self, key: &str) -> Option<u64> {
-        keys::address(self.get(key)?.node).ok()
+    /// An array of strings.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.items().iter().map(|item| item.text().to_owned()).collect()
+    }
+    /// A whole number that stands for something.
+    pub(crate) fn whole_of<T>(&self, of: impl Fn(i64) -> Result<T, Problem>) -> Result<T, Error> {
+        of(self.whole()?).map_err(|problem| self.problem(problem))
+    }
+    /// A whole number.
+    pub(crate) fn whole<N: TryFrom<i64>>(&self) -> Result<N, Error> {
+        let whole = if let Value::Integer(n) = self.node.value { N::try_from(n).ok() } else { None };
+        whole.ok_or_else(|| self.error(format!("{} is no number for this", self.node.describe())))
+    }
+    pub(crate) fn number(&self) -> Result<f64, Error> {
+        if let Value::Float(x) = self.node.value { Ok(x) } else { Err(self.wrong(&Kind::Probability)) }
+    }
+    pub(crate) fn boolean(&self) -> Result<bool, Error> {
+        if let Value::Boolean(b) = self.node.value { Ok(b) } else { Err(self.wrong(&Kind::Boolean)) }
+    }
+    /// The path of a file that it names, relative to the file in which it stands.
+    pub(crate) fn file(&self) -> String {
+        self.beside(self.text())
+    }
+    /// `file`, relative to the file in which this stands.
+    pub(crate) fn beside(&self, file: &str) -> String {
+        self.sources.beside(self.node.at, file)
+    }
+
+    fn wrong(&self, kind: &Kind) -> Error {
+        self.problem(kind.wrong_type(self.node))
+    }
+    /// Its own key.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('.').next().unwrap_or(&self.path)
     }
 
     /// A mistake in the value.
@@ -133,12 +161,13 @@ impl<'a> View<'a> {
         self.sources.error(self.key_at, &self.path, problem)
     }
     /// The value under `key`, or a mistake that shows how to write it.
-    pub(crate) fn require(&self, section: &Section, key: &str) -> Result<View<'a>, Error> {
-        self.get(key).ok_or_else(|| {
-            let example = section.keys.iter().find(|k| k.name == key).map_or("", |k| k.example);
-            self.key_error(
-                Problem::new(format!("{key} is missing")).hint(format!("for example {key} = {example}")),
-            )
-        })
+    pub(crate) fn require(&self, keys: &dyn Keys, key: &str) -> Result<View<'a>, Error> {
+        self.get(key).ok_or_else(|| self.missing(keys, key))
+    }
+    /// The mistake that `key` is not there.
+    pub(crate) fn missing(&self, keys: &dyn Keys, key: &str) -> Error {
+        let example = keys.keys().iter().find(|k| k.name == key).map_or("", |k| k.example);
+        let problem = Problem::new(format!("{key} is missing"));
+        self.key_error(problem.hint(format!("for example {key} = {example}")))
     }
 }

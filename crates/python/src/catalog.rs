@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use tlplab_experiment::{
     device_models as experiment_models, hosts as experiment_hosts, schema as experiment_schema,
 };
-use tlplab_units::quantity;
+use tlplab_units::{Generation, Width, quantity};
 
 /// The host profiles: name and TOML text.
 #[pyfunction]
@@ -17,6 +17,22 @@ pub(crate) fn hosts() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 pub(crate) fn models() -> Vec<(&'static str, &'static str)> {
     experiment_models::MODELS.iter().map(|model| (model.name, model.doc)).collect()
+}
+
+/// The generations of PCIe: number, transfers per second and lane in GT/s, and whether there are links in flit mode only.
+#[pyfunction]
+pub(crate) fn generations() -> Vec<(u8, f64, bool)> {
+    let row = |generation: Generation| {
+        let rate = f64::from(generation.mega_transfers()) / 1e3;
+        (generation.number(), rate, generation.requires_flit_mode())
+    };
+    Generation::ALL.into_iter().map(row).collect()
+}
+
+/// The lanes that a link may have.
+#[pyfunction]
+pub(crate) fn widths() -> Vec<u16> {
+    Width::ALL.into_iter().map(|width| width.lanes().into()).collect()
 }
 
 /// The JSON Schema of experiment files.

@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use super::card::CardServer;
     #[pymodule_export]
-    use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
+    use super::catalog::{duration_fs, generations, hosts, models, rate, reference, schema, size, widths};
     #[pymodule_export]
     use super::chosen::{comparison, expect, figures};
     #[pymodule_export]

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tlplab_cfgspace::facts::{Express, Facts, Found, Link, port_name};
 use tlplab_cfgspace::lspci::class_name;
+use tlplab_units::Generation;
 
 /// What the registers of a function say that were dumped; what the dump does not hold is not there.
 #[pyfunction]
@@ -64,7 +65,7 @@ fn express(dict: &Bound<'_, PyDict>, found: &Express) -> PyResult<()> {
 
 fn link(dict: &Bound<'_, PyDict>, found: &Link) -> PyResult<()> {
     // What names no speed is unknown.
-    let speed = |generation: u8| Some(generation).filter(|generation| (1..=7).contains(generation));
+    let speed = |generation: u8| Generation::new(generation).map(Generation::number);
     dict.set_item("speed_possible", speed(found.speed_possible))?;
     dict.set_item("width_possible", found.width_possible)?;
     dict.set_item("aspm_supported_bits", found.aspm_supported)?;

@@ -155,7 +155,10 @@ fn link(text: &str) -> Result<Value, Refusal> {
     let width = number(second, "x").ok_or_else(refuse)?;
     Ok(Value::Link {
         generation: Generation::new(generation).ok_or_else(|| {
-            (format!("there is no gen{generation}"), Some("generations are gen1 to gen7".into()))
+            (
+                format!("there is no gen{generation}"),
+                Some(format!("generations are {} to {}", Generation::FIRST, Generation::LAST)),
+            )
         })?,
         width: Width::new(width).ok_or_else(|| {
             let widths: Vec<String> = Width::ALL.iter().map(ToString::to_string).collect();

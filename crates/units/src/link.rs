@@ -3,72 +3,77 @@
 use crate::time::Duration;
 use core::fmt;
 
-/// A link's data rate: PCIe generation 1 to 7 (2.5 to 128 GT/s).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Generation {
+/// The generations, each in one row: transfers per lane in mega-transfers per second, the lane encoding, and the time of one byte on one lane in quarter
+/// femtoseconds, which is exact for all (Gen5: 253 906.25 fs).
+macro_rules! generations {
+    ($($(#[$doc:meta])* $name:ident: $mega_transfers:literal, $encoding:ident, $quarter_fs:literal;)+) => {
+        /// A link's data rate, as a generation of PCIe.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Generation {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Generation {
+            /// All generations, in order.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+
+            /// Transfers per lane in mega-transfers per second.
+            pub const fn mega_transfers(self) -> u32 {
+                match self {
+                    $(Self::$name => $mega_transfers,)+
+                }
+            }
+            /// The lane encoding of this rate.
+            pub const fn encoding(self) -> Encoding {
+                match self {
+                    $(Self::$name => Encoding::$encoding,)+
+                }
+            }
+            const fn lane_byte_quarter_fs(self) -> u64 {
+                match self {
+                    $(Self::$name => $quarter_fs,)+
+                }
+            }
+        }
+    };
+}
+
+generations! {
     /// 2.5 GT/s, 8b/10b
-    Gen1 = 1,
+    Gen1: 2_500, B8b10b, 16_000_000;
     /// 5 GT/s, 8b/10b
-    Gen2,
+    Gen2: 5_000, B8b10b, 8_000_000;
     /// 8 GT/s, 128b/130b
-    Gen3,
+    Gen3: 8_000, B128b130b, 4_062_500;
     /// 16 GT/s, 128b/130b
-    Gen4,
+    Gen4: 16_000, B128b130b, 2_031_250;
     /// 32 GT/s, 128b/130b
-    Gen5,
+    Gen5: 32_000, B128b130b, 1_015_625;
     /// 64 GT/s, flit mode only
-    Gen6,
+    Gen6: 64_000, B1b1b, 500_000;
     /// 128 GT/s, flit mode only
-    Gen7,
+    Gen7: 128_000, B1b1b, 250_000;
 }
 
 impl Generation {
-    /// All generations, in order.
-    pub const ALL: [Self; 7] =
-        [Self::Gen1, Self::Gen2, Self::Gen3, Self::Gen4, Self::Gen5, Self::Gen6, Self::Gen7];
+    /// The first.
+    pub const FIRST: Self = Self::ALL[0];
+    /// The last.
+    pub const LAST: Self = Self::ALL[Self::ALL.len() - 1];
 
-    /// The generation with this number, 1 to 7.
+    /// The generation with this number, counted from 1.
     pub fn new(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
-    /// 1 to 7.
+    /// Counted from 1.
     pub const fn number(self) -> u8 {
-        self as u8
+        self as u8 + 1
     }
-    /// Transfers per lane in mega-transfers per second.
-    pub const fn mega_transfers(self) -> u32 {
-        match self {
-            Self::Gen1 => 2_500,
-            Self::Gen2 => 5_000,
-            Self::Gen3 => 8_000,
-            Self::Gen4 => 16_000,
-            Self::Gen5 => 32_000,
-            Self::Gen6 => 64_000,
-            Self::Gen7 => 128_000,
-        }
-    }
-    /// 64 GT/s and above exist in flit mode only (PCIe 6.0 §4.2.3).
+    /// Without a line code there are flits only: 64 GT/s and above (PCIe 6.0 §4.2.3).
     pub const fn requires_flit_mode(self) -> bool {
-        matches!(self, Self::Gen6 | Self::Gen7)
-    }
-    /// The lane encoding of this rate.
-    pub const fn encoding(self) -> Encoding {
-        match self {
-            Self::Gen1 | Self::Gen2 => Encoding::B8b10b,
-            Self::Gen3 | Self::Gen4 | Self::Gen5 => Encoding::B128b130b,
-            Self::Gen6 | Self::Gen7 => Encoding::B1b1b,
-        }
-    }
-    /// Time of one byte on one lane, in quarter femtoseconds: exact for every generation (Gen5: 253 906.25 fs).
-    const fn lane_byte_quarter_fs(self) -> u64 {
-        match self {
-            Self::Gen1 => 16_000_000,
-            Self::Gen2 => 8_000_000,
-            Self::Gen3 => 4_062_500,
-            Self::Gen4 => 2_031_250,
-            Self::Gen5 => 1_015_625,
-            Self::Gen6 => 500_000,
-            Self::Gen7 => 250_000,
+        match self.encoding() {
+            Encoding::B8b10b | Encoding::B128b130b => false,
+            Encoding::B1b1b => true,
         }
     }
 }

@@ -34,8 +34,7 @@ class Unit:
 
 SIZE = Unit("SIZE", _core.size)
 RATE = Unit("RATE", _core.rate)
-# From this generation on all links are in flit mode.
-FIRST_OF_FLITS = 6
+FLITS_ONLY = {generation for generation, _, flits in _core.generations() if flits}
 TIME_NS = Unit("TIME", lambda text: _core.duration_fs(text) / 1e6)
 
 
@@ -53,7 +52,7 @@ def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> 
     if match is None:
         raise click.BadParameter(f'{given!r} is not a link such as "gen4 x16"', param=parameter)
     generation = int(match[1])
-    return generation, int(match[2]), bool(match[3]) or generation >= FIRST_OF_FLITS
+    return generation, int(match[2]), bool(match[3]) or generation in FLITS_ONLY
 
 
 def connection_options(command: Command) -> Command:

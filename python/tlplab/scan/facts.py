@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tlplab import _core
 
 # Transfers per second and lane, in GT/s as lspci and the kernel write it, by generation.
-RATES = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32": 5, "32.0": 5, "64": 6, "64.0": 6, "128": 7, "128.0": 7}  # fmt: skip
+RATES = {text: number for number, rate, _ in _core.generations() for text in (f"{rate:g}", f"{rate:.1f}")}
 # What lspci calls the bits of registers, by their places.
 ACCESS_CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 UNCORRECTABLE = {

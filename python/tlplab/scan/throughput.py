@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tlplab import _core
 from tlplab.scan.facts import Address, Function
 from tlplab.scan.tree import Link, Tree, least
 
@@ -131,7 +132,7 @@ def way_of(link: Link, knobs: Knobs, mps: int | None, mrrs: int | None, rcb: int
         if not link.ends_known:
             return None
         generation, width = link.speed_possible, link.width_possible
-    if not generation or not width or width not in (1, 2, 4, 8, 12, 16, 32) or mps is None or mrrs is None:
+    if not generation or not width or width not in _core.widths() or mps is None or mrrs is None:
         return None
     return Way(generation, width, mps, mrrs, rcb)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tlplab import _core
 from tlplab.scan.facts import ACCESS_CONTROLS, Address, Function
 from tlplab.scan.state import EMPTY, called, state
 
@@ -39,9 +40,9 @@ CONTROLS = dict(
         strict=True,
     )
 )
-WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-FIRST_FLIT = 6
-"""Links of gen6 and on are in flit mode."""
+WIDTHS = _core.widths()
+FLITS_ONLY = {generation for generation, _, flits in _core.generations() if flits}
+"""Generations whose links are all in flit mode."""
 # What the devices do until somebody says otherwise.
 LOAD = 'op = "write", size = "4KiB", outstanding = 8'
 
@@ -133,7 +134,7 @@ class Writer:
         name = self.named(function)
         lines = [f"[{kind}.{name}]".ljust(26) + f" # {function.address} {comment(who(function))}".rstrip()]
         lines.append(f'under = "{under}"')
-        flit = " flit" if speed >= FIRST_FLIT else ""
+        flit = " flit" if speed in FLITS_ONLY else ""
         possible = called(link.speed_possible, link.width_possible)
         beside = (
             ""

@@ -1,49 +1,51 @@
 //! The keys of a Linux guest.
 
-use crate::keys::{Kind, Section, key};
+use crate::guest::GuestSpec;
+use crate::keys::Kind;
+use crate::section::{Section, Set, row};
 
 /// `guest`
-pub static GUEST: Section = Section {
+pub(crate) static GUEST: Section<GuestSpec> = Section {
     title: "a Linux guest",
     extra: None,
-    keys: &[
-        key("memory", Kind::Size, r#""128MiB""#, r#""256MiB""#, "Its memory, which is the host's."),
-        key(
-            "run",
-            Kind::Text,
-            "",
-            r#""nvme.sh""#,
+    rows: &[
+        row(
+            ("memory", Kind::Size, r#""128MiB""#, r#""256MiB""#),
+            "Its memory, which is the host's.",
+            Set::Bytes(|guest, it| guest.memory = it),
+        ),
+        row(
+            ("run", Kind::Text, "", r#""nvme.sh""#),
             "The script that it runs, relative to this file; it powers off when the script ends. Absent: a shell.",
+            Set::File(|guest, it| guest.run = Some(it)),
         ),
-        key(
-            "files",
-            Kind::List(&Kind::Text),
-            "",
-            r#"["mydev.ko"]"#,
+        row(
+            ("files", Kind::List(&Kind::Text), "", r#"["mydev.ko"]"#),
             "Files that it finds in /tlplab, relative to this file: modules, programs, data.",
+            Set::Files(|guest, it| guest.files = it),
         ),
-        key(
-            "cpu",
-            Kind::Table(&CPU),
-            "",
-            r#"{ syscall = "200ns" }"#,
+        row(
+            ("cpu", Kind::Table(&CPU), "", r#"{ syscall = "200ns" }"#),
             "What the work of its processor costs, which takes no simulated time otherwise.",
+            Set::Read(|guest, v| CPU.read(v, guest)),
         ),
     ],
 };
 
 /// `guest.cpu`
-pub static CPU: Section = Section {
+pub(crate) static CPU: Section<GuestSpec> = Section {
     title: "a guest's processor",
     extra: None,
-    keys: &[
-        key("syscall", Kind::Time, r#""0s""#, r#""200ns""#, "Every system call takes so long."),
-        key(
-            "interrupt",
-            Kind::Time,
-            r#""0s""#,
-            r#""1us""#,
+    rows: &[
+        row(
+            ("syscall", Kind::Time, r#""0s""#, r#""200ns""#),
+            "Every system call takes so long.",
+            Set::Time(|guest, it| guest.syscall = it),
+        ),
+        row(
+            ("interrupt", Kind::Time, r#""0s""#, r#""1us""#),
             "Every interrupt takes so long before its handler begins.",
+            Set::Time(|guest, it| guest.interrupt = it),
         ),
     ],
 };

@@ -6,240 +6,223 @@ use crate::choices::choice;
 use crate::domains::DOMAIN;
 use crate::host_memory;
 use crate::hosts;
-use crate::keys::{Kind, Section, key};
+use crate::keys::Kind;
+use crate::section::{Section, Set, row};
 use crate::translation::{MAP, TABLES};
-use tlplab_fabric::config::{EnumerationTime, InterruptPolicy, MpsPolicy};
+use tlplab_fabric::config::{
+    CacheConfig, EnumerationTime, HostConfig, HostStageConfig, InterruptPolicy, IommuConfig, JitterConfig,
+    MemoryConfig, MpsPolicy, NumaConfig, SleepConfig, StallConfig, TablesConfig,
+};
 use tlplab_transaction::CompletionPolicy;
+use tlplab_units::Rcb;
 
 /// `host`
-pub static HOST: Section = Section {
+pub(crate) static HOST: Section<HostConfig> = Section {
     title: "the host",
     extra: None,
-    keys: &[
-        key(
-            "profile",
-            Kind::Word(&hosts::PROFILE),
-            r#""ideal""#,
-            r#""server""#,
+    rows: &[
+        row(
+            ("profile", Kind::Word(&hosts::PROFILE), r#""ideal""#, r#""server""#),
             "What the other keys start from: a profile's name, or a file that ends in .toml.",
+            Set::Context,
         ),
-        key("latency", Kind::Time, "", r#""150ns""#, "Time a TLP spends in the root complex, each way."),
-        key("rcb", RCB, "", r#""128B""#, "Read completion boundary (PCIe 5.0 §2.3.1.1)."),
-        key(
-            "completions",
-            choice::<CompletionPolicy>(),
-            "",
-            r#""rcb""#,
+        row(
+            ("latency", Kind::Time, "", r#""150ns""#),
+            "Time a TLP spends in the root complex, each way.",
+            Set::Time(|host, it| host.latency = it),
+        ),
+        row(
+            ("rcb", RCB, "", r#""128B""#),
+            "Read completion boundary (PCIe 5.0 §2.3.1.1).",
+            Set::Read(|host, v| v.bytes_of(Rcb::new).map(|it| host.rcb = it)),
+        ),
+        row(
+            ("completions", choice::<CompletionPolicy>(), "", r#""rcb""#),
             "How read completions are cut: as large as MPS allows (max), at every RCB (rcb), or as large as MPS allows but for the part of an RCB at the start of the read (split-head), or at its start and end (split-ends), which comes alone.",
+            Set::Read(|host, v| v.chosen().map(|it| host.completions = it)),
         ),
-        key(
-            "p2p",
-            Kind::Word(&hosts::PEER_TO_PEER),
-            "",
-            r#""split 64B""#,
+        row(
+            ("p2p", Kind::Word(&hosts::PEER_TO_PEER), "", r#""split 64B""#),
             "Requests between root ports: forward, off (unsupported request), or split into pieces.",
+            Set::Read(|host, v| v.word(hosts::peer_to_peer).map(|it| host.peer_to_peer = it)),
         ),
-        access::ACS,
-        key(
-            "domain",
-            Kind::Map { what: "domain", of: &Kind::Table(&DOMAIN) },
-            "",
-            "",
+        access::ACS.row(Set::Context),
+        row(
+            ("domain", Kind::Map { what: "domain", of: &Kind::Table(&DOMAIN) }, "", ""),
             "Parts of the host that root ports are in, such as the quadrants of an I/O die, and sockets, by name: what goes from a port to another leaves its domain and enters the other's. Memory is in one if memory.domain says so.",
+            Set::Context,
         ),
-        key(
-            "tags",
-            Kind::Integer { min: 1, max: 768 },
-            "",
-            "16",
+        row(
+            ("tags", Kind::Integer { min: 1, max: 768 }, "", "16"),
             "MMIO reads the processor may have outstanding.",
+            Set::U16(|host, it| host.tags = it),
         ),
-        key(
-            "completion_timeout",
-            Kind::Time,
-            "",
-            r#""50ms""#,
+        row(
+            ("completion_timeout", Kind::Time, "", r#""50ms""#),
             "Completion timeout of the processor's requests.",
+            Set::Time(|host, it| host.completion_timeout = it),
         ),
-        key(
-            "ecrc",
-            Kind::Boolean,
-            "",
-            "true",
+        row(
+            ("ecrc", Kind::Boolean, "", "true"),
             "All functions add digests to their TLPs and check them (PCIe 5.0 §2.7.1).",
+            Set::Boolean(|host, it| host.ecrc = it),
         ),
-        key(
-            "error_reporting",
-            Kind::Boolean,
-            "",
-            "false",
+        row(
+            ("error_reporting", Kind::Boolean, "", "false"),
             "Functions report errors to their root port, which interrupts for them (PCIe 5.0 §6.2); on unless switched off.",
+            Set::Boolean(|host, it| host.error_reporting = it),
         ),
-        PORT_BUFFER,
-        key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
-        key(
-            "cache",
-            Kind::Table(&CACHE),
-            "",
-            r#"{ size = "15MiB", ways = 20, ddio_ways = 2, hit = "60ns" }"#,
+        PORT_BUFFER.row(Set::U16(|host, it| host.port_buffer = Some(it))),
+        row(
+            ("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#),
+            "Host memory.",
+            Set::Read(|host, v| MEMORY.read(v, &mut host.memory)),
+        ),
+        row(
+            (
+                "cache",
+                Kind::Table(&CACHE),
+                "",
+                r#"{ size = "15MiB", ways = 20, ddio_ways = 2, hit = "60ns" }"#,
+            ),
             "The last-level cache, which requests of devices look into before memory.",
+            Set::Read(|host, v| host_memory::cache(v).map(|it| host.cache = Some(it))),
         ),
-        key("numa", Kind::Table(&NUMA), "", r#"{ hop = "58ns" }"#, "Another node, with memory of its own."),
-        key(
-            "iommu",
-            Kind::Table(&IOMMU),
-            "",
-            r#"{ entries = 118, walk = "230ns", walkers = 5 }"#,
+        row(
+            ("numa", Kind::Table(&NUMA), "", r#"{ hop = "58ns" }"#),
+            "Another node, with memory of its own.",
+            Set::Read(|host, v| NUMA.read_into(v, NumaConfig::default()).map(|it| host.numa = Some(it))),
+        ),
+        row(
+            ("iommu", Kind::Table(&IOMMU), "", r#"{ entries = 118, walk = "230ns", walkers = 5 }"#),
             "The IOMMU, which translates the addresses of requests of devices.",
+            Set::Read(|host, v| host_memory::iommu(v).map(|it| host.iommu = it)),
         ),
-        key(
-            "jitter",
-            Kind::Table(&JITTER),
-            "",
-            r#"{ quantiles = ["0% 0ns", "99.9% 60ns", "100% 300ns"] }"#,
+        row(
+            ("jitter", Kind::Table(&JITTER), "", r#"{ quantiles = ["0% 0ns", "99.9% 60ns", "100% 300ns"] }"#),
             "How the latency of reads of devices varies.",
+            Set::Read(|host, v| {
+                JITTER.read_into(v, JitterConfig::default()).map(|it| host.jitter = Some(it))
+            }),
         ),
-        key(
-            "sleep",
-            Kind::Table(&SLEEP),
-            "",
-            r#"{ after = "430ns", wake = ["0% 640ns", "60% 700ns", "100% 8us"] }"#,
+        row(
+            (
+                "sleep",
+                Kind::Table(&SLEEP),
+                "",
+                r#"{ after = "430ns", wake = ["0% 640ns", "60% 700ns", "100% 8us"] }"#,
+            ),
             "The host saves power while devices read nothing: what the first read after a pause waits for.",
+            Set::Read(|host, v| SLEEP.read_into(v, SleepConfig::default()).map(|it| host.sleep = Some(it))),
         ),
-        key(
-            "stall",
-            Kind::Table(&STALL),
-            "",
-            r#"{ every = "4ms", lasts = "2ms" }"#,
+        row(
+            ("stall", Kind::Table(&STALL), "", r#"{ every = "4ms", lasts = "2ms" }"#),
             "Now and then the host answers nothing, as when its package sleeps deeply.",
+            Set::Read(|host, v| host_memory::stall(v).map(|it| host.stall = Some(it))),
         ),
-        key(
-            "write_interval",
-            Kind::Time,
-            r#""0s""#,
-            r#""28ns""#,
+        row(
+            ("write_interval", Kind::Time, r#""0s""#, r#""28ns""#),
             "From one posted write of a device that goes to memory to the next, at least.",
+            Set::Time(|host, it| host.write_interval = it),
         ),
-        key(
-            "write_turnaround",
-            Kind::Time,
-            "",
-            r#""20ns""#,
+        row(
+            ("write_turnaround", Kind::Time, "", r#""20ns""#),
             "A posted write of a device to another root port than the one before it, from below the same root port, waits until all before have left by theirs, and so much longer; Relaxed Ordering spares it that. A hypothesis (docs/peer-to-peer.md). Absent: it does not wait.",
+            Set::Time(|host, it| host.write_turnaround = Some(it)),
         ),
-        key(
-            "commit",
-            Kind::Time,
-            r#""0s""#,
-            r#""60ns""#,
+        row(
+            ("commit", Kind::Time, r#""0s""#, r#""60ns""#),
             "From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.",
+            Set::Time(|host, it| host.commit = it),
         ),
-        key(
-            "line_interval",
-            Kind::Time,
-            "",
-            r#""14ns""#,
+        row(
+            ("line_interval", Kind::Time, "", r#""14ns""#),
             "From one line (RCB) of the answer to a read to the next, where they reach the root port one by one: completions then carry what is there when they can go. Default: all are there at once.",
+            Set::Time(|host, it| host.line_interval = Some(it)),
         ),
-        key(
-            "reads",
-            Kind::Integer { min: 1, max: 4096 },
-            "",
-            "32",
+        row(
+            ("reads", Kind::Integer { min: 1, max: 4096 }, "", "32"),
             "Reads of devices that the root complex serves at once; further ones wait in its receive buffers. Default: no limit.",
+            Set::U16(|host, it| host.reads = Some(it)),
         ),
-        key(
-            "io_cache",
-            Kind::Table(&HOST_STAGE),
-            "",
-            r#"{ latency = "50ns" }"#,
+        row(
+            ("io_cache", Kind::Table(&HOST_STAGE), "", r#"{ latency = "50ns" }"#),
             "A stage between the root complex and the memory bus, which requests of devices and their answers pass.",
+            Set::Read(|host, v| {
+                HOST_STAGE.read_into(v, HostStageConfig::default()).map(|it| host.io_cache = Some(it))
+            }),
         ),
-        key(
-            "memory_bus",
-            Kind::Table(&HOST_STAGE),
-            "",
-            r#"{ rate = "128Gb/s" }"#,
+        row(
+            ("memory_bus", Kind::Table(&HOST_STAGE), "", r#"{ rate = "128Gb/s" }"#),
             "A stage before memory, for devices and the processor.",
+            Set::Read(|host, v| {
+                HOST_STAGE.read_into(v, HostStageConfig::default()).map(|it| host.memory_bus = Some(it))
+            }),
         ),
-        key(
-            "bridge",
-            Kind::Table(&HOST_STAGE),
-            "",
-            r#"{ latency = "50ns" }"#,
+        row(
+            ("bridge", Kind::Table(&HOST_STAGE), "", r#"{ latency = "50ns" }"#),
             "A stage between the memory bus and the root complex, for the processor's own requests and their completions.",
+            Set::Read(|host, v| {
+                HOST_STAGE.read_into(v, HostStageConfig::default()).map(|it| host.bridge = Some(it))
+            }),
         ),
-        key(
-            "enumeration",
-            choice::<EnumerationTime>(),
-            "",
-            r#""simulated""#,
+        row(
+            ("enumeration", choice::<EnumerationTime>(), "", r#""simulated""#),
             "Software numbers buses and assigns addresses before time 0, or from time 0 on by configuration requests over the links.",
+            Set::Read(|host, v| v.chosen().map(|it| host.enumeration = it)),
         ),
-        key(
-            "interrupts",
-            choice::<InterruptPolicy>(),
-            "",
-            r#""intx""#,
+        row(
+            ("interrupts", choice::<InterruptPolicy>(), "", r#""intx""#),
             "How software lets functions interrupt; one that cannot do it that way does it the next.",
+            Set::Read(|host, v| v.chosen().map(|it| host.interrupts = it)),
         ),
-        key(
-            "payloads",
-            choice::<MpsPolicy>(),
-            "",
-            r#""upward""#,
+        row(
+            ("payloads", choice::<MpsPolicy>(), "", r#""upward""#),
             "The payload (Max_Payload_Size) that software sets: to all below a root port what all there can (common; Linux: pci=pcie_bus_safe), to each what it and the ports above it can, and read requests no larger (upward; pcie_bus_perf), or 128 B (smallest; pcie_bus_peer2peer). With upward what one sends to another that can less is malformed.",
+            Set::Read(|host, v| v.chosen().map(|it| host.payloads = it)),
         ),
-        key(
-            "root_ports",
-            Kind::List(&Kind::Word(&hosts::IDS)),
-            "",
-            r#"["8086:9c90"]"#,
+        row(
+            ("root_ports", Kind::List(&Kind::Word(&hosts::IDS)), "", r#"["8086:9c90"]"#),
             "Vendor and device ID of the root ports, in their order.",
+            Set::Read(|host, v| v.words(hosts::ids).map(|it| host.root_port_ids = it)),
         ),
     ],
 };
 
 /// `host.cache`
-pub static CACHE: Section = Section {
+pub(crate) static CACHE: Section<CacheConfig> = Section {
     title: "a last-level cache",
     extra: None,
-    keys: &[
-        key("size", Kind::Size, "", r#""15MiB""#, "Its size: a multiple of 64 B times `ways`. Required."),
-        key(
-            "ways",
-            WAYS,
-            "",
-            "20",
+    rows: &[
+        row(
+            ("size", Kind::Size, "", r#""15MiB""#),
+            "Its size: a multiple of 64 B times `ways`. Required.",
+            Set::Bytes(|cache, it| cache.size = it),
+        ),
+        row(
+            ("ways", WAYS, "", "20"),
             "Lines of a set, of which the least recently used one makes room. Required.",
+            Set::U16(|cache, it| cache.ways = it),
         ),
-        key(
-            "ddio_ways",
-            WAYS,
-            "",
-            "2",
+        row(
+            ("ddio_ways", WAYS, "", "2"),
             "Ways in which a write of a device may place a line that is not there yet; a line that is there it writes wherever it is. Required.",
+            Set::U16(|cache, it| cache.ddio_ways = it),
         ),
-        key(
-            "hit",
-            Kind::Time,
-            "",
-            r#""60ns""#,
+        row(
+            ("hit", Kind::Time, "", r#""60ns""#),
             "From the root complex's request to the data where all lines are there, in the place of `host.memory.latency`. Required.",
+            Set::Time(|cache, it| cache.hit = it),
         ),
-        key(
-            "snoop",
-            Kind::Time,
-            r#""0s""#,
-            r#""15ns""#,
+        row(
+            ("snoop", Kind::Time, r#""0s""#, r#""15ns""#),
             "As much more where the processor wrote one of the lines last: its own caches are asked.",
+            Set::Time(|cache, it| cache.snoop = it),
         ),
-        key(
-            "write_allocate",
-            Kind::Time,
-            r#""0s""#,
-            r#""13ns""#,
+        row(
+            ("write_allocate", Kind::Time, r#""0s""#, r#""13ns""#),
             "As much later a write is in memory that has to place a whole line. (One that covers a part of a line that is not there fetches the rest: what memory takes longer than a hit.)",
+            Set::Time(|cache, it| cache.write_allocate = it),
         ),
     ],
 };
@@ -247,237 +230,219 @@ pub static CACHE: Section = Section {
 const WAYS: Kind = Kind::Integer { min: 1, max: 256 };
 
 /// `host.numa`
-pub static NUMA: Section = Section {
+pub(crate) static NUMA: Section<NumaConfig> = Section {
     title: "another node",
     extra: None,
-    keys: &[
-        key(
-            "hop",
-            Kind::Time,
-            "",
-            r#""58ns""#,
+    rows: &[
+        row(
+            ("hop", Kind::Time, "", r#""58ns""#),
             "Time to the other node and back, for what is not in this node's cache. Required.",
+            Set::Time(|numa, it| numa.hop = it),
         ),
-        key(
-            "write_allocate",
-            Kind::Time,
-            "",
-            r#""175ns""#,
+        row(
+            ("write_allocate", Kind::Time, "", r#""175ns""#),
             "As much later a write is in memory that has to place a whole line of the other node's memory. Default: that of the cache and the hop.",
+            Set::Time(|numa, it| numa.write_allocate = Some(it)),
         ),
     ],
 };
 
 /// `host.iommu`
-pub static IOMMU: Section = Section {
+pub(crate) static IOMMU: Section<IommuConfig> = Section {
     title: "an IOMMU",
     extra: None,
-    keys: &[
-        key(
-            "mode",
-            choice::<host_memory::Pages>(),
-            r#""4KiB""#,
-            r#""superpages""#,
+    rows: &[
+        row(
+            ("mode", choice::<host_memory::Pages>(), r#""4KiB""#, r#""superpages""#),
             "Off, or what a translation covers of addresses that stay as they are: 2 MiB, or 4 KiB. What `map` says has pages of its own.",
+            Set::Read(|iommu, v| host_memory::page(v).map(|it| iommu.page = it)),
         ),
-        key(
-            "entries",
-            Kind::Integer { min: 1, max: 4096 },
-            "",
-            "118",
+        row(
+            ("entries", Kind::Integer { min: 1, max: 4096 }, "", "118"),
             "Translations that the IO-TLB keeps, of which the least recently used one makes room. Required.",
+            Set::U16(|iommu, it| iommu.entries = it),
         ),
-        key(
-            "walk",
-            Kind::Time,
-            "",
-            r#""230ns""#,
+        row(
+            ("walk", Kind::Time, "", r#""230ns""#),
             "Time of a page walk. Required, unless there are `tables`.",
+            Set::Time(|iommu, it| iommu.walk = it),
         ),
-        key(
-            "tables",
-            Kind::Table(&TABLES),
-            "",
-            r#"{ nested = 4, step = "60ns" }"#,
+        row(
+            ("tables", Kind::Table(&TABLES), "", r#"{ nested = 4, step = "60ns" }"#),
             "Page tables, from whose levels, and what is kept of them, the time of a walk follows, in the place of `walk`.",
+            Set::Read(|iommu, v| {
+                TABLES.read_into(v, TablesConfig::default()).map(|it| iommu.tables = Some(it))
+            }),
         ),
-        key(
-            "map",
-            Kind::Map { what: "mapping", of: &Kind::Table(&MAP) },
-            "",
-            "",
+        row(
+            ("map", Kind::Map { what: "mapping", of: &Kind::Table(&MAP) }, "", ""),
             "What the tables say, by name. A device without a mapping uses the host's addresses.",
+            Set::Context,
         ),
-        key(
-            "ats",
-            Kind::Boolean,
-            "true",
-            "false",
+        row(
+            ("ats", Kind::Boolean, "true", "false"),
             "Devices with `ats` may ask for translations, and send requests with translated addresses; false: their requests for translations, and what they say is translated, are refused, and software does not let them ask.",
+            Set::Boolean(|iommu, it| iommu.ats = it),
         ),
-        key(
-            "walkers",
-            Kind::Integer { min: 1, max: 256 },
-            "",
-            "5",
+        row(
+            ("walkers", Kind::Integer { min: 1, max: 256 }, "", "5"),
             "Page walks at a time; further ones wait in their order. Default: no limit.",
+            Set::U16(|iommu, it| iommu.walkers = Some(it)),
         ),
-        key(
-            "interval",
-            Kind::Time,
-            r#""0s""#,
-            r#""46ns""#,
+        row(
+            ("interval", Kind::Time, r#""0s""#, r#""46ns""#),
             "From the start of a page walk to that of the next, at least.",
+            Set::Time(|iommu, it| iommu.interval = it),
         ),
     ],
 };
 
 /// `host.jitter`
-pub static JITTER: Section = Section {
+pub(crate) static JITTER: Section<JitterConfig> = Section {
     title: "jitter",
     extra: None,
-    keys: &[
-        key(
-            "quantiles",
-            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
-            "",
-            r#"["0% 0ns", "50% 8ns", "99.9% 60ns", "100% 300ns"]"#,
+    rows: &[
+        row(
+            (
+                "quantiles",
+                Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+                "",
+                r#"["0% 0ns", "50% 8ns", "99.9% 60ns", "100% 300ns"]"#,
+            ),
             "What every read takes longer, at random, by its quantiles; linear between them.",
+            Set::Read(|jitter, v| host_memory::quantiles(v).map(|it| jitter.quantiles = it)),
         ),
-        key(
-            "memory",
-            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
-            "",
-            r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
+        row(
+            (
+                "memory",
+                Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+                "",
+                r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
+            ),
             "The same, for what only those reads take longer that are not all in the cache; once in each 7.8 us, the interval of refresh, from the largest down to the smallest.",
+            Set::Read(|jitter, v| host_memory::quantiles(v).map(|it| jitter.memory = it)),
         ),
     ],
 };
 
 /// `host.sleep`
-pub static SLEEP: Section = Section {
+pub(crate) static SLEEP: Section<SleepConfig> = Section {
     title: "a host that sleeps",
     extra: None,
-    keys: &[
-        key(
-            "after",
-            Kind::Time,
-            "",
-            r#""430ns""#,
+    rows: &[
+        row(
+            ("after", Kind::Time, "", r#""430ns""#),
             "The host sleeps when a pause has lasted so long: since the answer to the last read of a device left, or `host.latency` and `host.memory.latency` after that went on to memory. Posted writes neither wake the host nor wait for it. Required.",
+            Set::Time(|sleep, it| sleep.after = it),
         ),
-        key(
-            "wake",
-            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
-            "",
-            r#"["0% 640ns", "60% 700ns", "100% 8us"]"#,
+        row(
+            (
+                "wake",
+                Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+                "",
+                r#"["0% 640ns", "60% 700ns", "100% 8us"]"#,
+            ),
             "What the first read waits for then, at random, by its quantiles; linear between them. Required.",
+            Set::Read(|sleep, v| host_memory::quantiles(v).map(|it| sleep.wake = it)),
         ),
-        key(
-            "doze_after",
-            Kind::Time,
-            r#""0s""#,
-            r#""280ns""#,
+        row(
+            ("doze_after", Kind::Time, r#""0s""#, r#""280ns""#),
             "Before it sleeps it dozes, when a pause has lasted so long.",
+            Set::Time(|sleep, it| sleep.doze_after = it),
         ),
-        key(
-            "doze",
-            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
-            "",
-            r#"["0% 0ns", "55% 15ns", "100% 7us"]"#,
+        row(
+            (
+                "doze",
+                Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+                "",
+                r#"["0% 0ns", "55% 15ns", "100% 7us"]"#,
+            ),
             "What the first read waits for then. Default: nothing.",
+            Set::Read(|sleep, v| host_memory::quantiles(v).map(|it| sleep.doze = it)),
         ),
     ],
 };
 
 /// `host.stall`
-pub static STALL: Section = Section {
+pub(crate) static STALL: Section<StallConfig> = Section {
     title: "a host that stalls",
     extra: None,
-    keys: &[
-        key(
-            "every",
-            Kind::Time,
-            "",
-            r#""4ms""#,
+    rows: &[
+        row(
+            ("every", Kind::Time, "", r#""4ms""#),
             "From the end of one stall until the next is due, on average; between half and one and a half of it, at random. It begins in the next pause between reads, when the host dozes (`host.sleep.doze_after`). Required.",
+            Set::Time(|stall, it| stall.every = it),
         ),
-        key(
-            "lasts",
-            Kind::Time,
-            "",
-            r#""2ms""#,
+        row(
+            ("lasts", Kind::Time, "", r#""2ms""#),
             "How long it is; all reads that come meanwhile wait for its end, and what is behind them. Required.",
+            Set::Time(|stall, it| stall.lasts = it),
         ),
     ],
 };
 
 /// `host.io_cache`, `host.memory_bus`, `host.bridge`
-pub static HOST_STAGE: Section = Section {
+pub(crate) static HOST_STAGE: Section<HostStageConfig> = Section {
     title: "a stage of the host",
     extra: None,
-    keys: &[
-        key(
-            "latency",
-            Kind::Time,
-            "",
-            r#""50ns""#,
+    rows: &[
+        row(
+            ("latency", Kind::Time, "", r#""50ns""#),
             "Time a request or an answer spends in it, each way. Default 0s.",
+            Set::Time(|stage, it| stage.latency = it),
         ),
-        key(
-            "rate",
-            Kind::Rate,
-            "",
-            r#""128Gb/s""#,
+        row(
+            ("rate", Kind::Rate, "", r#""128Gb/s""#),
             "How fast data pass, in each direction. Default: at once.",
+            Set::Rate(|stage, it| stage.rate = Some(it)),
         ),
-        key(
-            "entries",
-            Kind::Integer { min: 1, max: 4096 },
-            "",
-            "20",
+        row(
+            ("entries", Kind::Integer { min: 1, max: 4096 }, "", "20"),
             "Requests of devices that it holds until they are answered or, if posted, in memory; of the bridge, reads of the processor. Default: no limit.",
+            Set::U16(|stage, it| stage.entries = Some(it)),
         ),
     ],
 };
 
 /// `host.memory`
-pub static MEMORY: Section = Section {
+pub(crate) static MEMORY: Section<MemoryConfig> = Section {
     title: "host memory",
     extra: None,
-    keys: &[
-        key("latency", Kind::Time, "", r#""90ns""#, "From the root complex's request to the data."),
-        key(
-            "bandwidth",
-            Kind::OneOf(&[Kind::Choice(&["unlimited"]), Kind::Rate]),
-            "",
-            r#""400Gb/s""#,
+    rows: &[
+        row(
+            ("latency", Kind::Time, "", r#""90ns""#),
+            "From the root complex's request to the data.",
+            Set::Time(|memory, it| memory.latency = it),
+        ),
+        row(
+            ("bandwidth", Kind::OneOf(&[choice::<hosts::Unlimited>(), Kind::Rate]), "", r#""400Gb/s""#),
             "Reads and writes together, or \"unlimited\".",
+            Set::Read(|memory, v| hosts::bandwidth(v).map(|it| memory.bandwidth = it)),
         ),
-        key(
-            "size",
-            Kind::Size,
-            "",
-            r#""64GiB""#,
+        row(
+            ("size", Kind::Size, "", r#""64GiB""#),
             "Addresses from 0; requests beyond it are unsupported requests.",
+            Set::Bytes(|memory, it| memory.size = it),
         ),
-        key(
-            "domain",
-            Kind::Text,
-            "",
-            r#""socket0""#,
+        row(
+            ("domain", Kind::Text, "", r#""socket0""#),
             "The host.domain that memory is in, and the interrupt controller: what devices in other domains send there, and the answers, leaves and enters domains, too. Absent: it passes none.",
+            Set::Context,
         ),
     ],
 };
 
 /// A profile file: a host with a word about where its figures come from.
-pub static PROFILE_FILE: Section = Section {
+pub(crate) static PROFILE_FILE: Section<()> = Section {
     title: "a host profile",
     extra: None,
-    keys: &[
-        key("title", Kind::Text, "", r#""A server""#, "One line. Required."),
-        key("source", Kind::Text, "", r#""measured by…""#, "Where the figures come from. Required."),
-        key("host", Kind::Table(&HOST), "", "", "The host. Required."),
+    rows: &[
+        row(("title", Kind::Text, "", r#""A server""#), "One line. Required.", Set::Context),
+        row(
+            ("source", Kind::Text, "", r#""measured by…""#),
+            "Where the figures come from. Required.",
+            Set::Context,
+        ),
+        row(("host", Kind::Table(&HOST), "", ""), "The host. Required.", Set::Context),
     ],
 };

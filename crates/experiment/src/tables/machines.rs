@@ -1,44 +1,42 @@
 //! The keys of several machines and the cables between them.
 
 use super::rows;
-use crate::keys::{Kind, Section, key};
+use crate::keys::Kind;
+use crate::section::{Section, Set, row};
+use tlplab_units::Duration;
 
 /// `machine.NAME`
-pub static MACHINE: Section = Section {
+pub(crate) static MACHINE: Section<()> = Section {
     title: "a machine",
     extra: None,
-    keys: &[
-        rows::STOP_KEY,
-        rows::SEED_KEY,
-        rows::HOST_KEY,
-        rows::GUEST_KEY,
-        rows::DEFAULTS_KEY,
-        rows::SWITCH_KEY,
-        rows::BUS_KEY,
-        rows::DEVICE_KEY,
-        rows::LINK_KEY,
-        rows::FAULT_KEY,
+    rows: &[
+        rows::STOP_KEY.row(Set::Context),
+        rows::SEED_KEY.row(Set::Context),
+        rows::HOST_KEY.row(Set::Context),
+        rows::GUEST_KEY.row(Set::Context),
+        rows::DEFAULTS_KEY.row(Set::Context),
+        rows::SWITCH_KEY.row(Set::Context),
+        rows::BUS_KEY.row(Set::Context),
+        rows::DEVICE_KEY.row(Set::Context),
+        rows::LINK_KEY.row(Set::Context),
+        rows::FAULT_KEY.row(Set::Context),
     ],
 };
 
 /// `cable.NAME`
-pub static CABLE: Section = Section {
+pub(crate) static CABLE: Section<Duration> = Section {
     title: "a cable",
     extra: None,
-    keys: &[
-        key(
-            "ends",
-            Kind::List(&Kind::Text),
-            "",
-            r#"["left.nic0", "right.nic0"]"#,
+    rows: &[
+        row(
+            ("ends", Kind::List(&Kind::Text), "", r#"["left.nic0", "right.nic0"]"#),
             r#"The two NICs (model = "nic") that it joins, each by its machine's name and its own. Required."#,
+            Set::Context,
         ),
-        key(
-            "delay",
-            Kind::Time,
-            r#""500ns""#,
-            r#""5us""#,
+        row(
+            ("delay", Kind::Time, r#""500ns""#, r#""5us""#),
             "From one end to the other, 1ns at least: light takes 5 ns for a metre.",
+            Set::Time(|delay, it| *delay = it),
         ),
     ],
 };

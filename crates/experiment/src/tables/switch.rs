@@ -3,85 +3,78 @@
 use super::{LINK_KEY, MPS_KEY, PORT_BUFFER, UNDER};
 use crate::access;
 use crate::choices::{RoundRobin, choice};
-use crate::keys::{Kind, Section, key};
-use tlplab_fabric::config::Forwarding;
+use crate::keys::Kind;
+use crate::section::{Section, Set, row};
+use crate::topology;
+use tlplab_fabric::config::{Forwarding, SwitchConfig, SwitchCoreConfig};
 
 /// A switch.
-pub static SWITCH: Section = Section {
+pub(crate) static SWITCH: Section<SwitchConfig> = Section {
     title: "a switch",
     extra: None,
-    keys: &[
-        UNDER,
-        LINK_KEY,
-        MPS_KEY,
-        key(
-            "latency",
-            Kind::Time,
-            r#""0s""#,
-            r#""100ns""#,
+    rows: &[
+        UNDER.row(Set::Context),
+        LINK_KEY.row(Set::Context),
+        MPS_KEY.row(Set::Context),
+        row(
+            ("latency", Kind::Time, r#""0s""#, r#""100ns""#),
             "From the arrival of a TLP (its last byte, or with cut-through its header) to the egress queue.",
+            Set::Time(|switch, it| switch.latency = it),
         ),
-        key(
-            "forwarding",
-            choice::<Forwarding>(),
-            r#""cut-through""#,
-            r#""store-and-forward""#,
+        row(
+            ("forwarding", choice::<Forwarding>(), r#""cut-through""#, r#""store-and-forward""#),
             "When forwarding starts: after the header; after the header unless the egress is faster than the ingress, else after the LCRC, as chips of switches do; after the LCRC; or after a header with a checksum of its own, of 4 bytes, which is no PCIe: then only what has a good header is forwarded. link.NAME.upper and lower say otherwise for what comes in by that port.",
+            Set::Read(|switch, v| v.chosen().map(|it| switch.forwarding = it)),
         ),
-        key(
-            "arbitration",
-            Kind::OneOf(&[
-                choice::<RoundRobin>(),
-                Kind::Map { what: "component below", of: &Kind::Integer { min: 1, max: 65_535 } },
-            ]),
-            r#""round-robin""#,
-            "{ ssd = 2, nic = 1 }",
+        row(
+            (
+                "arbitration",
+                Kind::OneOf(&[
+                    choice::<RoundRobin>(),
+                    Kind::Map { what: "component below", of: &Kind::Integer { min: 1, max: 65_535 } },
+                ]),
+                r#""round-robin""#,
+                "{ ssd = 2, nic = 1 }",
+            ),
             "Shares of an egress, TLP by TLP: equal, or by weight (1 where a component is not named).",
+            Set::Read(|switch, v| topology::arbitration(v).map(|it| switch.arbitration = it)),
         ),
-        PORT_BUFFER,
-        access::ACS,
-        key(
-            "chip",
-            Kind::Text,
-            "",
-            r#""a""#,
+        PORT_BUFFER.row(Set::U16(|switch, it| switch.port_buffer = Some(it))),
+        access::ACS.row(Set::Context),
+        row(
+            ("chip", Kind::Text, "", r#""a""#),
             "Switches that name the same chip are partitions of it (virtual switches): what comes from below one for what is below another goes there inside the chip, without its uplink, the root complex and access control. Absent: a chip of its own.",
+            Set::Text(|switch, it| switch.chip = Some(it)),
         ),
-        key(
-            "core",
-            Kind::Table(&SWITCH_CORE),
-            "",
-            "{ egress = 16 }",
+        row(
+            ("core", Kind::Table(&SWITCH_CORE), "", "{ egress = 16 }"),
             "What is between ingresses and egresses, where that has limits. Each ingress then has one queue, whose first TLPs hold up those behind. Absent: each ingress has a queue at each egress, limited by its receive buffer alone.",
+            Set::Read(|switch, v| {
+                SWITCH_CORE.read_into(v, SwitchCoreConfig::default()).map(|it| switch.core = Some(it))
+            }),
         ),
     ],
 };
 
 /// `switch.NAME.core`
-pub static SWITCH_CORE: Section = Section {
+pub(crate) static SWITCH_CORE: Section<SwitchCoreConfig> = Section {
     title: "the core of a switch",
     extra: None,
-    keys: &[
-        key(
-            "rate",
-            Kind::Rate,
-            "",
-            r#""1024Gb/s""#,
+    rows: &[
+        row(
+            ("rate", Kind::Rate, "", r#""1024Gb/s""#),
             "How fast TLPs, headers and data, of all ingresses together pass; with cut-through a header goes on when it has passed. Absent: at once.",
+            Set::Rate(|core, it| core.rate = Some(it)),
         ),
-        key(
-            "egress",
-            Kind::Integer { min: 1, max: 4096 },
-            "",
-            "16",
+        row(
+            ("egress", Kind::Integer { min: 1, max: 4096 }, "", "16"),
             "TLPs of a class that wait for one egress. Absent: no limit.",
+            Set::U16(|core, it| core.egress = Some(it)),
         ),
-        key(
-            "shared",
-            Kind::Integer { min: 1, max: 65_535 },
-            "",
-            "64",
+        row(
+            ("shared", Kind::Integer { min: 1, max: 65_535 }, "", "64"),
             "TLPs of a class that wait for all egresses together, each of which has one place besides. Absent: no limit.",
+            Set::U16(|core, it| core.shared = Some(it)),
         ),
     ],
 };

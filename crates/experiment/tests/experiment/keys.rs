@@ -1,7 +1,9 @@
 //! Every key of the tables has an effect: none is documented and then forgotten.
 
-use tlplab_experiment::keys::Section;
+use std::collections::BTreeSet;
+use tlplab_experiment::keys::Keys;
 use tlplab_experiment::{Experiment, Options, device_models, tables};
+use tlplab_units::{Generation, Width};
 
 const BASE: &str = r#"
 title = "Base"
@@ -59,7 +61,6 @@ link = "gen1 x8"
 under = "pci"
 model = "memory"
 [link.ssd.upper.buffers]
-posted_headers = 1
 [[fault]]
 link = "sw0"
 tlp = 9
@@ -72,45 +73,37 @@ ssd = { op = "read", size = "64B" }
 trace = { device = "ssd", replay = "t.csv", timing = "captured" }
 "#;
 
-/// The tables of the grammar and where one of each is in [`BASE`].
-fn places() -> Vec<(&'static str, &'static Section)> {
-    vec![
-        ("", &tables::EXPERIMENT),
-        ("stop", &tables::STOP),
-        ("host", &tables::HOST),
-        ("host.memory", &tables::MEMORY),
-        ("guest", &tables::GUEST),
-        ("guest.cpu", &tables::CPU),
-        ("ladder", &tables::LADDER),
-        ("defaults", &tables::DEFAULTS),
-        ("defaults.link", &tables::LINK),
-        ("switch.sw0", &tables::SWITCH),
-        ("switch.sw0.core", &tables::SWITCH_CORE),
-        ("bus.pci", &tables::BUS),
-        ("bus.pci.bridge", &tables::BRIDGE),
-        ("device.ssd", &tables::DEVICE),
-        ("device.ssd.ats", &tables::ATS),
-        ("link.ssd", &tables::LINK),
-        ("host.cache", &tables::CACHE),
-        ("host.numa", &tables::NUMA),
-        ("host.iommu", &tables::IOMMU),
-        ("host.iommu.tables", &tables::TABLES),
-        ("host.iommu.map.m", &tables::MAP),
-        ("host.jitter", &tables::JITTER),
-        ("host.sleep", &tables::SLEEP),
-        ("host.stall", &tables::STALL),
-        ("host.io_cache", &tables::HOST_STAGE),
-        ("host.memory_bus", &tables::HOST_STAGE),
-        ("host.bridge", &tables::HOST_STAGE),
-        ("host.domain.q0", &tables::DOMAIN),
-        ("link.ssd.skp", &tables::SKP),
-        ("link.ssd.upper", &tables::PORT),
-        ("link.ssd.lower", &tables::PORT),
-        ("link.ssd.upper.buffers", &tables::BUFFERS),
-        ("link.ssd.lower.stages", &tables::STAGES),
-        ("fault.0", &tables::FAULT),
-        ("load.ssd", &tables::LOAD),
-    ]
+/// What stands in [`BASE`] for names in dotted keys of tables.
+const NAMED: [(&str, &str); 8] = [
+    ("host.iommu.map.NAME", "host.iommu.map.m"),
+    ("host.domain.NAME", "host.domain.q0"),
+    ("switch.NAME", "switch.sw0"),
+    ("bus.NAME", "bus.pci"),
+    ("device.NAME", "device.ssd"),
+    ("link.NAME", "link.ssd"),
+    ("load.NAME", "load.ssd"),
+    ("fault", "fault.0"),
+];
+
+/// Tables whose keys are tried elsewhere: all of a machine stand in tables of the file, too, and cables lead from one machine to another.
+const TRIED_ELSEWHERE: [&str; 2] = ["machine.NAME", "cable.NAME"];
+
+/// Every table of the grammar and where one of it is in [`BASE`].
+fn places() -> Vec<(String, &'static dyn Keys)> {
+    let mut places = vec![("defaults.link".to_owned(), section("link.NAME"))];
+    for (paths, section) in tables::ALL.iter().filter(|(path, _)| !TRIED_ELSEWHERE.contains(path)) {
+        for path in paths.split(", ") {
+            let named = NAMED.iter().find_map(|(name, at)| Some(format!("{at}{}", path.strip_prefix(name)?)));
+            places.push((named.unwrap_or_else(|| path.to_owned()), *section));
+        }
+    }
+    // Some stages are of lower ends only.
+    places.retain(|(path, _)| path != "link.ssd.upper.stages");
+    places
+}
+
+fn section(path: &str) -> &'static dyn Keys {
+    tables::ALL.iter().find(|(paths, _)| paths.split(", ").any(|one| one == path)).unwrap().1
 }
 
 /// What the examples need, or where they stand instead, so that they can be tried. A path that ends in a point is that of a table.
@@ -236,8 +229,8 @@ fn companions(path: &str) -> Vec<String> {
 fn every_key_has_an_effect() {
     let mut failures = Vec::new();
     for (place, section) in places() {
-        for key in section.keys.iter().filter(|k| !k.example.is_empty() && !NOT_HERE.contains(&k.name)) {
-            let path = path_of(place, key.name);
+        for key in section.keys().iter().filter(|k| !k.example.is_empty() && !NOT_HERE.contains(&k.name)) {
+            let path = path_of(&place, key.name);
             let mut sets = companions(&path);
             let before = read(&sets);
             sets.push(format!("{path}={}", key.example));
@@ -254,16 +247,20 @@ fn every_key_has_an_effect() {
 }
 
 #[test]
-fn every_parameter_of_a_model_has_an_effect() {
+fn every_parameter_of_a_model_has_an_effect_and_its_default_has_none() {
     for model in device_models::MODELS {
         let device = match model.name {
             "memory" => "nic",
             "nic" => "ethernet",
             name => name,
         };
-        for key in model.keys {
-            let sets = [format!("device.{device}.{}={}", key.name, key.example)];
-            assert_ne!(read(&[]).unwrap(), read(&sets).unwrap(), "{}: {}", model.name, key.name);
+        for key in model.keys.keys() {
+            let sets = |value| [format!("device.{device}.{}={value}", key.name)];
+            let none = read(&[]).unwrap();
+            assert_ne!(none, read(&sets(key.example)).unwrap(), "{}: {}", model.name, key.name);
+            if !key.default.is_empty() {
+                assert_eq!(none, read(&sets(key.default)).unwrap(), "{}: {}", model.name, key.name);
+            }
         }
     }
 }
@@ -271,15 +268,10 @@ fn every_parameter_of_a_model_has_an_effect() {
 #[test]
 fn defaults_say_what_holds_where_a_key_is_absent() {
     for (place, section) in places() {
-        // In layers that lie upon others, and in buffers, a default is not the same as nothing.
-        if place.contains("link") || place == "host" {
-            continue;
-        }
-        for key in section.keys.iter().filter(|k| !k.default.is_empty()) {
-            let path = path_of(place, key.name);
-            if key.name == "timing" {
-                continue;
-            }
+        // A default is not the same as nothing where it lies upon the host's profile, or upon what holds for all links.
+        let upon_others = ["host", "defaults.link"].contains(&place.as_str());
+        for key in section.keys().iter().filter(|k| !k.default.is_empty() && !upon_others) {
+            let path = path_of(&place, key.name);
             let without = companions(&path);
             let with = [without.clone(), vec![format!("{path}={}", key.default)]].concat();
             assert_eq!(read(&without), read(&with), "{path}");
@@ -292,7 +284,7 @@ fn the_schema_knows_every_key() {
     let schema = tlplab_experiment::schema::schema();
     let text = schema.to_string();
     for (_, section) in places() {
-        for key in section.keys {
+        for key in section.keys() {
             assert!(text.contains(&format!("\"{}\":", key.name)), "{}", key.name);
             assert!(text.contains(&serde_json::to_string(key.doc).unwrap()), "{}", key.doc);
         }
@@ -308,7 +300,29 @@ fn the_schema_knows_every_key() {
 #[test]
 fn the_reference_knows_every_key() {
     let text = tlplab_experiment::schema::reference();
-    for key in places().iter().flat_map(|(_, section)| section.keys) {
+    for key in places().iter().flat_map(|(_, section)| section.keys()) {
         assert!(text.contains(&format!("| `{}` |", key.name)), "{}", key.name);
     }
+}
+
+#[test]
+fn no_two_rows_of_a_table_are_of_one_key() {
+    for (path, section) in tables::ALL {
+        let names: Vec<&str> = section.keys().iter().map(|key| key.name).collect();
+        assert_eq!(names.len(), names.iter().collect::<BTreeSet<_>>().len(), "{path}: {names:?}");
+    }
+}
+
+/// What editors and messages know of generations and widths is all that there are.
+#[test]
+fn every_generation_and_width_is_known_to_editors() {
+    let schema = tlplab_experiment::schema::schema();
+    let link = &schema["definitions"]["link"]["properties"];
+    assert_eq!(link["generation"]["maximum"], Generation::LAST.number());
+    assert_eq!(link["width"]["enum"], serde_json::json!(Width::ALL.map(Width::lanes)));
+    let widths: Vec<String> = Width::ALL.iter().map(|width| width.lanes().to_string()).collect();
+    let pattern = format!("^gen[1-{}] x({})( flit)?$", Generation::LAST.number(), widths.join("|"));
+    assert_eq!(tlplab_experiment::link::LINK.pattern, pattern);
+    let generation = &link["generation"]["description"];
+    assert_eq!(*generation, format!("1 to {}.", Generation::LAST.number()));
 }

@@ -10,7 +10,7 @@ pub const LINE: u64 = 64;
 pub const LARGEST_CACHE: u64 = 4 << 30;
 
 /// The last-level cache that requests of devices look into before memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Size in bytes: a multiple of 64 times `ways`, at most [`LARGEST_CACHE`].
     pub size: u64,
@@ -30,7 +30,7 @@ pub struct CacheConfig {
 /// Another node of a host, with memory of its own and a processor that writes it. Which memory is there is said by
 /// [`Fabric::place_remote`](crate::Fabric::place_remote). What the processor writes there is in that node's caches, which are no nearer
 /// than its memory; what a device writes is placed in this node's cache, as if the memory were local.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumaConfig {
     /// Time to the other node and back: what a request takes longer that has to go there.
     pub hop: Duration,
@@ -41,7 +41,7 @@ pub struct NumaConfig {
 
 /// The translation of the addresses that devices use: its time. The addresses of a function stay as they are unless there is a
 /// [`MapConfig`](super::MapConfig) for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IommuConfig {
     /// Bytes that one translation covers: a power of two from 4 KiB, such as 2 MiB with superpages.
     pub page: u64,
@@ -86,7 +86,7 @@ pub struct SleepConfig {
 }
 
 /// Times at which the host answers nothing, as when its package sleeps deeply. They begin at random, but only where the host may doze, or without [`SleepConfig`] in any pause between requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StallConfig {
     /// From the end of one to the next, on average.
     pub every: Duration,

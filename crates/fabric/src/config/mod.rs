@@ -523,7 +523,7 @@ pub struct AcsConfig {
 }
 
 /// Credits a receiver advertises for VC0. Data credits are 16-byte units; 0 stands for infinite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buffers {
     /// Posted headers.
     pub posted_headers: u32,

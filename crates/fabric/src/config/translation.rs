@@ -44,7 +44,7 @@ pub enum MapTarget {
 pub const TRANSLATED_ADDRESSES: u64 = 1 << 57;
 
 /// Page tables, where the time of a walk follows from the entries that it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TablesConfig {
     /// Levels of tables, 3 to 5: four for addresses of 48 bits.
     pub levels: u8,
@@ -59,7 +59,7 @@ pub struct TablesConfig {
 }
 
 /// Address translation services of a device: it asks for translations, keeps them, and sends requests with translated addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtsConfig {
     /// Translations that it keeps, of which the least recently used makes room.
     pub entries: u16,

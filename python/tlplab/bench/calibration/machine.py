@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tlplab.scan.facts import RATES
+
 KIB = 1024
 UNITS = {"KB": KIB, "MB": KIB**2}
 # The settings that pcie-bench's authors put at the end of a folder's name.
@@ -83,10 +85,9 @@ def device_of(lspci: str) -> str:
 def link_of(device: str) -> str | None:
     """The link as it was trained."""
     found = re.search(r"LnkSta:\s*Speed ([\d.]+)GT/s[^,]*, Width x(\d+)", device)
-    generations = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5}
-    if found is None or found[1] not in generations:
+    if found is None or found[1] not in RATES:
         return None
-    return f"gen{generations[found[1]]} x{found[2]}"
+    return f"gen{RATES[found[1]]} x{found[2]}"
 
 
 def setting_of(name: str) -> tuple[str, Setting]:
