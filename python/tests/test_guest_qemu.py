@@ -404,7 +404,7 @@ def test_an_experiment_that_is_interrupted_has_results_of_the_part_that_ran(tmp_
             time.sleep(0.05)
         time.sleep(5)
         process.send_signal(signal.SIGINT)
-        assert "interrupted: the figures are of the part that ran" in process.communicate(timeout=30)[1]
+        assert "interrupted: the figures cover the part that ran" in process.communicate(timeout=30)[1]
         assert process.returncode == 130
     finally:
         process.kill()

@@ -159,7 +159,7 @@ def test_thirty_transfers_under_way(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_rate_beyond_the_link_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["model", "lat", "--rate", "400Gb/s"]) == 0
-    assert "400 Gb/s is more than the link carries; needed is the amount for 53.82 Gb/s" in capsys.readouterr().out
+    assert "400 Gb/s is more than the link carries; the table shows the amounts for 53.82 Gb/s" in capsys.readouterr().out
     assert status(["model", "lat", "--rate", "40Gb/s"]) == 0
     assert "is more than the link carries" not in capsys.readouterr().out
 

@@ -329,20 +329,20 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
         (["device", "psmem", "--size", "1MiB", "-n", "513"], 2, "no more than 512 frames fit"),
         (["adapter", "--load-memory", "/nowhere", *NOBODY[:2], "--peer", ABSENT], 2, "/nowhere: cannot read"),
         (["adapter", "x.toml", "--serve", "a=127.0.0.9", "--serve", "a=127.0.0.8"], 2, "a is given twice"),
-        (["perf", "-D"], 2, "-D: for what is sent, tlplab adapter --pcap FILE"),
-        (["perf", "-S", "1048576"], 2, "-S: the memory to aim at is the adapter's: tlplab adapter --memory SIZE"),
+        (["perf", "-D"], 2, "-D: for the TLPs sent, use tlplab adapter --pcap FILE"),
+        (["perf", "-S", "1048576"], 2, "-S: the target is the adapter's memory: tlplab adapter --memory SIZE"),
         (["perf", "-s", "9" * 30], 2, "more than addresses of 64 bits reach"),
         (["dma", "read", "-a", "0", "-s", "0"], 2, "tlplab dma flush is a read of none"),
         (["dma", "write", "-a", "0", "--text", ""], 2, "there is nothing to write"),
         (["dma", "write", "-a", "0", "-i", "/nowhere"], 2, "--input /nowhere: No such file or directory"),
         (["device", "nic", "--mtu", "9000"], 2, "68<=x<=2030"),
-        (["dump", "lo", "--summary"], 2, "lo is an interface, heard as lines; write a file first: tlplab dump lo -w"),
+        (["dump", "lo", "--summary"], 2, "lo is an interface, which is shown only as lines; write a file first: tlplab dump lo -w"),
         (["dump", "/nowhere.pcap"], 2, "there is neither such a file nor such an interface"),
         (["dump", "/nowhere.pcap", "--summary"], 2, "/nowhere.pcap: cannot read"),
         (
             ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--mps", "128"],
             2,
-            "--mps is for an adapter with only memory",
+            "--mps is for an adapter without an experiment",
         ),
         (
             ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--interface", "lo"],
@@ -390,7 +390,7 @@ def test_a_measurement_of_failures_has_failed() -> None:
         return {**measured(10, {"timeout": 6, "unreachable": failed}), "missing_bytes": 0, "arrived_bytes": None}
 
     perf.check(told(4))
-    with pytest.raises(RunError, match="11 operations failed, and only 10 succeeded"):
+    with pytest.raises(RunError, match="11 operations failed and only 10 succeeded"):
         perf.check(told(5))
 
 

@@ -74,8 +74,8 @@ class Patience:
         if names := simulation.restless():
             self._said = True
             print(
-                f"note: at {quantities.time_fs(progress.now_fs, 3)} nothing is under way but the clock of {' and '.join(names)}, which"
-                " never says that it is idle; the run goes on until nothing has ended for longer than any request can wait. Give the"
+                f"note: at {quantities.time_fs(progress.now_fs, 3)} only the clock of {' and '.join(names)} still runs: the module"
+                " never reports that it is idle. The run ends when no transaction has ended within the longest time limit of a request. Give the"
                 " experiment a `stop`, or the module an `idle`.",
                 file=sys.stderr,
             )

@@ -73,7 +73,7 @@ class Reference:
         what = ", ".join(
             f"{name} {getattr(nearest, name)} (here {getattr(case, name)})" for name in differences(nearest)
         )
-        message = "no row was measured in these circumstances"
+        message = "no row was measured with these settings"
         return DatasetError(self.path, None, None, "", message, f"the nearest has {what}")
 
 

@@ -132,7 +132,7 @@ def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
 def tell_of_processes(count: int) -> None:
     """Says that runs are not made in threads, and why."""
     what = "1 run has" if count == 1 else f"{count} runs have"
-    how = "it is made in a process, not in a thread" if count == 1 else "they are made in processes, not in threads"
+    how = "it runs in a process, not in a thread" if count == 1 else "they run in processes, not in threads"
     print(f"note: {what} a device or driver in Python: {how}", file=sys.stderr)
 
 
