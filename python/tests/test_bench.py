@@ -228,7 +228,10 @@ def test_sweeps(text: str, found: list[int]) -> None:
         (("lat_rd", "--host", "absent.toml"), "there is no such file"),
         (("lat_rd", "--device", "nfp"), 'there is no device profile "nfp"'),
         (("lat_rd", "--link", "gen9 x8"), "there is no gen9"),
-        (("lat_rd", "--on", "fpga"), "there is no target 'fpga'; there are simulator, model, cuda and FILE.py:CLASS"),
+        (
+            ("lat_rd", "--on", "fpga"),
+            "there is no target 'fpga'; the targets are simulator, model, cuda and FILE.py:CLASS",
+        ),
         (("lat_rd", "--on", "mydma.py:Other"), "there is no Other in it; there are MyDma"),
         (("lat_rd", "--on", "mydma.py:MyDma", "--device-offset", "1B"), "nor an offset in its memory"),
         (("lat_rd", "--node", "remote"), "this host has one"),

@@ -173,7 +173,7 @@ def test_latencies_are_taken_from_bandwidths_if_there_is_nothing_else(machine: l
     [
         (
             slice(2, 3),
-            "this is of remote memory alone, which does not tell the way from the memory; give the same machine's data set of local",
+            "it is of remote memory alone, which does not separate the memory from the path to it; add the machine's data set of local",
         ),
         (slice(0, 0), "Missing argument 'DATASET...'"),
     ],
@@ -336,7 +336,10 @@ def test_local_memory_may_be_that_of_a_twin(
     assert "# Local memory is that of hidden, another machine with the same processor." in text
     (far / "sys-cpuinfo.txt").write_text("model name\t: Another\n", encoding="utf-8")
     assert cli.status(["calibrate", str(far), machine[0], "-o", str(output), "--quiet"]) == 2
-    assert "these are different machines: twin, hidden; calibrate one at a time" in capsys.readouterr().err
+    assert (
+        "the data sets are of different machines: twin, hidden; calibrate one machine at a time"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("host", [name for name, _ in _core.hosts() if name.startswith("xeon")])

@@ -194,7 +194,7 @@ def test_a_single_transaction_explains_itself(design: Path, capsys: pytest.Captu
     assert status(["explain", "design.toml", "--flow", "nic"]) == 0
     out = capsys.readouterr().out
     assert "of the only transaction of nic" in out
-    assert "the transactions there take as long" in " ".join(out.split())
+    assert "these transactions take as long" in " ".join(out.split())
 
 
 def test_a_sample_that_does_not_add_up_is_refused(design: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -336,7 +336,11 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
         (["dma", "write", "-a", "0", "--text", ""], 2, "there is nothing to write"),
         (["dma", "write", "-a", "0", "-i", "/nowhere"], 2, "--input /nowhere: No such file or directory"),
         (["device", "nic", "--mtu", "9000"], 2, "68<=x<=2030"),
-        (["dump", "lo", "--summary"], 2, "lo is an interface, which is shown only as lines; write a file first: tlplab dump lo -w"),
+        (
+            ["dump", "lo", "--summary"],
+            2,
+            "lo is an interface, which is shown only as lines; write a file first: tlplab dump lo -w",
+        ),
         (["dump", "/nowhere.pcap"], 2, "there is neither such a file nor such an interface"),
         (["dump", "/nowhere.pcap", "--summary"], 2, "/nowhere.pcap: cannot read"),
         (

@@ -39,8 +39,8 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--x", "uplink"], "name its file with --plot"),
         (["--plot", "a.png", "--x", "wide"], "--x wide: there is no such axis; the axes are uplink, nic_rate"),
         (["--plot", "a.png", "--y", "throughput, lanes"], "the vertical axis shows one figure"),
-        (["--plot", "a.png", "--x", "uplink", "--y", "uplink", "--colour", "lanes"], "goes from left to right"),
-        (["--plot", "a.png", "--x", "uplink", "--beside", "uplink"], "goes from left to right"),
+        (["--plot", "a.png", "--x", "uplink", "--y", "uplink", "--colour", "lanes"], "is the horizontal axis"),
+        (["--plot", "a.png", "--x", "uplink", "--beside", "uplink"], "is the horizontal axis"),
         (["--plot", "a.png", "--beside", "uplink", "--colour", "lanes"], "a map is one picture"),
         (["--plot", "a.png", "--ecdf", "nic", "--x", "uplink"], "--ecdf draws one line per point"),
         (["--plot", "a.png", "--ecdf", "nik"], "no point has nik.latency.min; did you mean nic.latency.min?"),
@@ -332,7 +332,7 @@ def test_too_many_reports_are_refused_before_they_are_made(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--reports"], "to the page of --html; name it"),
+        (["--reports"], "--reports needs a page: name one with --html"),
         (["--html", "a.txt"], "name a file that ends in .html or .htm"),
         (["--html", "-"], "cannot go to the standard output"),
         (["--html", "none/a.html"], "the folder none does not exist"),

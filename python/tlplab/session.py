@@ -129,7 +129,7 @@ class Run:
 
     @property
     def sentence(self) -> str:
-        """What limited the run."""
+        """The sentence that names the limit of the run."""
         return self.result["verdict"]["sentence"]
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -208,8 +208,8 @@ def run(
     """Runs an experiment file, or one of tlplab's own by name (`quickstart`), and returns its result document.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them. `report`, `trace` and `pcap` name
-    files to write: the page, a Perfetto trace, a capture. What limits is found by further runs, in each of which one resource is relaxed;
-    without `verdict` the figures of the run alone tell. Raises `ExperimentError` for a mistake in the experiment,
+    files to write: the page, a Perfetto trace, a capture. Further runs, each with one relaxed resource, find the limit;
+    without `verdict` the figures of this run alone name it. Raises `ExperimentError` for a mistake in the experiment,
     `RunError` when the run fails, and `KeyboardInterrupt` when it is interrupted.
     """
     simulation = _core.Simulation(

@@ -334,9 +334,7 @@ WAYS = {"both": "both ways", "transmit": "the host sends", "receive": "the host 
     callback=TIME_NS,
     help="From the arrival of a request at the host until its credit is free again.",
 )
-@click.option(
-    "--rate", metavar="RATE", callback=RATE, help="Payload rate to reach.  [default: that of the link]"
-)
+@click.option("--rate", metavar="RATE", callback=RATE, help="Payload rate to reach.  [default: that of the link]")
 @click.option(
     "--ethernet",
     metavar="RATE",

@@ -96,7 +96,9 @@ def flow(direction: dict[str, Any]) -> Iterator[str]:
     yield from field("requesters", direction["requesters"])
     tags = direction["tags"]
     if tags["count"]:
-        yield from field("tags", [f"{tags['count']} used: {q.ranges(tags['used'])}", f"{tags['reused']} of them more than once"])
+        yield from field(
+            "tags", [f"{tags['count']} used: {q.ranges(tags['used'])}", f"{tags['reused']} of them more than once"]
+        )
         outstanding = direction["outstanding"]
         yield from field("outstanding", [f"at most {outstanding['max']}", f"{outstanding['mean']:.1f} on average"])
     if direction["latency_ns"] is not None:

@@ -62,7 +62,9 @@ def cfg_read(register: int, size: int, json_file: str | None, local: str, adapte
       tlplab cfg read -a 0x10 -s 24
     """
     if register + size > SPACE:
-        raise click.UsageError(f"--address {register:#x} --size {size}: the range exceeds the configuration space of 4096 bytes")
+        raise click.UsageError(
+            f"--address {register:#x} --size {size}: the range exceeds the configuration space of 4096 bytes"
+        )
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     where = end(local, adapter, allow_remote)
     first = register - register % DWORD
@@ -89,7 +91,9 @@ def cfg_write(register: int, data: int, size: int, local: str, adapter: str, all
     """
     offset = register % DWORD
     if register + size > SPACE or offset + size > DWORD:
-        raise click.UsageError(f"--address {register:#x} --size {size}: a write must be within one doubleword below 0x1000")
+        raise click.UsageError(
+            f"--address {register:#x} --size {size}: a write must be within one doubleword below 0x1000"
+        )
     if data >> 8 * size:
         raise click.UsageError(f"--data {data:#x} has more than {size} bytes; see --size")
     where = end(local, adapter, allow_remote)

@@ -128,7 +128,12 @@ def site_options(*, issues: bool) -> Decorator:
 @device_group.command("psmem")
 @site_options(issues=False)
 @click.option(
-    "--size", metavar="SIZE", default="256MiB", show_default=True, callback=size_of, help="Size of the memory, a power of two from 4KiB."
+    "--size",
+    metavar="SIZE",
+    default="256MiB",
+    show_default=True,
+    callback=size_of,
+    help="Size of the memory, a power of two from 4KiB.",
 )
 @click.option(
     "-m",
@@ -210,7 +215,12 @@ def nic_command(*, tap: str | None, mtu: int, **given: Any) -> int:
 @device_group.command("memory")
 @site_options(issues=False)
 @click.option(
-    "--size", metavar="SIZE", default="1MiB", show_default=True, callback=size_of, help="Size of the memory, a power of two from 4KiB."
+    "--size",
+    metavar="SIZE",
+    default="1MiB",
+    show_default=True,
+    callback=size_of,
+    help="Size of the memory, a power of two from 4KiB.",
 )
 def memory_command(*, size: int, **given: Any) -> int:
     """The model memory: a BAR of memory, as in an experiment.
@@ -247,7 +257,9 @@ SAYS_OF_SOCKET = {"socket", "size", "parameters", "seconds", "json_file", "quiet
 
 
 @device_group.command("nvme")
-@click.option("--size", metavar="SIZE", default="64MiB", show_default=True, callback=size_of, help="Size of its namespace.")
+@click.option(
+    "--size", metavar="SIZE", default="64MiB", show_default=True, callback=size_of, help="Size of its namespace."
+)
 @click.option(
     "--vfio-user",
     "socket",

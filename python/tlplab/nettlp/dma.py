@@ -47,7 +47,9 @@ def dma_group() -> None:
 
 @dma_group.command("read")
 @ADDRESS
-@click.option("-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=size_of, help="Number of bytes.")
+@click.option(
+    "-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=size_of, help="Number of bytes."
+)
 @click.option("-o", "output", metavar="FILE|-", help="Write the bytes to FILE instead of a table to the terminal.")
 @TAG
 @end_options
@@ -86,7 +88,11 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
 @click.option("-p", "--text", metavar="TEXT", help="Write this text.")
 @click.option("--hex", "digits", metavar="DIGITS", help="Write these bytes, as in 'de ad be ef'.")
 @click.option("-i", "--input", "source", metavar="FILE|-", help="Write the contents of FILE.")
-@click.option("--no-flush", is_flag=True, help="Do not wait until the data are in memory, and do not check that the adapter answers.")
+@click.option(
+    "--no-flush",
+    is_flag=True,
+    help="Do not wait until the data are in memory, and do not check that the adapter answers.",
+)
 @click.option(
     "--flush",
     type=click.Choice(["zero", "read"]),
@@ -162,7 +168,9 @@ def what_to_write(text: str | None, digits: str | None, source: str | None) -> b
         try:
             return bytes.fromhex(digits)
         except ValueError:
-            raise click.UsageError(f"--hex {digits!r}: write pairs of hexadecimal digits, as in 'de ad be ef'") from None
+            raise click.UsageError(
+                f"--hex {digits!r}: write pairs of hexadecimal digits, as in 'de ad be ef'"
+            ) from None
     assert source is not None
     try:
         return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()

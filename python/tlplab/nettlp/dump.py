@@ -40,7 +40,9 @@ def filter_help() -> str:
 @click.option("-v", "verbose", is_flag=True, help="Also show sequence number, time stamp, VLAN and data.")
 @click.option("-w", "--pcap", "copy", metavar="FILE", help="Write the frames shown to FILE (pcapng).")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a line of JSON for each frame, or the summary.")
-@click.option("--summary", "summed", is_flag=True, help="Show a summary: sizes, tags, latency, splits, malformed frames.")
+@click.option(
+    "--summary", "summed", is_flag=True, help="Show a summary: sizes, tags, latency, splits, malformed frames."
+)
 @click.option("--plot", metavar="FILE", help="Tags and waiting requests over time, as .png, .svg or .pdf.")
 def dump_command(
     source: str,

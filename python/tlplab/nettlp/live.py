@@ -76,7 +76,9 @@ def check_options(experiment: str | None, served: Sequence[Served], taps: Sequen
     """What goes together: an experiment with devices, or neither."""
     if experiment is None:
         if taps:
-            raise click.UsageError("--tap is for the driver of a device in an experiment: also name the experiment's file")
+            raise click.UsageError(
+                "--tap is for the driver of a device in an experiment: also name the experiment's file"
+            )
         if served:
             raise click.UsageError("--serve is for a device of an experiment: also name the experiment's file")
         return
@@ -85,9 +87,7 @@ def check_options(experiment: str | None, served: Sequence[Served], taps: Sequen
     context = click.get_current_context()
     for key, option in MEMORY_ONLY.items():
         if context.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(
-                f"{option} is for an adapter without an experiment; {experiment} defines the host"
-            )
+            raise click.UsageError(f"{option} is for an adapter without an experiment; {experiment} defines the host")
 
 
 def serve_experiment(
@@ -136,7 +136,9 @@ def serve_experiment(
     if interrupted:
         return INTERRUPTED
     if absent:
-        raise RunError(f"{', '.join(absent)} did not connect, so the simulation never started; start it with tlplab device")
+        raise RunError(
+            f"{', '.join(absent)} did not connect, so the simulation never started; start it with tlplab device"
+        )
     return 0
 
 

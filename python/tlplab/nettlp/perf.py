@@ -175,9 +175,7 @@ class Plan:
     metavar="N",
     help="Seed of random addresses and of the data; a new one each time by default.",
 )
-@click.option(
-    "--json", "json_file", metavar="FILE|-", help="Write all results; - is the standard output."
-)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write all results; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the distribution of the latency.")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 @end_options

@@ -182,5 +182,7 @@ def proxy_command(
             sheet.add(direction.replace("_", " the "), *(q.count(row[name]) for name in names))
         sheet.print(out)
         if drops:
-            out.print(f"{q.count(drops)} more were dropped by the kernel, because they arrived faster than the proxy forwarded them")
+            out.print(
+                f"{q.count(drops)} more were dropped by the kernel, because they arrived faster than the proxy forwarded them"
+            )
     return INTERRUPTED if interrupted else 0

@@ -160,11 +160,11 @@ def notes(survey: Survey, console: Console) -> None:
         count = sum(any(rate.failed for rate in found.rates) for found in survey.outcomes.values())
         console.print()
         console.print(
-            f"in {count} of {len(survey.outcomes)} measurements requests failed ({FAILED}): {', '.join(sorted(failed))}",
+            f"in {count} of {len(survey.outcomes)} measurements, requests failed ({FAILED}): {', '.join(sorted(failed))}",
             style="dim",
         )
     unsteady = sum(not found.steady for found in survey.outcomes.values())
     if unsteady:
         console.print()
         what = "measurement was" if unsteady == 1 else "measurements were"
-        console.print(f"{UNSTEADY}: {q.significant(unsteady)} {what} not steady when the time was over", style="dim")
+        console.print(f"{UNSTEADY}: {q.significant(unsteady)} {what} not steady at the end", style="dim")

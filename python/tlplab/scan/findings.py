@@ -103,9 +103,7 @@ def shared_by(uplink: Uplink) -> list[Finding]:
         return []
     place = f"the link above {uplink.upper.address} ({called(uplink.link.speed, uplink.link.width)})"
     return [
-        Finding(
-            "shared", f"shares {place}, which carries {100 / uplink.ratio:.0f} % of the sum of the links below it"
-        )
+        Finding("shared", f"shares {place}, which carries {100 / uplink.ratio:.0f} % of the sum of the links below it")
     ]
 
 

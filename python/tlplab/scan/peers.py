@@ -236,9 +236,7 @@ def words(peers: Peers) -> str:
         text += "; access control sends it through the root complex, which adds latency and loads the links above"
     if peers.translating:
         ports = " and ".join(str(port.address) for port in peers.translating)
-        text += (
-            f"; access control at {ports} has the IOMMU translate it, if enabled; no register shows the cost"
-        )
+        text += f"; access control at {ports} has the IOMMU translate it, if enabled; no register shows the cost"
     if peers.faster is not None and peers.slow:
         links = ", ".join(str(link.lower.address) for link in peers.slow)
         text += f"; with the links above {links} at the maximum of both ends {rate(peers.faster.one_way)} and {rate(peers.faster.both)}"

@@ -74,9 +74,7 @@ class Scan:
                 "and no function below: the source is incomplete or hides functions."
             )
         if not self.verdicts:
-            told.append(
-                "No device reports a link, as in a virtual machine; rates are unknown."
-            )
+            told.append("No device reports a link, as in a virtual machine; rates are unknown.")
         return told
 
     def remedy(self) -> str:

@@ -122,9 +122,7 @@ def read(text: str) -> Dump:
         if line[0] in "0123456789abcdef" and (begun := begin(line, number, reading)):
             if isinstance(begun, Reading):
                 if begun.function.address in readings:
-                    raise NoDumpError(
-                        f"line {number}: {begun.function.address} appears twice; give one dump at a time"
-                    )
+                    raise NoDumpError(f"line {number}: {begun.function.address} appears twice; give one dump at a time")
                 reading = readings[begun.function.address] = begun
                 lines["function"] += 1
             else:

@@ -122,7 +122,7 @@ def sweep_command(
     )
     check_engine(engine, address, threads)
     if reports and html is None:
-        raise click.UsageError("--reports adds reports to the page of --html; name it")
+        raise click.UsageError("--reports needs a page: name one with --html")
     drawn = plots.Wanted(x, y, colour, beside, ecdf)
     drawn.check(plot)
     asked = running.Asked(

@@ -105,8 +105,8 @@ def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
     local = [data for data, _ in sets if data.setting.node == "local"]
     if not local:
         data = sets[0][0]
-        raise DatasetError(data.path, None, None, "", "this is of remote memory alone, which does not tell the way from the memory",
-                           "give the same machine's data set of local memory, too, or one of another machine with the same processor")  # fmt: skip
+        raise DatasetError(data.path, None, None, "", "it is of remote memory alone, which does not separate the memory from the path to it",
+                           "add the machine's data set of local memory, or one of another machine with the same processor")  # fmt: skip
     return min(local, key=lambda data: ("off", "on", "nosp").index(data.setting.iommu))
 
 
@@ -126,8 +126,8 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
         elif data.setting.iommu == "nosp":
             observables += observe.iommu_of(data, its_labels)
     if not observables:
-        raise DatasetError(base.path, None, None, "", "nothing here shows a parameter of the host",
-                           "needed are random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
+        raise DatasetError(base.path, None, None, "", "no measurement determines a parameter of the host",
+                           "add random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
     once = {one.key: one for one in reversed(observables)}
     observables = list(reversed(once.values()))
     names = ", ".join(data.name for data, _ in sets)
