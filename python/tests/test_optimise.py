@@ -131,7 +131,7 @@ def test_the_best_point_is_found_and_its_command_makes_it(capsys: pytest.Capture
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines()[:-1])) <= 100
     assert "7 points more are as good." in said
-    assert "All points were tried: there is no better one." in said
+    assert "All points were tried: no point is better." in said
     assert "64 trials of 64: 0 runs made, 64 known, 32 violate a constraint" in said
 
 

@@ -209,7 +209,7 @@ def test_tlps_that_are_wrong_are_shown(run: TestedRun) -> None:
         AssertionError, match=r"^<\d+ TLPs with kind=MWr>, where none is expected:\n.*MWr(.*\n)*… and \d+ more$"
     ):
         run.tlps.where(kind="MWr").expect_none()
-    with pytest.raises(AssertionError, match="so nothing is tag=1"):
+    with pytest.raises(AssertionError, match="so no TLP is tag=1"):
         none.expect_all(tag=1)
     with pytest.raises(AssertionError) as raised:
         data.expect_all(tag=lambda tag: tag < 2)

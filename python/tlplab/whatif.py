@@ -70,7 +70,7 @@ class Row:
     "--threads",
     type=click.IntRange(1, 256),
     metavar="N",
-    help="At most N runs at once (default: one for each processor).",
+    help="At most N runs at once (default: one per processor).",
 )
 @click.option("--full", is_flag=True, help="Try every resource on the whole run, without a bound on the time.")
 @click.option("--all", "all_rows", is_flag=True, help="Also show resources that gain nothing.")
@@ -134,7 +134,7 @@ def table(judge: _core.Judge, finished: Finished, threads: int, bar: Bar) -> lis
                 # What gains nothing leaves the limit in its place.
                 matters = told is not None and told.gain >= LEAST_GAIN
                 task = tasks[3 * at + STEPS.index("gone" if gone else "twice")]
-                bar.show(at / len(candidates), f"what limits without each: {at} of {len(candidates)}")
+                bar.show(at / len(candidates), f"next limits: {at} of {len(candidates)}")
                 then = limits_of(task, pool, threads) if matters else limits
                 rows.append(Row(resource, kind, tenth, twice, gone, then))
         except KeyboardInterrupt:

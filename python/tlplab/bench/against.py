@@ -36,7 +36,7 @@ class Reference:
         axis = sweep.axis
         if axis is None:
             raise ValueError(
-                "--against draws a data set beside a sweep or a distribution; sweep a size, a window or an offset"
+                "--against compares a data set with a sweep or a distribution; sweep a size, a window or an offset"
             )
         found: dict[str, dict[float, float]] = {}
         for case in sweep.cases:

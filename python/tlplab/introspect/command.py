@@ -138,7 +138,7 @@ def find_process(kernel: Kernel, pid: int) -> Process:
 @click.option("-p", "--pid", type=click.IntRange(1), required=True, metavar="PID", help="The process.")
 @click.option("-o", "output", metavar="FILE", required=True, help="Write the code to FILE.")
 @click.option("--with-header", is_flag=True, help="Include the program's ELF header, which is before its code.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the findings; - is the standard output.")
 def code(target: Target, pid: int, output: str, with_header: bool, json_file: str | None) -> None:
     """Write the text of a process to a file.
 
@@ -205,7 +205,7 @@ def show_code(output: str, process: Process, dump: Dump) -> None:
     metavar="ADDRESS",
     help="Show the translation of this virtual address; by default all mappings.",
 )
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the findings; - is the standard output.")
 def pages(target: Target, pid: int | None, root: int | None, virtual: int | None, json_file: str | None) -> int:
     """Walk the page tables of a process, for one address or for all user mappings.
 

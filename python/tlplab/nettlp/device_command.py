@@ -73,7 +73,7 @@ class Devices(click.Group):
         if self.get_command(ctx, args[0]) is None:
             names = ", ".join(self.list_commands(ctx))
             raise click.UsageError(
-                f"there is no device {args[0]!r}; there are {names}, FILE.py:CLASS and lib:FILE.so", ctx
+                f"there is no device {args[0]!r}; the devices are {names}, FILE.py:CLASS and lib:FILE.so", ctx
             )
         return super().resolve_command(ctx, args)
 
@@ -171,7 +171,7 @@ def site_options(*, issues: bool) -> Decorator:
 def psmem_command(
     *, size: int, delay: float, frames: int | None, frame_size: int, lanes: int, hexdump: bool, **given: Any
 ) -> int:  # fmt: skip
-    """Pseudo memory behind the adapter's window, as the published psmem.
+    """Pseudo memory behind the adapter's window, like the published psmem.
 
     \b
     Examples:

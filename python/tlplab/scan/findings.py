@@ -78,7 +78,7 @@ def verdict(tree: Tree, throughput: Throughput, function: Function, uplink: Upli
     )  # fmt: skip
     owner = tree.owner(function)
     if owner is not function:
-        found.limit = f"a virtual function of {owner.address}, whose link and settings it has"
+        found.limit = f"a virtual function of {owner.address}, with its link and settings"
         return found
     first = link.lower is function
     if not first:

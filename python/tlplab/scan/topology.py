@@ -68,7 +68,7 @@ class Writer:
             self.place(function)
         ids = [one or "71ab:0100" for one in self.root_ports]
         head = [
-            "# What `tlplab scan` found in " + comment(self.scan.source) + ".",
+            "# Topology that `tlplab scan` found in " + comment(self.scan.source) + ".",
             "# Links have the speed and width of the scan, with their maximum as a comment. No register has latencies, buffers and loads: these",
             "# are tlplab's defaults; replace them.",
             'title = "Scanned machine"',

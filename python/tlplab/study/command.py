@@ -92,7 +92,7 @@ def study_options(command: Command) -> Command:
     help="The vertical axis: a figure (default: the first shown); with --colour an axis of the study.",
 )
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
-@click.option("--beside", metavar="AXIS", help="A picture for each value of this axis.")
+@click.option("--beside", metavar="AXIS", help="Draw one picture per value of this axis.")
 @click.option("--ecdf", metavar="FLOW", help="Draw the distribution of this flow's latency for each point.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,

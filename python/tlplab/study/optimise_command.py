@@ -214,7 +214,7 @@ def table(console: Console, spanned: Space, aim: Aim, points: Sequence[Point], t
 def compare(console: Console, aim: Aim, searched: Searched, found: Found) -> None:
     """How far the best point is from the best there is, where that is known."""
     if searched.whole:
-        show.note(console, "All points were tried: there is no better one." if found.best else "All points were tried.")
+        show.note(console, "All points were tried: no point is better." if found.best else "All points were tried.")
         return
     if found.known is None or not found.best:
         return

@@ -154,7 +154,7 @@ def too_few(console: Console, method: str, count: int, sensed: Sensed) -> None:
     """Says what the samples do not tell."""
     if method == "one-at-a-time":
         return
-    cannot = [f"{one} from nothing" for one in sensed.unclear]
+    cannot = [f"{one} from zero" for one in sensed.unclear]
     cannot += [f"{a} from {b}" for a, b in sensed.alike if not {a, b} & set(sensed.unclear)]
     if cannot:
         show.note(

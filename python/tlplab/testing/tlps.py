@@ -172,7 +172,7 @@ class Tlps(Sequence[Tlp]):
         self._check(conditions)
         if not len(self):
             raise AssertionError(
-                f"{self!r}, so nothing is {said(conditions)}; of all {counted(len(self._whole))}, the last are:\n{tail(self._whole)}"
+                f"{self!r}, so no TLP is {said(conditions)}; of all {counted(len(self._whole))}, the last are:\n{tail(self._whole)}"
             )
         wrong = [
             row for row in self if not all(fits(getattr(row, name), wanted) for name, wanted in conditions.items())

@@ -61,7 +61,7 @@ def torture_command(
     \b
       recovered  the work is done
       degraded   the work fails with an error in the script; the kernel continues
-      corrupted  data differ from what was written
+      corrupted  data differ from the data written
       leaked     DMA mappings remain (detected by the kernel of `make linux DEBUG=1`: --linux debug)
       hung       no progress for 120 s of simulated time
       oops       the kernel reports an oops, a warning or a bug

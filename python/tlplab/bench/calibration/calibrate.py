@@ -118,7 +118,9 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
     notes: list[str] = []
     if not observables:
         observables = observe.from_bandwidth(base, labels, device.slots)
-        notes.append("No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law.")
+        notes.append(
+            "The data sets lack latencies of 64 B reads: the parameters follow from bandwidths, by Little's law."
+        )
     observables += observe.writes_of(base, labels, device.mps, device.alone)
     for data, its_labels in sets:
         if data.setting.node == "remote":
@@ -165,13 +167,13 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
         observables = [one for one in observables if not one.key.startswith("cache.")]
         if far:
             unknown = (
-                "Neither a sys-cpuinfo.txt nor host-warm reads say how large the cache is"
+                "The size of the cache is neither in sys-cpuinfo.txt nor visible in host-warm reads"
                 if size is None
                 else "No warm read took less than a cold one"
             )
             profile = replace(
                 profile,
-                notes=(*profile.notes, f"{unknown}: this host has none, and warm lines take what cold ones do."),
+                notes=(*profile.notes, f"{unknown}: this host has no cache, and warm lines take as long as cold ones."),
             )
     for one in observables:
         first = one.bounded(one.first(one.measured(), profile.number))
@@ -193,7 +195,10 @@ def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device:
         names = ", ".join(key.removeprefix("iommu.") for key in missing)
         profile = replace(
             profile,
-            notes=(*profile.notes, f"Of page walks the data do not show {names}: see [host.iommu] for whose they are."),
+            notes=(
+                *profile.notes,
+                f"The data do not show these parameters of page walks: {names}. [host.iommu] names their source.",
+            ),
         )
     return profile
 
@@ -315,7 +320,7 @@ def explain(one: Observable, value: Value, simulated: float) -> Fitted:
 def given(profile: Profile, observables: Sequence[Observable]) -> list[Fitted]:
     """Parameters that were not fitted."""
     fitted = {one.key for one in observables}
-    return [Fitted(key, value, "as it says", value.why) for key, value in profile.values.items() if key not in fitted]
+    return [Fitted(key, value, "default", value.why) for key, value in profile.values.items() if key not in fitted]
 
 
 def spread(profile: Profile) -> list[Fitted]:

@@ -191,7 +191,7 @@ class CudaTarget:
             said.append("the processor's caches were thrashed by reading other memory, and may have kept some lines")
         if self._clocks and max(self._clocks) > (1 + STEADY) * min(self._clocks):
             said.append(
-                f"the GPU's clock ran at {min(self._clocks) / 1e6:.0f} to {max(self._clocks) / 1e6:.0f} MHz: latencies are off by as much"
+                f"the GPU's clock ran at {min(self._clocks) / 1e6:.0f} to {max(self._clocks) / 1e6:.0f} MHz: latencies have the same relative error"
             )
         return said
 
