@@ -126,6 +126,7 @@ def result() -> Result:
             "translations": [],
             "measured": [],
             "networks": [],
+            "frames": [],
             "causes": [
                 "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait",
                 "replay buffer wait", "replay", "data link", "completer", "link down",

@@ -127,19 +127,19 @@ def test_what_the_user_knows_is_not_searched_for() -> None:
     phys_base = PHYSICAL - (SYMBOL + MOVED - 0xFFFF_FFFF_8000_0000)
     kernel = kernel_of(source, kaslr_offset=MOVED, phys_base=phys_base % 2**64, direct_map=DIRECT_MAP)
     assert (kernel.init_task_physical, kernel.direct_map, source.rounds) == (PHYSICAL, DIRECT_MAP, 2)
-    with pytest.raises(RunError, match=r"where --kaslr-offset and --phys-base put init_task \(1 looked at\)"):
+    with pytest.raises(RunError, match=r"where --kaslr-offset and --phys-base put init_task \(1 searched\)"):
         kernel_of(source, kaslr_offset=0)
 
 
 def test_another_kernels_symbols_find_nothing_and_say_what_to_check() -> None:
-    with pytest.raises(RunError, match=r"32 looked at\); check that --symbols and --btf"):
+    with pytest.raises(RunError, match=r"32 searched\); check that --symbols and --btf"):
         kernel_of(Held(a_machine()), init_task=SYMBOL + 64)
 
 
 def test_a_direct_map_that_nothing_proves_is_not_guessed() -> None:
     memory = a_machine()
     memory.put(memory.made[0].task + LAYOUT.task_struct.tasks + LAYOUT.list_head.prev, 0)
-    with pytest.raises(RunError, match="points back"):
+    with pytest.raises(RunError, match="does an entry point back"):
         kernel_of(Held(memory))
 
 
@@ -150,7 +150,7 @@ def test_the_kernels_own_variable_spares_the_search_for_the_direct_map() -> None
     # Process 1 is above what is searched: without the variable it is not found.
     known = {"search": PHYSICAL + 1, "init_task": SYMBOL}
     source.has = lambda address: address == PHYSICAL  # type: ignore[method-assign]
-    with pytest.raises(RunError, match="points back"):
+    with pytest.raises(RunError, match="does an entry point back"):
         kernel_of(source, **known)
     assert kernel_of(source, **known, page_offset_base=SYMBOL + 0x2000).direct_map == DIRECT_MAP
 

@@ -248,7 +248,7 @@ def test_all_formats_give_the_same_bytes_at_the_same_addresses(tmp_path: Path, k
         (core(PARTS, kind=2), "a program, not a core"),
         (core([(0, b"a" * 16), (0, b"b" * 16)]), "no physical addresses"),
         (core(PARTS)[:100], "ends in its headers"),
-        (lime(PARTS)[:-1] + lime(PARTS), "no LiME header where"),
+        (lime(PARTS)[:-1] + lime(PARTS), "the next LiME header is missing"),
         (b"KDUMP   " + bytes(64), "compressed kdump"),
         (b"\x1f\x8b" + bytes(64), "gzip"),
     ],

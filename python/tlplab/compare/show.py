@@ -252,7 +252,7 @@ def show_what_is_set(console: Console, found: Sequence[Difference]) -> None:
     """The keys in which each alternative differs from the base."""
     sheet = Sheet("Settings", [
         Column("alternative", name=True), Column("key", name=True), Column(found[0].before.name, name=True),
-        Column("alternative's", name=True),
+        Column("new value", name=True),
     ])  # fmt: skip
     for one in found:
         settings = one.brief_settings

@@ -320,7 +320,7 @@ def explain(one: Observable, value: Value, simulated: float) -> Fitted:
 def given(profile: Profile, observables: Sequence[Observable]) -> list[Fitted]:
     """Parameters that were not fitted."""
     fitted = {one.key for one in observables}
-    return [Fitted(key, value, "default", value.why) for key, value in profile.values.items() if key not in fitted]
+    return [Fitted(key, value, "not fitted", value.why) for key, value in profile.values.items() if key not in fitted]
 
 
 def spread(profile: Profile) -> list[Fitted]:
