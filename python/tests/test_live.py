@@ -25,13 +25,13 @@ HERE, THERE = own_address(), own_address()
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([COPIER], "which device"),
+        ([COPIER], "is served: name one with --serve"),
         ([COPIER, "--serve", f"coper={THERE}"], "its devices: copier"),
         ([COPIER, "--serve", THERE], "DEVICE=IP"),
         ([COPIER, "--serve", f"copier={THERE}", "--memory", "1GiB"], "--memory"),
         ([COPIER, "--serve", f"copier={THERE}", "--set", 'fidelity="length-only"'], "no bytes"),
         ([COPIER, "--serve", f"copier={THERE}", "--set", 'host.enumeration="simulated"'], "no addresses"),
-        (["--serve", f"copier={THERE}"], "name its file"),
+        (["--serve", f"copier={THERE}"], "also name the experiment's file"),
         (["no.toml", "--serve", f"copier={THERE}", "--json", "no.toml"], "--json and the experiment both name no.toml"),
         (["no.toml", "--serve", f"copier={THERE}", "--mrrs", "128"], "--mrrs is for an adapter without an experiment"),
     ],

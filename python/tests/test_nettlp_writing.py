@@ -96,7 +96,7 @@ def test_a_peer_that_answers_no_read_of_no_bytes(capsys: pytest.CaptureFixture[s
     assert (memory.how, memory.flushed[-1]) == ("read", 0x10 + len(DATA) - 1)
     assert "The peer does not answer reads of no bytes" in capsys.readouterr().err
     # ... and said elsewhere.
-    with pytest.raises(RunError, match="--flush read, where reads have no side effects, or with --no-flush"):
+    with pytest.raises(RunError, match="--flush read, where reads have no side effects, or --no-flush"):
         Writer(Memory(silent=("zero",)), flush="zero", verify=False, tries=0).write(0x10, DATA)
     Writer(Memory(silent=("zero",)), flush="read", verify=False, tries=0).write(0x10, DATA)
     # Who answers nothing at all is what he was: silent.

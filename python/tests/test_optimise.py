@@ -302,7 +302,7 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["optimise", "study.toml"], "say what is to be optimised"),
+        (["optimise", "study.toml"], "an objective is missing"),
         (["optimise", "study.toml", "--minimise", "thruput"], "there is no metric thruput; did you mean throughput?"),
         (["optimise", "study.toml", "--minimise", "rate, bytes"], "is a list; give each figure an option of its own"),
         (["optimise", "study.toml", "--minimise", "d.rate", "--trials", "2"], "no point has d.rate; did you mean c.rate?"),

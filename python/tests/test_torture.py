@@ -264,7 +264,7 @@ def test_a_link_that_goes_down_for_another_reason_is_not_the_fault() -> None:
             "pending DMA",
         ),
         (Boot(GOOD.console, "powered off", 0, True, struck=1), "recovered", ""),
-        (Boot(GOOD.console, "powered off", 0, True, struck=0), "missed", "has not happened"),
+        (Boot(GOOD.console, "powered off", 0, True, struck=0), "missed", "did not occur"),
         # The same line again is news; other figures of the same line are not.
         (Boot((*GOOD.console[:2], "done in 7.25 s"), "powered off", 0, True), "recovered", ""),
         (Boot((*GOOD.console, GOOD.console[1]), "powered off", 0, True), "recovered", "10+0 records in"),
