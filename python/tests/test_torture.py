@@ -243,7 +243,7 @@ def test_a_link_that_goes_down_for_another_reason_is_not_the_fault() -> None:
         (Boot(GOOD.console[:1], SILENT, None, False), "hung", "the work does not end"),
         (Boot(GOOD.console, SILENT, 0, False), "hung", "the devices are not released"),
         (Boot(GOOD.console, SILENT, 0, True), "hung", "does not power off"),
-        (Boot(GOOD.console[:1], verdict.SPINS, None, False), "undecided", "time stands"),
+        (Boot(GOOD.console[:1], verdict.SPINS, None, False), "undecided", "without advancing the guest's time"),
         (Boot(GOOD.console, verdict.ENDLESS, None, False), "degraded", "after an hour"),
         (Boot((*GOOD.console, "[    1.0] Kernel panic - not syncing"), "died: 1", None, False), "oops", "panic"),
         (Boot((*GOOD.console, "WARNING: drivers/pci/pci.c:1"), "powered off", 0, True), "oops", "pci.c"),
@@ -369,11 +369,11 @@ def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> 
     quickstart = str(ROOT / "experiments/quickstart.toml")
     for arguments, why in (
         ([quickstart], "and so no driver to test"),
-        ([NVME, "--fault", "lots"], 'there is no fault "lots"; there are lost, corrupted'),
+        ([NVME, "--fault", "lots"], 'there is no fault "lots"; the faults are lost, corrupted'),
         ([NVME, "--device", "sw0"], 'there is no device "sw0" with a link; the devices are nvme0'),
         ([NVME, "--case", "none"], 'there is no case "none"'),
         ([NVME, "--first", "none"], '--first: there is no case "none"'),
-        ([NVME, "--first", "x", "--case", "y"], "leave --first or --case away"),
+        ([NVME, "--first", "x", "--case", "y"], "leave one of the options out"),
         ([NVME, "--first", "x", "--fault", "no memory"], "it cannot follow another fault"),
     ):
         assert status(["torture", *arguments]) == 2

@@ -154,7 +154,7 @@ def ended(searched: Searched, found: Found, *, told: bool) -> int:
         click.echo("no point fulfils the constraints", err=True)
     if any(point.kind == "failed" for point in searched.points) or found.nearest is not None:
         return FAILED
-    click.echo("no point ran to its end", err=True)
+    click.echo("no point was run successfully", err=True)
     return BAD_INPUT
 
 
