@@ -60,7 +60,7 @@ def result_page() -> str:
         parts.append(f"\n## {node.name}\n\n{(ast.get_docstring(node) or '').replace(chr(10), ' ')}\n")
         bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in names]
         if bases:
-            parts.append(f"\nBeside the fields of [{bases[0]}](#{bases[0].lower()}):\n")
+            parts.append(f"\nBesides the fields of [{bases[0]}](#{bases[0].lower()}):\n")
         rows = [row(field, note, names) for field, note in fields(node)]
         if rows:
             parts.append("\n| field | type | meaning |\n|---|---|---|\n" + "".join(rows))

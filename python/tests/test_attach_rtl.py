@@ -90,7 +90,7 @@ def test_a_run_that_only_a_clock_keeps_going_says_so(
         assert cli.status(["run", experiment, "--set", f"device.card.idle={idle}"]) == 1, "the driver waits"
         said[idle] = capsys.readouterr()
     assert "note:" not in said["true"].err
-    assert "nothing is under way but the clock of card, which never says that it is idle" in said["false"].err
+    assert "only the clock of card still runs: the module never reports that it is idle" in said["false"].err
     assert cli.status(["run", experiment, "--set", "device.card.idle=false", "--set", 'stop="1ms"']) == 0
     assert "note:" not in capsys.readouterr().err
 

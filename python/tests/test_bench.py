@@ -190,7 +190,7 @@ def test_a_data_set_beside_the_results(folder: Path, capsys: pytest.CaptureFixtu
     assert (status, err) == (0, "")
     status, _, err = run(capsys, *sizes, "--cache", "cold", "--against", "there.csv")
     assert status == 2
-    assert "no row was measured in these circumstances; the nearest has cache host-warm (here cold)" in err
+    assert "no row was measured with these settings; the nearest has cache host-warm (here cold)" in err
 
 
 @pytest.mark.parametrize(
@@ -218,17 +218,20 @@ def test_sweeps(text: str, found: list[int]) -> None:
         (("lat_rd", "--size", "2KiB..64B"), "a range goes up, as 64B..2KiB"),
         (("lat_rd", "--size", "0B..64B/x2"), "never ends"),
         (("lat_rd", "--window", "1B..1MiB"), "has more than 1,000,000 values; give a step"),
-        (("lat_rd", "--window", "2KiB..64KiB/64B", "--size", "1B..1KiB/1B"), "100,000 are the most"),
+        (("lat_rd", "--window", "2KiB..64KiB/64B", "--size", "1B..1KiB/1B"), "at most 100,000 are allowed"),
         (("lat_rd", "--window", "32B"), "a window of 32 B holds no transfer"),
         (("bw_rd", "--interface", "cmd"), "bandwidth is measured with the DMA engine"),
         (("lat_rd", "--interface", "cmd", "--size", "65B"), "carries 64 B at most, not 65 B"),
-        (("lat_rd", "--cache", "warm"), "'warm' is none of cold, host-warm"),
+        (("lat_rd", "--cache", "warm"), "'warm' is not one of cold, host-warm"),
         (("lat_rd", "--count", "0"), "'0' is not a number of operations, nor paper"),
         (("lat_rd", "--host", "sever"), 'there is no host profile "sever"; did you mean "server"?'),
         (("lat_rd", "--host", "absent.toml"), "there is no such file"),
         (("lat_rd", "--device", "nfp"), 'there is no device profile "nfp"'),
         (("lat_rd", "--link", "gen9 x8"), "there is no gen9"),
-        (("lat_rd", "--on", "fpga"), "there is no target 'fpga'; there are simulator, model, cuda and FILE.py:CLASS"),
+        (
+            ("lat_rd", "--on", "fpga"),
+            "there is no target 'fpga'; the targets are simulator, model, cuda and FILE.py:CLASS",
+        ),
         (("lat_rd", "--on", "mydma.py:Other"), "there is no Other in it; there are MyDma"),
         (("lat_rd", "--on", "mydma.py:MyDma", "--device-offset", "1B"), "nor an offset in its memory"),
         (("lat_rd", "--node", "remote"), "this host has one"),
@@ -237,8 +240,8 @@ def test_sweeps(text: str, found: list[int]) -> None:
             "server has no IOMMU (host.iommu); those of xeon-e5-2620v3 and xeon-e5-2637v3 have",
         ),
         (("bw_rd", "--cdf", "x.csv"), "--cdf: a bandwidth has no distribution"),
-        (("lat_rd", "--plot-kind", "cdf"), "--plot-kind cdf: nothing is drawn"),
-        (("bw_wr", "--on", "model", "--plot", "x.png"), "closed forms know no time"),
+        (("lat_rd", "--plot-kind", "cdf"), "--plot-kind cdf needs a file"),
+        (("bw_wr", "--on", "model", "--plot", "x.png"), "closed forms have no time"),
         (("lat_rd", "--plot", "x.gif"), "ends in .png, .svg or .pdf"),
         (("lat_rd", "--plot", "none/x.png"), "the folder none does not exist"),
         (("bw_rd", "--plot", "x.png", "--plot-kind", "cdf"), "a bandwidth has no distribution"),
@@ -296,7 +299,7 @@ def test_interrupted_runs_keep_what_was_measured(
     looks.clear()
     status, out, err = run(capsys, "lat_rd", "--count", str(1 << 40), "-o", "part.csv")
     assert status == 130
-    assert "interrupted: 1 of 1 cases were measured, the last in part" in err
+    assert "interrupted: 1 of 1 cases were measured, the last one only partly" in err
     assert "median" in out
     assert len(Path("part.csv").read_text(encoding="utf-8").splitlines()) == 2
 
@@ -346,11 +349,11 @@ def test_a_device_in_python_that_cannot_be_measured() -> None:
 
     with pytest.raises(ValueError, match="the transfers of Instant take no simulated time"):
         bench.run([Case("bw_rd", 64, count=100)], Instant)
-    with pytest.raises(ValueError, match="bench_slots of Idle is 0; it is the number of transfers at once"):
+    with pytest.raises(ValueError, match="bench_slots of Idle is 0; it must be the number of transfers at once"):
         bench.run([Case("bw_rd", 64, count=100)], Idle)
     with pytest.raises(RunError, match="no such memory"):
         bench.run([Case("lat_rd", 64)], Broken)
-    with pytest.raises(RunError, match=r"stopped when .* of the operations were over: it waits for what never comes"):
+    with pytest.raises(RunError, match=r"stopped after .* of the operations: it waits for an event that never comes"):
         bench.run([Case("lat_rd", 64, count=100)], Stuck)
 
 

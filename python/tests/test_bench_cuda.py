@@ -107,13 +107,13 @@ def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         (["lat_rd", "--on", "cuda:1"], "there is no GPU 1: the driver has 1, numbered from 0"),
-        (["lat_rd", "--on", "cuda:x"], "there is no target 'cuda:x'; cuda is the first GPU, cuda:1 the second"),
-        (["lat_rd", "--on", "cuda", "--host", "ideal"], "leave out host, device, link and IOMMU"),
-        (["lat_rd", "--on", "cuda", "--iommu", "on"], "leave out host, device, link and IOMMU"),
+        (["lat_rd", "--on", "cuda:x"], "there is no target 'cuda:x'; the first GPU is cuda, the second cuda:1"),
+        (["lat_rd", "--on", "cuda", "--host", "ideal"], "host, device, link and IOMMU: leave these options out"),
+        (["lat_rd", "--on", "cuda", "--iommu", "on"], "host, device, link and IOMMU: leave these options out"),
         (["lat_rd", "--on", "cuda", "--size", "6B"], "give multiples of 4 B"),
         (["lat_rd", "--on", "cuda", "--offset", "2B"], "give multiples of 4 B"),
         (["lat_rd", "--on", "cuda", "--node", "remote"], "numactl"),
-        (["lat_rd", "--on", "cuda", "--interface", "cmd"], "leave them out"),
+        (["lat_rd", "--on", "cuda", "--interface", "cmd"], "leave these options out"),
         (["bw_rd", "--on", "cuda", "--window", "8GiB"], "4 GiB at most"),
         (["bw_rd", "--on", "cuda", "--at-once", "37"], "Stand-in runs 36 warps at once"),
         (["lat_rd", "--at-once", "4"], "latencies are measured one at a time"),
@@ -135,14 +135,14 @@ def test_driver_refuses(
     """What, and why."""
     monkeypatch.setenv("FAKE_CUDA", function)
     assert cli.status(["bench", "lat_rd", "--on", "cuda"]) == 2
-    assert f"the GPU's driver refuses {function}: out of memory (status 2)" in capsys.readouterr().err
+    assert f"the GPU's driver refused {function}: out of memory (status 2)" in capsys.readouterr().err
 
 
 def test_no_driver(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU."""
     monkeypatch.setattr(driver, "LIBRARY", "libcuda-that-is-not-there.so.1")
     assert cli.status(["bench", "lat_rd", "--on", "cuda"]) == 2
-    assert "NVIDIA's driver, which brings it, is not installed here" in capsys.readouterr().err
+    assert "is missing: install NVIDIA's driver" in capsys.readouterr().err
 
 
 def test_last_level_cache(tmp_path: Path) -> None:

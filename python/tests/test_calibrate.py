@@ -161,7 +161,9 @@ def test_latencies_are_taken_from_bandwidths_if_there_is_nothing_else(machine: l
     output = tmp_path / "host.toml"
     assert cli.status(["calibrate", str(data), "-o", str(output), "--quiet"]) == 0
     text = output.read_text(encoding="utf-8")
-    assert "# No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law." in text
+    assert (
+        "# The data sets lack latencies of 64 B reads: the parameters follow from bandwidths, by Little's law." in text
+    )
     found = tomllib.loads(text)["host"]
     # Bandwidths do not tell the memory's tail from its latency, which takes both.
     hidden = HIDDEN["memory"]["latency"]
@@ -173,7 +175,7 @@ def test_latencies_are_taken_from_bandwidths_if_there_is_nothing_else(machine: l
     [
         (
             slice(2, 3),
-            "this is of remote memory alone, which does not tell the way from the memory; give the same machine's data set of local",
+            "it is of remote memory alone, which does not separate the memory from the path to it; add the machine's data set of local",
         ),
         (slice(0, 0), "Missing argument 'DATASET...'"),
     ],
@@ -209,7 +211,7 @@ def test_a_cache_that_no_text_tells_of_is_measured_or_named(
         assert 12 <= int(found["cache"]["size"].removesuffix("MiB")) <= 16
     else:
         assert "cache" not in found
-    assert ("this host has none, and warm lines take what cold ones do." in shown) is not known
+    assert ("this host has no cache, and warm lines take as long as cold ones." in shown) is not known
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ def test_how_soon_walks_follow_is_the_generations_where_only_latencies_are_known
     found = tomllib.loads(text)["host"]["iommu"]
     assert float(found["walk"].removesuffix("ns")) == pytest.approx(HIDDEN["iommu"]["walk"], rel=0.05)
     assert found["interval"] == "47.1ns"
-    assert "# Of page walks the data do not show interval: see [host.iommu] for whose they are." in text
+    assert "# The data do not show these parameters of page walks: interval. [host.iommu] names their source." in text
     assert "not known of this processor; as E5-2620 v3 and E5-2637 v3" in text
 
 
@@ -336,7 +338,10 @@ def test_local_memory_may_be_that_of_a_twin(
     assert "# Local memory is that of hidden, another machine with the same processor." in text
     (far / "sys-cpuinfo.txt").write_text("model name\t: Another\n", encoding="utf-8")
     assert cli.status(["calibrate", str(far), machine[0], "-o", str(output), "--quiet"]) == 2
-    assert "these are different machines: twin, hidden; calibrate one at a time" in capsys.readouterr().err
+    assert (
+        "the data sets are of different machines: twin, hidden; calibrate one machine at a time"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("host", [name for name, _ in _core.hosts() if name.startswith("xeon")])

@@ -151,7 +151,7 @@ def test_memory_and_registers_byte_by_byte() -> None:
         assert await dev.regs.read("clock") == begun + STEP
         with pytest.raises(ValueError, match="outside the BAR"):
             dev.mem.peek(0xFFFE, 4)
-        with pytest.raises(AttributeError, match="there are a, b, clock"):
+        with pytest.raises(AttributeError, match="the registers are a, b, clock"):
             dev.regs.write(c=1)
 
     carrier = Carrier(Board(), driver)
@@ -213,7 +213,7 @@ def test_mistakes_in_a_class_are_named() -> None:
 
     for taken in ("size", "values", "read"):
         with pytest.raises(
-            ValueError, match=rf"line \d+: a register cannot be called {taken}, .*; call it {taken}_reg"
+            ValueError, match=rf"line \d+: a register cannot have the name {taken}, .*; name it {taken}_reg"
         ):
             type("Taken", (tl.Bar,), {taken: tl.Reg32(0)}, size=16)
 
@@ -227,7 +227,7 @@ def test_mistakes_in_a_class_are_named() -> None:
         class Odd(tl.Bar, size=100):
             pass
 
-    with pytest.raises(ValueError, match="cannot be at 0x4"):
+    with pytest.raises(ValueError, match="at 0x4 is not aligned"):
         tl.Reg64(4)
     with pytest.raises(OverflowError, match="does not fit"):
         Copier().regs.go = 1 << 32
@@ -275,7 +275,7 @@ def bar(name: str, **options: Any) -> type[tl.Bar]:
         ({"ids": tl.Ids(0x1_0000, 1)}, "ids.vendor is 0x10000; it has 16 bits"),
         ({"ids": 0x8086}, r"ids is 32902; it must be Ids\(vendor, device"),
         ({"capabilities": tl.Ltr()}, "it must be a tuple"),
-        ({"capabilities": ("LTR",)}, "'LTR' is no capability; there are Vendor, VendorExtended"),
+        ({"capabilities": ("LTR",)}, "'LTR' is not a capability; the capabilities are Vendor, VendorExtended"),
         (
             {"capabilities": (tl.Vendor(b"x" * 20, at=0x80), tl.Vendor(b"y", at=0x90))},
             "vendor specific at 0x90 overlaps vendor specific from 0x80 to 0x98; give each its own bytes",
@@ -286,10 +286,10 @@ def bar(name: str, **options: Any) -> type[tl.Bar]:
         ),
         ({"capabilities": (tl.Ats(queue_depth=40),)}, "ATS: queue depth is 0x28; it must be 1 to 32"),
         ({"capabilities": (tl.Vendor("text"),)}, "Vendor: data is 'text'; it must be bytes"),  # type: ignore[arg-type]
-        ({"capabilities": (tl.ResizableBar({"a": ("1MiB",)}),)}, "there is no BAR 'a'; there are none"),
+        ({"capabilities": (tl.ResizableBar({"a": ("1MiB",)}),)}, "there is no BAR 'a'; the BARs are none"),
         (
             {"a": bar("a"), "capabilities": (tl.ResizableBar({"a": ("1MiB",)}),)},
-            "ResizableBar: 4096 B cannot be; sizes are powers of two from 1 MiB to 128 TiB",
+            "ResizableBar: 4096 B is invalid; sizes are powers of two from 1 MiB to 128 TiB",
         ),
     ],
 )

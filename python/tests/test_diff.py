@@ -202,7 +202,9 @@ def test_limits_that_were_found_in_different_ways_are_no_difference() -> None:
     judged["verdict"]["tried"] = {"candidates": 1, "tried": 1, "events": 1, "until_fs": None, "gains": []}
     found = between(result(), judged)
     assert found.same
-    assert "what limits was found by runs on one side, and by figures alone on the other" in circumstances(found)
+    assert "the limit of one side was found by further runs, that of the other by its figures alone" in circumstances(
+        found
+    )
 
 
 def test_the_same_run_does_not_differ(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -331,39 +333,39 @@ def test_a_default_that_is_written_out_is_no_difference(design: Path, capsys: py
 
 def test_different_seeds_are_said(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = said(["diff", "design.toml", "--if", "luck: seed=7, load.nic.pattern=random", "--no-verdict"], capsys)
-    assert "seeds 1 and 7: part of what differs may be chance" in out
+    assert "seeds 1 and 7: differences may be due to chance" in out
     assert re.search(r"^seed +1 +7", out, re.MULTILINE)
 
 
 # What cannot be asked, and a word of the answer.
 REFUSED: list[tuple[list[str], str]] = [
-    (["design.toml"], "there is nothing to compare with"),
+    (["design.toml"], "one run cannot be compared: name a second run"),
     (["design.toml", "nowhere.toml"], "nowhere.toml: No such file"),
-    (["design.toml", "none.json"], "none.json has no schema; what can be read is tlplab/result/1"),
-    (["design.toml", "half.json"], "half.json is no whole result of a run (KeyError: 'flows')"),
-    (["half.json", "saved.json"], "half.json is no whole result of a run"),
-    (["design.toml", "broken.json"], "broken.json begins like JSON and is none"),
+    (["design.toml", "none.json"], "none.json has no schema; it must have tlplab/result/1"),
+    (["design.toml", "half.json"], "half.json is not a complete result of a run (KeyError: 'flows')"),
+    (["half.json", "saved.json"], "half.json is not a complete result of a run"),
+    (["design.toml", "broken.json"], "broken.json is not valid JSON"),
     (["saved.json", "--if", "device.nic.tags=2"], "saved.json, which is a saved result and cannot be run"),
-    (["saved.json", "saved.json", "--set", "stop=1us"], "--set stop=1us: there is no experiment"),
-    (["design.toml", "saved.json", "--set-b", "stop=1us"], "--set-b stop=1us: there is no experiment"),
+    (["saved.json", "saved.json", "--set", "stop=1us"], "--set stop=1us: it sets a key of an experiment"),
+    (["design.toml", "saved.json", "--set-b", "stop=1us"], "--set-b stop=1us: it sets a key of an experiment"),
     (["links.pcapng", "design.toml"], "links.pcapng is a capture and design.toml is an experiment"),
     (["saved.json", "links.pcapng"], "links.pcapng is a capture and saved.json is a saved result"),
-    (["links.pcapng", "links.pcapng", "--html", "page.html"], "--html is for runs"),
+    (["links.pcapng", "links.pcapng", "--html", "page.html"], "--html is for experiments"),
     (["links.pcapng", "cut.pcapng"], "cut.pcapng"),
     (["design.toml", "--if", "a=b", "--html", "page.txt"], "name a file that ends in .html"),
     (["design.toml", "--if", "a=b", "--json", "design.toml"], "both name design.toml"),
     (["design.toml", "--set", "device.nick.tags=1", "--if", "a=b"], 'there is no device "nick"'),
-    (["-", "design.toml"], "the standard input can be read once only"),
+    (["-", "design.toml"], "the standard input can be read only once"),
     # Alternatives: as with --set, and by name.
     (["design.toml", "--if", "fast: device.nick.tags=2"], '--if fast: device.nick: there is no device "nick"; did you mean "nic"?'),
     (["design.toml", "--if", "gen9: device.nic.link=gen9 x8"], "--if gen9: device.nic.link: there is no gen9"),
     (["design.toml", "--if", "tags: device.nic.tags=none"], "--if tags: device.nic.tags"),
-    (["design.toml", "--if", "device.nic.tags+=some"], "'some' is no number"),
-    (["design.toml", "--if", "device.nic.link*=2"], "device.nic.link is 'gen4 x8', which is no number"),
+    (["design.toml", "--if", "device.nic.tags+=some"], "'some' is not a number"),
+    (["design.toml", "--if", "device.nic.link*=2"], "device.nic.link is 'gen4 x8', which is not a number"),
     (["design.toml", "--if", "switch.sw0.latency+=64B"], "'64B' cannot be added to '100ns'"),
     (["design.toml", "--if", "switch.sw0.latency+=5"], "give it the unit of '100ns'"),
-    (["design.toml", "--if", "device.nic.tags*=2ns"], "'2ns' is no number to compute with"),
-    (["design.toml", "--if", "device.nic.tags/=0"], "'0' is no number to compute with"),
+    (["design.toml", "--if", "device.nic.tags*=2ns"], "'2ns' is not a number to compute with"),
+    (["design.toml", "--if", "device.nic.tags/=0"], "'0' is not a number to compute with"),
     (["design.toml", "--if", "device.nic.mps+=1B"], "the base does not set device.nic.mps"),
     (["design.toml", "--if", "device.*.tagz+=1"], "the base has no key like device.*.tagz"),
     (["design.toml", "--if", "a: device.nic.tags"], "'device.nic.tags' sets nothing"),
@@ -642,8 +644,8 @@ def test_captures_are_compared_by_what_is_in_them(design: Path, capsys: pytest.C
     for name, overrides in (("one", ()), ("other", ("device.nic.tags=2", "load.nic.size=512B"))):
         Path(f"{name}.pcapng").write_bytes(captured(*overrides))
     out = said(["diff", "one.pcapng", "other.pcapng", "--exit-code"], capsys, 1)
-    assert "no causes" in out
-    assert "Posted requests are not answered" in out
+    assert "Causes of latency, utilisation of links and the limit are in" in out
+    assert "Posted requests have no completion" in out
     assert re.search(r"one has \d+ requests without their last completion", out)
     (document,) = json.loads(said(["diff", "one.pcapng", "other.pcapng", "--json", "-", "--all"], capsys))["others"]
     summaries = []

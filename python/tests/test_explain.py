@@ -122,8 +122,8 @@ def test_the_largest_contribution_is_named(design: Path, capsys: pytest.CaptureF
     Path("changed.json").write_text(json.dumps(document))
     assert status(["explain", "changed.json", "--flow", "nic", "--percentile", "99"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"p99 of nic is 5\.\d+ µs, the median [\d.]+ ns: of the \+5\.\d+ µs between the transactions there, "
-                     r"credit wait at sw0 → host.rp0 makes \+5 µs \([\d.]+ %\)", out)  # fmt: skip
+    assert re.search(r"p99 of nic is 5\.\d+ µs, the median [\d.]+ ns: of the \+5\.\d+ µs between these transactions, "
+                     r"credit wait at sw0 → host.rp0 accounts for \+5 µs \([\d.]+ %\)", out)  # fmt: skip
     found = explained(capsys, "changed.json", "--flow", "nic", "--percentile", "99")
     assert found["causes"][0]["cause"] == "credit wait"
     assert found["causes"][0]["difference_ns"] == pytest.approx(5000)
@@ -170,13 +170,13 @@ def test_a_sample_that_is_too_small_is_refused(design: Path, capsys: pytest.Capt
     assert status(["explain", "long.json", "--flow", "nic", "--percentile", "99.9"]) == 2
     err = capsys.readouterr().err
     assert re.search(
-        r"long\.json has a sample of \d+ of the \d+ transactions of nic, too few for percentile 99\.9 \(it takes 1000\)",
+        r"long\.json has a sample of \d+ of the \d+ transactions of nic, too few for percentile 99\.9 \(at least 1000 are needed\)",
         err,
     )
     assert status(["explain", "long.json", "--flow", "nic", "--percentile", "90"]) == 0
     assert "of a uniform sample of" in capsys.readouterr().out
     assert status(["explain", "long.json", "--percentile", "100"]) == 2
-    assert "the longest is rarely among them" in capsys.readouterr().err
+    assert "the longest is rarely in the sample" in capsys.readouterr().err
 
 
 def test_of_a_run_with_too_many_transactions_the_sample_has_to_do(
@@ -194,7 +194,7 @@ def test_a_single_transaction_explains_itself(design: Path, capsys: pytest.Captu
     assert status(["explain", "design.toml", "--flow", "nic"]) == 0
     out = capsys.readouterr().out
     assert "of the only transaction of nic" in out
-    assert "the transactions there take as long" in " ".join(out.split())
+    assert "these transactions take as long" in " ".join(out.split())
 
 
 def test_a_sample_that_does_not_add_up_is_refused(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,16 +208,16 @@ def test_a_sample_that_does_not_add_up_is_refused(design: Path, capsys: pytest.C
 REFUSED = [
     (
         ["design.toml", "--flow", "gpu"],
-        "--flow gpu: no transaction of it ended well, or there is no such flow; there are nic, ssd",
+        "--flow gpu: there is no such flow with a successful transaction; the flows are nic, ssd",
     ),
-    (["design.toml", "--percentile", "0"], "0 is no percentile"),
-    (["design.toml", "--percentile", "101"], "101 is no percentile"),
-    (["design.toml", "--percentile", "nan"], "nan is no percentile"),
+    (["design.toml", "--percentile", "0"], "0 is not a percentile"),
+    (["design.toml", "--percentile", "101"], "101 is not a percentile"),
+    (["design.toml", "--percentile", "nan"], "nan is not a percentile"),
     (["nowhere.toml"], "nowhere.toml: No such file"),
     (["saved.json", "--seed", "3"], "saved.json is a saved result: --set, --load and --seed are for experiments"),
     (["design.toml", "--set", "device.nick.tags=1"], 'there is no device "nick"'),
-    (["design.toml", "--set", "warmup=39.9999us"], "no transaction ended well"),
-    (["links.pcapng"], "links.pcapng is a capture, which tells no causes"),
+    (["design.toml", "--set", "warmup=39.9999us"], "no transaction succeeded"),
+    (["links.pcapng"], "links.pcapng is a capture, which has no causes"),
 ]
 
 

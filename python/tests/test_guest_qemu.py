@@ -118,7 +118,7 @@ def test_a_guest_that_dies_unseen_shows_its_last_lines(tmp_path: Path) -> None:
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     said = done.stderr.splitlines()
-    assert said[0] == "Error: the run failed: the guest is off, and its script has not ended"
+    assert said[0] == "Error: the run failed: the guest powered off before its script ended"
     assert any("Kernel panic - not syncing: sysrq triggered crash" in line for line in said), done.stderr
     assert 3 < len(said) <= 101
 
@@ -360,7 +360,7 @@ def test_a_shell_answers_keys(tmp_path: Path) -> None:
     terminal.type(b"echo $((6 * 7)) is said; lspci -n -d 71ab: | wc -l\n")
     terminal.hear(b"42 is said")
     terminal.type(b"exit 0\n")
-    terminal.hear(b"off after")
+    terminal.hear(b"powered off after")
     assert terminal.end() == 0
 
 
@@ -404,7 +404,7 @@ def test_an_experiment_that_is_interrupted_has_results_of_the_part_that_ran(tmp_
             time.sleep(0.05)
         time.sleep(5)
         process.send_signal(signal.SIGINT)
-        assert "interrupted: the figures are of the part that ran" in process.communicate(timeout=30)[1]
+        assert "interrupted: the figures cover the part that ran" in process.communicate(timeout=30)[1]
         assert process.returncode == 130
     finally:
         process.kill()
@@ -437,33 +437,33 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
     needs_tools()
     found = run(tmp_path, COPIER, "--run", "sleep 1000", "--timeout", "1")
     assert found.status == 1
-    assert "still on after 1 s" in found.errors
+    assert "still running after 1 s" in found.errors
     assert found.result["timed_out"] is True
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([COPIER], "give one of --run and --shell"),
-        ([COPIER, "--shell", "--run", "true"], "give one of --run and --shell"),
+        ([COPIER], "give either --run or --shell"),
+        ([COPIER, "--shell", "--run", "true"], "give either --run or --shell"),
         (["e1000", "--shell"], "there is no device 'e1000'"),
         (["nvme,bytes=3", "--shell"], "nvme has no bytes"),
         (["nettlp,pear=127.0.0.1", "--shell"], "nettlp has no pear"),
         (["nettlp,peer=here", "--shell"], "nettlp,peer=here"),
         (["nettlp,peer=192.0.2.1", "--shell"], "192.0.2.1 is not on the loopback interface"),
-        (["simple-nic,mtu=20", "--shell"], "mtu is 20; it is a number of bytes from 68 to 9000"),
+        (["simple-nic,mtu=20", "--shell"], "mtu is 20; it must be from 68 to 9000 bytes"),
         (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),
         ([COPIER, "--shell", "--memory", "159MiB"], "the guest's kernel and its files need 160 MiB"),
         ([COPIER, "--shell", "--share", "/nonexistent"], "there is no such folder"),
         ([COPIER, "--shell", "--set", "seed=1"], "--set is for an experiment"),
-        ([NICS, COPIER, "--shell"], "an experiment has all devices of its guest"),
-        ([NICS, "--shell", "--run", "true"], "--run and --shell: give one of them"),
+        ([NICS, COPIER, "--shell"], "an experiment defines all devices of its guest"),
+        ([NICS, "--shell", "--run", "true"], "give either --run or --shell"),
         ([NICS, "--cable", "nic0"], "'nic0' is not NIC=NIC"),
-        ([NICS, "--cable", "nic0=nic2"], "nic2 is no nic of"),
-        ([NICS, "--cable", "nic0=nic1", "--cable", "nic1=nic0"], "nic0 has one plug"),
-        ([f"{ROOT}/experiments/linux/two-guests.toml"], "describes several machines"),
+        ([NICS, "--cable", "nic0=nic2"], "has no nic nic2"),
+        ([NICS, "--cable", "nic0=nic1", "--cable", "nic1=nic0"], "nic0 has several cables; give it one"),
+        ([f"{ROOT}/experiments/linux/two-guests.toml"], "has several machines"),
     ],
 )
 def test_mistakes_are_told(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

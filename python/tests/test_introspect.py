@@ -127,19 +127,19 @@ def test_what_the_user_knows_is_not_searched_for() -> None:
     phys_base = PHYSICAL - (SYMBOL + MOVED - 0xFFFF_FFFF_8000_0000)
     kernel = kernel_of(source, kaslr_offset=MOVED, phys_base=phys_base % 2**64, direct_map=DIRECT_MAP)
     assert (kernel.init_task_physical, kernel.direct_map, source.rounds) == (PHYSICAL, DIRECT_MAP, 2)
-    with pytest.raises(RunError, match=r"where --kaslr-offset and --phys-base put init_task \(1 looked at\)"):
+    with pytest.raises(RunError, match=r"where --kaslr-offset and --phys-base put init_task \(1 searched\)"):
         kernel_of(source, kaslr_offset=0)
 
 
 def test_another_kernels_symbols_find_nothing_and_say_what_to_check() -> None:
-    with pytest.raises(RunError, match=r"32 looked at\); check that --symbols and --btf"):
+    with pytest.raises(RunError, match=r"32 searched\); check that --symbols and --btf"):
         kernel_of(Held(a_machine()), init_task=SYMBOL + 64)
 
 
 def test_a_direct_map_that_nothing_proves_is_not_guessed() -> None:
     memory = a_machine()
     memory.put(memory.made[0].task + LAYOUT.task_struct.tasks + LAYOUT.list_head.prev, 0)
-    with pytest.raises(RunError, match="points back"):
+    with pytest.raises(RunError, match="does an entry point back"):
         kernel_of(Held(memory))
 
 
@@ -150,13 +150,13 @@ def test_the_kernels_own_variable_spares_the_search_for_the_direct_map() -> None
     # Process 1 is above what is searched: without the variable it is not found.
     known = {"search": PHYSICAL + 1, "init_task": SYMBOL}
     source.has = lambda address: address == PHYSICAL  # type: ignore[method-assign]
-    with pytest.raises(RunError, match="points back"):
+    with pytest.raises(RunError, match="does an entry point back"):
         kernel_of(source, **known)
     assert kernel_of(source, **known, page_offset_base=SYMBOL + 0x2000).direct_map == DIRECT_MAP
 
 
 def test_memory_that_never_answers_is_told_as_such() -> None:
-    with pytest.raises(RunError, match=r"no memory could be read at any of the 32 addresses.*nobody answers"):
+    with pytest.raises(RunError, match=r"none of the 32 possible addresses of init_task is readable.*nobody answers"):
         kernel_of(Held(a_machine(), [(0, SIZE)]))
 
 
@@ -194,7 +194,7 @@ def test_a_ring_that_never_closes_ends() -> None:
     memory.put(memory.made[4].task + tasks, memory.virtual(memory.made[1].task) + tasks)
     found, problems = names(memory)
     assert found == ["swapper/0", "systemd", "kthreadd", "kworker/0:0", "cron", "a b\x1b[2J", "gone"]
-    assert problems == ["the list is torn behind process 655 (a b\\x1b[2J): it leads back to process 2 (kthreadd)"]
+    assert problems == ["the list is broken after process 655 (a b\\x1b[2J): it leads back to process 2 (kthreadd)"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_one_bad_pointer_hides_nobody(wrong: int) -> None:
     found, problems = names(memory)
     assert len(found) == 7, "the others are reached from the end"
     assert len(problems) == 1
-    assert "torn behind process 3 (kworker/0:0)" in problems[0]
+    assert "broken after process 3 (kworker/0:0)" in problems[0]
 
 
 def test_two_torn_places_are_both_told() -> None:
@@ -330,7 +330,7 @@ def test_tables_that_lead_to_themselves_are_read_once() -> None:
             memory.put(made.root + 8 * index, made.root | PRESENT | WRITE | USER)
     space = space_of(memory, 3, X86(4))
     assert space.tables == 7
-    assert "254 entries lead to tables that were met before" in space.problems[0]
+    assert "254 entries lead to tables that were already read" in space.problems[0]
     assert frames_between(space, 0, 1 << 47) == made.pages
     assert follow(Held(memory), X86(4), made.root, 0).physical == made.root
 
@@ -428,7 +428,7 @@ def test_a_process_that_began_another_program_meanwhile_is_not_dumped() -> None:
         memory.put(memory.made[3].task + LAYOUT.task_struct.mm, memory.virtual(page))
 
     source.meanwhile = exec_
-    with pytest.raises(RunError, match="ended, or began another program"):
+    with pytest.raises(RunError, match="ended or executed another program"):
         dump_code(kernel, X86(4), cron, with_header=False)
 
 
@@ -488,7 +488,7 @@ def test_a_torn_list_is_exit_status_1_with_what_was_found(
     assert status(["introspect", "processes", *options]) == 1
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 8
-    assert "torn behind process 3" in said.err
+    assert "broken after process 3" in said.err
 
 
 def test_code_writes_the_file_whole_or_not_at_all(
@@ -506,7 +506,7 @@ def test_code_writes_the_file_whole_or_not_at_all(
     kept = output.read_bytes()
     assert len(kept) == 5 * PAGE + 0xDB0
     for pid, message in (
-        ("2", "is a thread of the kernel"),
+        ("2", "is a kernel thread"),
         ("999", "there is no process 999"),
         ("655", "no code lies"),
     ):
@@ -541,15 +541,18 @@ def test_pages_shows_one_way_and_all_that_is_mapped(options: list[str], capsys: 
     [
         (["processes", "--image", "{image}"], "give either --btf FILE"),
         (["processes", "--image", "{image}", "--profile", "{profile}"], "give either --symbols FILE"),
-        (["processes"], "give either --image FILE or --adapter IP"),
-        (["processes", "--image", "{image}", "--adapter", "127.0.0.2"], "give either --image FILE or --adapter IP"),
+        (["processes"], "give the memory to read: either --image FILE or --adapter IP"),
+        (
+            ["processes", "--image", "{image}", "--adapter", "127.0.0.2"],
+            "give the memory to read: either --image FILE or --adapter IP",
+        ),
         (
             ["processes", "--adapter", "10.0.0.1", "--profile", "{profile}", "--init-task", "1"],
             "--allow-remote permits it",
         ),
         (["processes", "--init-task", "task"], "is not a number such as"),
         (["processes", "--search", "lots"], "lots"),
-        (["pages", "--image", "{image}"], "give either -p PID or --root"),
+        (["pages", "--image", "{image}"], "give the process (-p PID) or the root of its page tables"),
         (["pages", "--image", "{image}", "--root", "0", "-a", "0x800000000000"], "no address has these upper bits"),
         (["code", "--image", "{image}", "-p", "1", "-o", "{image}"], "both name"),
     ],
@@ -618,7 +621,7 @@ def test_dma_through_an_adapter_shows_what_the_image_shows(
 def test_an_adapter_that_is_not_there_is_told(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = ["-l", own_address(), "-r", own_address(), "-b", "1b:00.0"]
     assert status(["introspect", "processes", *nowhere, *options[2:], "--search", "4MiB"]) == 1
-    assert "no memory could be read at any of the 3 addresses" in capsys.readouterr().err
+    assert "none of the 3 possible addresses of init_task is readable" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,9 +174,9 @@ def test_a_profile_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         (("pid = 2416", ""), "task_struct.pid: missing"),
         (("pid = 2416", "pidd = 2416"), "task_struct.pidd: there is no such key; did you mean pid?"),
-        (("pid = 2416", "pid = -4"), "task_struct.pid: -4 is no offset"),
-        (("pid = 2416", "pid = true"), "task_struct.pid: True is no offset"),
-        (("[mm_struct]", "[mm]"), "mm: there is no such key; known here: task_struct, mm_struct, list_head"),
+        (("pid = 2416", "pid = -4"), "task_struct.pid: -4 is not an offset"),
+        (("pid = 2416", "pid = true"), "task_struct.pid: True is not an offset"),
+        (("[mm_struct]", "[mm]"), "mm: there is no such key; the keys are task_struct, mm_struct, list_head"),
         (("[mm_struct]", "[mm_struct"), "line 13"),
     ],
 )
@@ -248,7 +248,7 @@ def test_all_formats_give_the_same_bytes_at_the_same_addresses(tmp_path: Path, k
         (core(PARTS, kind=2), "a program, not a core"),
         (core([(0, b"a" * 16), (0, b"b" * 16)]), "no physical addresses"),
         (core(PARTS)[:100], "ends in its headers"),
-        (lime(PARTS)[:-1] + lime(PARTS), "no LiME header where"),
+        (lime(PARTS)[:-1] + lime(PARTS), "the next LiME header is missing"),
         (b"KDUMP   " + bytes(64), "compressed kdump"),
         (b"\x1f\x8b" + bytes(64), "gzip"),
     ],

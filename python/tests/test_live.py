@@ -25,15 +25,15 @@ HERE, THERE = own_address(), own_address()
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([COPIER], "which device"),
+        ([COPIER], "is served: name one with --serve"),
         ([COPIER, "--serve", f"coper={THERE}"], "its devices: copier"),
         ([COPIER, "--serve", THERE], "DEVICE=IP"),
         ([COPIER, "--serve", f"copier={THERE}", "--memory", "1GiB"], "--memory"),
         ([COPIER, "--serve", f"copier={THERE}", "--set", 'fidelity="length-only"'], "no bytes"),
         ([COPIER, "--serve", f"copier={THERE}", "--set", 'host.enumeration="simulated"'], "no addresses"),
-        (["--serve", f"copier={THERE}"], "name its file"),
+        (["--serve", f"copier={THERE}"], "also name the experiment's file"),
         (["no.toml", "--serve", f"copier={THERE}", "--json", "no.toml"], "--json and the experiment both name no.toml"),
-        (["no.toml", "--serve", f"copier={THERE}", "--mrrs", "128"], "--mrrs is for an adapter with only memory"),
+        (["no.toml", "--serve", f"copier={THERE}", "--mrrs", "128"], "--mrrs is for an adapter without an experiment"),
     ],
 )
 def test_what_cannot_be_served_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +46,7 @@ def test_time_does_not_begin_before_the_device_is_there(capsys: pytest.CaptureFi
     assert status(["adapter", *arguments]) == 1, "nothing was simulated"
     printed = capsys.readouterr()
     assert "waiting for copier" in printed.err
-    assert "copier never came" in printed.err
+    assert "copier did not connect" in printed.err
     document = json.loads(printed.out)
     assert document["end_fs"] == 0
     assert document["stop_reason"] == "time-limit"

@@ -53,18 +53,18 @@ def test_a_driver_is_found(file: str) -> None:
 
 
 def test_what_is_missing_is_named_with_what_there_is(file: str, tmp_path: Path) -> None:
-    assert refusal(file, "Bord") == "there is no Bord in it; there are Board, driver"
+    assert refusal(file, "Bord") == "there is no Bord in it; it has Board, driver"
     assert refusal(str(tmp_path / "none.py"), "Board") == "there is no such file"
 
 
 def test_what_is_no_device_is_refused(file: str) -> None:
-    assert refusal(file, "driver") == "driver is no device; write class driver(tlplab.Device)"
-    with pytest.raises(LoadError, match="3 is no driver"):
+    assert refusal(file, "driver") == "driver is not a device; write class driver(tlplab.Device)"
+    with pytest.raises(LoadError, match="3 is not a driver"):
         load_driver(file, "other", Memory())
 
 
 def test_a_refusal_by_the_class_names_the_line(file: str) -> None:
-    assert refusal(file, "Board", '{"depth": 9}') == f"Board cannot be made: {file}:9: ValueError: too deep"
+    assert refusal(file, "Board", '{"depth": 9}') == f"Board cannot be created: {file}:9: ValueError: too deep"
     assert "unexpected keyword argument 'width'" in refusal(file, "Board", '{"width": 1}')
 
 

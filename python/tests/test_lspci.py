@@ -264,7 +264,7 @@ def test_registers_can_be_read_later(root: Path, capsys: pytest.CaptureFixture[s
     assert at_once["now_fs"] == at_once["enumerated_fs"] == later["enumerated_fs"]
     assert later["now_fs"] == 400e9
     assert at_once["functions"] == later["functions"]
-    assert "as it is after 400 µs" in tlplab(capsys, *arguments, "--at", "400us")
+    assert "state after 400 µs" in tlplab(capsys, *arguments, "--at", "400us")
     assert cli.status([*arguments, "--at", "soon"]) == 2
     assert '--at: "soon" is not a time' in capsys.readouterr().err
 

@@ -85,7 +85,7 @@ def test_files_are_read_as_functions_would_be(sysfs: str, tmp_path: Path, capsys
         (["--register", "02:00.0", "--reads-are-safe"], 2, "BDF:BAR+OFFSET"),
         (["--device", "05:00.0"], 2, "there is no function 05:00.0"),
         (["--core", "99999"], 2, "core 99999"),
-        (["--on", "x.toml", "--device", "02:00.0"], 2, "--on measures a simulated topology"),
+        (["--on", "x.toml", "--device", "02:00.0"], 2, "--on is for a simulated topology"),
         (["--seed", "1"], 2, "--on or --compare"),
         (["--idle"], 2, "name one with --on"),
         (["--plot", "out.txt"], 2, ".png"),
@@ -135,7 +135,7 @@ def test_a_scanned_machine_is_laid_beside_its_simulation(
     document = json.loads(out.read_text())
     assert document["simulated"] == simulated, "without the scanned file's load"
     loaded = json.loads(run(capsys, "--on", experiment, "--samples", "200", "--json", "-")[0])
-    assert "loads ran meanwhile" in loaded["notes"][0]
+    assert "loads ran during the measurement" in loaded["notes"][0]
     assert mean_of(loaded) > 1.05 * mean_of(simulated), "with it reads wait"
     (link,) = [one for one in document["simulated"]["links"] if address_of(one["far"]) == address]
     assert link["verdict"] == "measured"
@@ -168,4 +168,4 @@ def test_this_machine_is_measured_to_the_end(tmp_path: Path, capsys: pytest.Capt
     if " hypervisor" in flags:
         assert document["machine"]["refusal"].startswith("this is a virtual machine")
         assert all(link["verdict"] == "refused" and link["latency_ns"] is None for link in document["links"])
-        assert "No latency of a link can be had here" in said
+        assert "Link latencies are not available here" in said

@@ -88,23 +88,23 @@ CDF = "lat_dma_details_cdf.csv"
     ("file", "line", "old", "new", "message"),
     [
         (SZ, 1, ",SZ,", ",", "bw_dma_sz_sweep.csv:1: column SZ: is missing; a bandwidth file has Test,PAT"),
-        (SZ, 1, "BW (GB/s)", "BW (MB/s)", "column BW (MB/s): has a unit that pcie-bench does not write; it should be “BW (GB/s)”"),
-        (SZ, 1, "Trans,", "SZ,", "column SZ: is there twice"),
-        (SZ, 1, "Test,PAT,Cache,HO,DO,WinSZ,SZ,Time(cyc),Time,Bytes,Trans,BW (GB/s),Trans/s", "a;b", "these are no columns of pcie-bench: a;b"),
-        (SZ, 3, "BW_DMA_RD,Rand", "BW_DMA_RD", ":3: 12 values where there are 13 columns; the line was cut off"),
-        (SZ, 4, ",8192,", ",8KiB,", ":4: column WinSZ: “8KiB” is not a number; a bare number, without a unit"),
-        (SZ, 4, ",8192,", ",-8192,", "column WinSZ: -8192 cannot be; a number above 0"),
-        (SZ, 4, ",8192,", ",nan,", "column WinSZ: nan cannot be"),
+        (SZ, 1, "BW (GB/s)", "BW (MB/s)", "column BW (MB/s): has a unit that pcie-bench does not use; it should be “BW (GB/s)”"),
+        (SZ, 1, "Trans,", "SZ,", "column SZ: appears twice"),
+        (SZ, 1, "Test,PAT,Cache,HO,DO,WinSZ,SZ,Time(cyc),Time,Bytes,Trans,BW (GB/s),Trans/s", "a;b", "these are not columns of pcie-bench: a;b"),
+        (SZ, 3, "BW_DMA_RD,Rand", "BW_DMA_RD", ":3: 12 values where there are 13 columns; the line is truncated"),
+        (SZ, 4, ",8192,", ",8KiB,", ":4: column WinSZ: “8KiB” is not a number; a number without a unit"),
+        (SZ, 4, ",8192,", ",-8192,", "column WinSZ: -8192 is out of range; a number above 0"),
+        (SZ, 4, ",8192,", ",nan,", "column WinSZ: nan is out of range"),
         (SZ, 4, ",8192,", ",,", "column WinSZ: “” is not a number; the value is missing"),
         (SZ, 4, ",8192,", ",8192.5,", "column WinSZ: 8192.5 is not a whole number"),
         (SZ, 4, ",8192,", ",100,", "column SZ: 129 bytes do not fit in a window of 100"),
-        (SZ, 4, "HWarm", "Warm", "column Cache: “Warm” is not known; one of Cold, HWarm, DWarm, DThrash"),
-        (LAT, 4, "LAT_DMA_RD", "LAT_CMD_RD", "256 bytes by the command interface; it moves 64 bytes at most"),
-        (LAT, 1, "Med(ns)", "Med(us)", "column Med(us): has a unit that pcie-bench does not write; it should be “Med(ns)”"),
+        (SZ, 4, "HWarm", "Warm", "column Cache: “Warm” is unknown; one of Cold, HWarm, DWarm, DThrash"),
+        (LAT, 4, "LAT_DMA_RD", "LAT_CMD_RD", "256 bytes by the command interface; it moves at most 64 bytes"),
+        (LAT, 1, "Med(ns)", "Med(us)", "column Med(us): has a unit that pcie-bench does not use; it should be “Med(ns)”"),
         (CDF, 4, ",0.9166240692138672", ",9.166240692138672", "column cdf: 9.16624 is above 1; a fraction of the samples"),
         (CDF, 2, "586.6666666666666,0", "586.6666666666666,1", "_cdf.csv:2: column cdf: the first distribution begins at 1; at 0"),
-        (CDF, 4, "600.0", "0", ":4: column ns: 0 cannot be; a number above 0"),
-        (CDF, 4, "720", "7" * 200_000, "this is no CSV: field larger than field limit (131072); the file is damaged"),
+        (CDF, 4, "600.0", "0", ":4: column ns: 0 is out of range; a number above 0"),
+        (CDF, 4, "720", "7" * 200_000, "this is not CSV: field larger than field limit (131072); the file is damaged"),
     ],
 )  # fmt: skip
 def test_a_spoilt_table_is_refused(folder: Path, file: str, line: int, old: str, new: str, message: str) -> None:
@@ -150,7 +150,7 @@ def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
     for path, message in (
         (tmp_path / "nothing", "does not exist; name the folder of one machine"),
         (folder / SZ, "is a file; name the folder"),
-        (tmp_path, f"there is no CSV file of pcie-bench in this folder; its folders have some: {T630.name}"),
+        (tmp_path, f"this folder has no CSV file of pcie-bench; its subfolders have some: {T630.name}"),
     ):
         with pytest.raises(DatasetError) as error:
             read_dataset(path)
@@ -173,7 +173,7 @@ def test_a_data_set_may_be_a_part_of_one(folder: Path) -> None:
 
 def test_distributions_without_their_rows_are_refused(folder: Path) -> None:
     (folder / "lat_dma_details.csv").unlink()
-    with pytest.raises(DatasetError, match=r"_cdf\.csv: there is no file that says what these distributions are of"):
+    with pytest.raises(DatasetError, match=r"_cdf\.csv: the file with the cases of these distributions is missing"):
         read_dataset(folder)
 
 
@@ -411,7 +411,7 @@ def test_what_cannot_be_predicted_is_named_and_the_others_go_on(
     sweep.write_text("".join(row for row in rows if "DThrash" not in row), encoding="utf-8")
     status, out, err = run(capsys, "validate", str(far), *machines, "--predict", "--json", "-", "--quiet")
     assert status == 0, err
-    assert "one-s0-s1-s1, bandwidth: not predicted: the way to its remote memory is not known" in err
+    assert "one-s0-s1-s1, bandwidth: not predicted: the latency of its remote memory is unknown" in err
     hosts = {line["host"] for line in json.loads(out)}
     assert hosts == {"one", "other", "all"}, "what can be predicted is"
 
@@ -428,7 +428,7 @@ def test_one_machine_alone_is_not_predicted(
     assert "was calibrated" not in text
     status, out, err = run(capsys, "validate", machines[0], "--predict")
     assert (status, out) == (2, "")
-    assert "nothing can be predicted" in err
+    assert "these data sets allow no prediction" in err
 
 
 def test_writes_fix_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

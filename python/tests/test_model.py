@@ -56,7 +56,7 @@ def test_a_grid_is_an_arrow_table_without_pyarrow_and_with_it() -> None:
         ({"rcb": 256}, "rcb is 256; it may be 64 or 128 B"),
         ({"offset": 4096}, "offset is 4096; it may be 0 to 4095"),
         ({"size": 0}, "size is 0; it may be 1 byte"),
-        ({"size": 1.5}, "size is 1.5; it takes whole numbers"),
+        ({"size": 1.5}, "size is 1.5; it must be whole numbers"),
         ({"width": 12, "compat": "pcie-model"}, "width is 12; it may be 1, 2, 4, 8, 16 or 32 lanes in the public model"),
         ({"compat": "pcie-modle"}, 'compat is "pcie-modle"; expected any of pcie-model, '),
         ({"op": "both"}, 'op is "both"; it may be "read", "write", "rdwr"'),
@@ -69,7 +69,7 @@ def test_a_wrong_number_is_named(given: dict[str, object], said: str) -> None:
 
 
 def test_a_wrong_name_is_named() -> None:
-    with pytest.raises(TypeError, match="there is no 'widht' here"):
+    with pytest.raises(TypeError, match="there is no parameter 'widht'"):
         model.bandwidth(64, widht=8)
 
 
@@ -159,7 +159,9 @@ def test_thirty_transfers_under_way(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_rate_beyond_the_link_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["model", "lat", "--rate", "400Gb/s"]) == 0
-    assert "400 Gb/s is more than the link carries; needed is the amount for 53.82 Gb/s" in capsys.readouterr().out
+    assert (
+        "400 Gb/s is more than the link carries; the table shows the amounts for 53.82 Gb/s" in capsys.readouterr().out
+    )
     assert status(["model", "lat", "--rate", "40Gb/s"]) == 0
     assert "is more than the link carries" not in capsys.readouterr().out
 
@@ -209,12 +211,12 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["bw", "--mps", "256"], "the unit is missing"),
         (["bw", "--plot", "x.txt"], ".png, .svg or .pdf"),
         (["bw", "--plot", "/no/x.png"], "mkdir -p /no"),
-        (["nic", "--nic", "nobody"], "name a file, or one of simple, kernel, dpdk"),
+        (["nic", "--nic", "nobody"], "give a file or one of simple, kernel, dpdk"),
         (["nic", "--nic", "python"], "Is a directory"),
         (["lat", "--rate", "1Gb/s", "--ethernet", "1Gb/s"], "give one of them"),
         (["lat", "--latency", "900"], "the unit is missing"),
-        (["lat", "--latency", "0ns"], "--latency is 0.0; it may be any number above 0"),
-        (["nic", "--ethernet", "0Gb/s"], "--ethernet is 0; it may be any number above 0"),
+        (["lat", "--latency", "0ns"], "--latency is 0.0; it must be above 0"),
+        (["nic", "--ethernet", "0Gb/s"], "--ethernet is 0; it must be above 0"),
     ],
 )
 def test_bad_input_is_a_usage_error(

@@ -291,8 +291,8 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
         (["dma", "read"], 2, "--address"),
         (["perf", "--transport", "xdp", "-N", "2"], 2, "one XDP socket"),
         (["dma", "read", "-a", "zero"], 2, "'zero' is not a number such as 0xa0000000"),
-        (["dma", "read", "-a", "0xffffffffffffffff"], 2, "pass the end of the address space"),
-        (["dma", "write", "-a", "0"], 2, "one of --text, --hex, --input"),
+        (["dma", "read", "-a", "0xffffffffffffffff"], 2, "exceeds the address space"),
+        (["dma", "write", "-a", "0"], 2, "give one of --text, --hex and --input"),
         (["dma", "write", "-a", "0", "--hex", "xy"], 2, "pairs of hexadecimal digits"),
         (["dma", "read", "-a", "0", "--tag", "5-3"], 2, "neither a tag such as 5 nor a range"),
         (["dma", "read", "-a", "0", "-b", "1b:20.0"], 2, "not bus:device.function"),
@@ -309,8 +309,8 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
         (["cfg", "read", "-a", "0", *NOBODY], 1, "nobody answers for configuration at ABSENT"),
         (["cfg", "registers", *NOBODY], 1, "nobody answers for its registers at ABSENT, UDP port 20482 (0x5002)"),
         (["dma", "read", "-a", "0", "--timeout", "1e9"], 2, "is not in the range"),
-        (["cfg", "read", "-a", "0x1000"], 2, "the configuration space has 4096 bytes"),
-        (["cfg", "write", "-a", "2", "-d", "1"], 2, "a write stays in one doubleword"),
+        (["cfg", "read", "-a", "0x1000"], 2, "exceeds the configuration space of 4096 bytes"),
+        (["cfg", "write", "-a", "2", "-d", "1"], 2, "a write must be within one doubleword"),
         (["cfg", "write", "-a", "2", "-d", "256", "-s", "1"], 2, "has more than 1 bytes"),
         (["perf", "-b", "1b:00", *NOBODY], 1, "no operation succeeds: the request at 0x0, tag 0x00, was not delivered"),
         (["perf", "-b", "1b:00", "-L", "8KiB", "-s", "4KiB"], 2, "8192 B does not fit into the 4096 B"),
@@ -320,29 +320,33 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
             "192.0.2.1 is not an address of this machine",
         ),
         (["perf", "-b", "1b:00", "--tag", "255", "-N", "2"], 2, "2 lanes need as many tags, and there are 1 from tag"),
-        (["device", f"{ROOT}/README.md:X"], 2, "README.md: it is no Python file"),
+        (["device", f"{ROOT}/README.md:X"], 2, "README.md: it is not a Python file"),
         (
             ["device", f"{ROOT}/examples/python/copier.py:"],
             2,
-            "a name is missing after the colon; there are Copier, driver",
+            "a name is missing after the colon; it has Copier, driver",
         ),
         (["device", "psmem", "--size", "1MiB", "-n", "513"], 2, "no more than 512 frames fit"),
         (["adapter", "--load-memory", "/nowhere", *NOBODY[:2], "--peer", ABSENT], 2, "/nowhere: cannot read"),
         (["adapter", "x.toml", "--serve", "a=127.0.0.9", "--serve", "a=127.0.0.8"], 2, "a is given twice"),
-        (["perf", "-D"], 2, "-D: for what is sent, tlplab adapter --pcap FILE"),
-        (["perf", "-S", "1048576"], 2, "-S: the memory to aim at is the adapter's: tlplab adapter --memory SIZE"),
-        (["perf", "-s", "9" * 30], 2, "more than addresses of 64 bits reach"),
-        (["dma", "read", "-a", "0", "-s", "0"], 2, "tlplab dma flush is a read of none"),
-        (["dma", "write", "-a", "0", "--text", ""], 2, "there is nothing to write"),
+        (["perf", "-D"], 2, "-D: for the TLPs sent, use tlplab adapter --pcap FILE"),
+        (["perf", "-S", "1048576"], 2, "-S: the target is the adapter's memory: tlplab adapter --memory SIZE"),
+        (["perf", "-s", "9" * 30], 2, "exceeds an address space of 64 bits"),
+        (["dma", "read", "-a", "0", "-s", "0"], 2, "use tlplab dma flush for a read of no bytes"),
+        (["dma", "write", "-a", "0", "--text", ""], 2, "there are no bytes to write"),
         (["dma", "write", "-a", "0", "-i", "/nowhere"], 2, "--input /nowhere: No such file or directory"),
         (["device", "nic", "--mtu", "9000"], 2, "68<=x<=2030"),
-        (["dump", "lo", "--summary"], 2, "lo is an interface, heard as lines; write a file first: tlplab dump lo -w"),
+        (
+            ["dump", "lo", "--summary"],
+            2,
+            "lo is an interface, which is shown only as lines; write a file first: tlplab dump lo -w",
+        ),
         (["dump", "/nowhere.pcap"], 2, "there is neither such a file nor such an interface"),
         (["dump", "/nowhere.pcap", "--summary"], 2, "/nowhere.pcap: cannot read"),
         (
             ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--mps", "128"],
             2,
-            "--mps is for an adapter with only memory",
+            "--mps is for an adapter without an experiment",
         ),
         (
             ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--interface", "lo"],
@@ -390,7 +394,7 @@ def test_a_measurement_of_failures_has_failed() -> None:
         return {**measured(10, {"timeout": 6, "unreachable": failed}), "missing_bytes": 0, "arrived_bytes": None}
 
     perf.check(told(4))
-    with pytest.raises(RunError, match="11 operations failed, and only 10 succeeded"):
+    with pytest.raises(RunError, match="11 operations failed and only 10 succeeded"):
         perf.check(told(5))
 
 
@@ -399,7 +403,7 @@ def test_writes_that_are_not_there_are_a_failure_and_told() -> None:
     there = {"arrived_bytes": lost["bytes"], "missing_bytes": 0, "missing_ranges": [], "missing_range_count": 0}
     perf.check({**lost, **there})
     ranges = [[0x1000, 16], [0x2000, 8], [0x3000, 4], [0x4000, 4], [0x5000, 4]]
-    with pytest.raises(RunError, match=r"^36 B .*; 0x1000 to 0x100f; 0x2000 to .*; and 1 more places$"):
+    with pytest.raises(RunError, match=r"^36 B .*; 0x1000 to 0x100f; 0x2000 to .*; and 1 more ranges$"):
         perf.check({**lost, **there, "missing_bytes": 36, "missing_ranges": ranges, "missing_range_count": 5})
     some = {**lost, **there, "arrived_bytes": 990 << 12, "arrived_operations": 990}
     with pytest.raises(RunError, match=r"^10 of 1000 writes did not arrive \(40960 B\)$"):

@@ -65,7 +65,7 @@ def test_what_was_lost_is_written_again() -> None:
     memory = Memory(lost=0.2, seed=2)
     writer = Writer(memory, flush="zero", verify=True, tries=0)
     writer.write(0x100, DATA)
-    with pytest.raises(RunError, match="bytes are not what was written: 0x"):
+    with pytest.raises(RunError, match="bytes differ from the data written: 0x"):
         writer.finish()
     missing = {at for start, end in writer.wrong + writer.unknown for at in range(start, end)}
     wrong = {0x100 + at for at in range(len(DATA)) if memory.bytes[0x100 + at] != DATA[at]}
@@ -78,7 +78,7 @@ def test_what_cannot_be_written_is_named() -> None:
     writer.write(0x1000, DATA)
     with pytest.raises(RunError) as error:
         writer.finish()
-    assert str(error.value) == "256 bytes are not what was written after 3 more tries: 0x2100 to 0x21ff"
+    assert str(error.value) == "256 bytes differ from the data written after 3 more tries: 0x2100 to 0x21ff"
 
 
 def test_memory_that_cannot_be_read_back() -> None:
@@ -94,9 +94,9 @@ def test_a_peer_that_answers_no_read_of_no_bytes(capsys: pytest.CaptureFixture[s
     writer.write(0x10, DATA)
     writer.finish()
     assert (memory.how, memory.flushed[-1]) == ("read", 0x10 + len(DATA) - 1)
-    assert "A read of no bytes was not answered, and another read was" in capsys.readouterr().err
+    assert "The peer does not answer reads of no bytes" in capsys.readouterr().err
     # ... and said elsewhere.
-    with pytest.raises(RunError, match="--flush read, where reads have no side effects, or with --no-flush"):
+    with pytest.raises(RunError, match="--flush read, where reads have no side effects, or --no-flush"):
         Writer(Memory(silent=("zero",)), flush="zero", verify=False, tries=0).write(0x10, DATA)
     Writer(Memory(silent=("zero",)), flush="read", verify=False, tries=0).write(0x10, DATA)
     # Who answers nothing at all is what he was: silent.

@@ -131,7 +131,7 @@ def test_the_best_point_is_found_and_its_command_makes_it(capsys: pytest.Capture
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines()[:-1])) <= 100
     assert "7 points more are as good." in said
-    assert "All points were tried: there is no better one." in said
+    assert "All points were tried: no point is better." in said
     assert "64 trials of 64: 0 runs made, 64 known, 32 violate a constraint" in said
 
 
@@ -244,10 +244,7 @@ def test_a_search_goes_on_where_it_was(
     with monkeypatch.context() as patched:
         patched.setattr(Search, "_tell", interrupted)
         assert status([*search, "--storage", storage]) == 130
-    assert (
-        f"interrupted: 13 of 22 trials are kept in {storage}; the same command goes on from there"
-        in capsys.readouterr().err
-    )
+    assert f"interrupted: 13 of 22 trials are kept in {storage}; the same command resumes" in capsys.readouterr().err
     states = [state for state, _ in trials(storage)]
     assert states.count("RUNNING") == 3
     with warnings.catch_warnings():
@@ -272,7 +269,7 @@ def test_a_storage_that_fails_is_told(capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.setattr(Search, "_tell", fails)
     assert status(["optimise", "study.toml", "--minimise", "rate", "--trials", "3"]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert said.startswith("Error: --storage: the database is locked; the points that were run are kept")
+    assert said.startswith("Error: --storage: the database is locked; the finished runs are stored")
 
 
 def test_what_a_storage_says_is_held_against_the_points(capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +302,7 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["optimise", "study.toml"], "say what is to be optimised"),
+        (["optimise", "study.toml"], "an objective is missing"),
         (["optimise", "study.toml", "--minimise", "thruput"], "there is no metric thruput; did you mean throughput?"),
         (["optimise", "study.toml", "--minimise", "rate, bytes"], "is a list; give each figure an option of its own"),
         (["optimise", "study.toml", "--minimise", "d.rate", "--trials", "2"], "no point has d.rate; did you mean c.rate?"),
@@ -314,15 +311,15 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "none/x"], "the folder none does not exist"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "study.toml"], "--storage"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "nosql://x"], "--storage nosql://x"),
-        (["optimise", "study.toml", "--minimise", "rate", "--where", "a == 'gen7 x1'", "--trials", "3"], "no point ran to its end"),
+        (["optimise", "study.toml", "--minimise", "rate", "--where", "a == 'gen7 x1'", "--trials", "3"], "no point was run successfully"),
         (["optimise", "links.toml", "--minimise", "rate"], "links.toml"),
         (["sensitivity", "study.toml", "--of", "rate, bytes"], "this is a list; name one figure"),
         (["sensitivity", "study.toml", "--of", "rate", "--samples", "4"], "--samples needs --method morris or sobol"),
-        (["sensitivity", "study.toml", "--of", "rate", "--method", "sobol", "--samples", "100"], "take 64 or 128"),
-        (["sensitivity", "study.toml", "--of", "rate", "--at", "x=4"], "write NAME=VALUE; names are a; b; idle"),
+        (["sensitivity", "study.toml", "--of", "rate", "--method", "sobol", "--samples", "100"], "give 64 or 128"),
+        (["sensitivity", "study.toml", "--of", "rate", "--at", "x=4"], "write NAME=VALUE; the names are a; b; idle"),
         (["sensitivity", "study.toml", "--of", "rate", "--at", "a=gen7 x1"], "the axis has no such value; it has gen1 x1; gen2 x1"),
-        (["sensitivity", "study.toml", "--of", "rate", "--at", "a=gen1 x1", "--method", "morris"], "--at is of one-at-a-time"),
-        (["sensitivity", "study.toml", "--of", "rate", "--set", "stop=x"], "the base does not run, refused"),
+        (["sensitivity", "study.toml", "--of", "rate", "--at", "a=gen1 x1", "--method", "morris"], "--at is for one-at-a-time"),
+        (["sensitivity", "study.toml", "--of", "rate", "--set", "stop=x"], "the base cannot be run, refused"),
         (["sensitivity", "study.toml", "--of", "rate", "--method", "morris", "--where", "a == b"], "groups of 4 samples"),
         (["sensitivity", "study.toml", "--of", "rate", "--plot", "x.bmp"], "name a file that ends in .png, .svg or .pdf"),
     ],

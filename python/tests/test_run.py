@@ -288,7 +288,7 @@ def test_ctrl_c_keeps_what_was_measured() -> None:
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=20)
     assert started.returncode == 130
-    assert "interrupted: the figures are of the part that ran" in err
+    assert "interrupted: the figures cover the part that ran" in err
     assert "limits the run" in out
     document = json.loads(Path("r.json").read_text(encoding="utf-8"))
     assert document["stop_reason"] == "interrupted"

@@ -88,9 +88,9 @@ HEAD = "00:1c.0 PCI bridge: Vendor Device 0001\n"
     ('00:00.0 "Host bridge" "Intel Corporation" "Device 0d57"\n', "lspci -m"),
     ("Slot:\t00:00.0\nClass:\tHost bridge\n", "lspci -vm"),
     ("00:1c.0/00.0 Ethernet controller: Vendor\n", "lspci -P"),
-    ("00: 86 80\n", "line 1: bytes, but no function before them"),
+    ("00: 86 80\n", "line 1: bytes without a function above them"),
     (HEAD + "00: 86 80 00 00\n10: 00\n", "line 3: the bytes at 10 do not follow"),
-    (HEAD + HEAD, "line 2: 00:1c.0 was there before"),
+    (HEAD + HEAD, "line 2: 00:1c.0 appears twice"),
 ])  # fmt: skip
 def test_what_is_no_dump_is_refused(dump: str, said: str) -> None:
     with pytest.raises(NoDumpError, match=re.escape(said)):

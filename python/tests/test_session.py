@@ -93,6 +93,6 @@ def test_a_run_says_once_that_a_clock_keeps_it_going(clock: Clock, capsys: pytes
     session.finish(machine)
     said = capsys.readouterr().err
     assert said.startswith(
-        "note: at 5 \u00b5s nothing is under way but the clock of card and other, which never says"
+        "note: at 5 \u00b5s only the clock of card and other still runs: the module never reports"
     ), said
     assert said.count("note:") == 1

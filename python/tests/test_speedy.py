@@ -119,7 +119,7 @@ def test_every_override_of_the_study_is_one() -> None:
 def outcomes() -> Outcomes:
     for made, how in STUDY.built:
         if not (PLACE / made).is_file():
-            lacking(f"{made} is not there; `{how}` makes it")
+            lacking(f"{made} is missing; make it with `{how}`")
     return running.outcomes_of(STUDY, PLACE, quiet=True)
 
 

@@ -36,13 +36,13 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert status(["sweep", "study.toml", "--quiet", "--plot", again, *arguments[2:]]) == 0
         assert Path(again).read_bytes() == Path(arguments[1]).read_bytes()
     for arguments, why in (
-        (["--x", "uplink"], "name a file with --plot"),
-        (["--plot", "a.png", "--x", "wide"], "--x wide: no axis is called so; there are uplink, nic_rate"),
-        (["--plot", "a.png", "--y", "throughput, lanes"], "one figure goes up"),
-        (["--plot", "a.png", "--x", "uplink", "--y", "uplink", "--colour", "lanes"], "goes from left to right"),
-        (["--plot", "a.png", "--x", "uplink", "--beside", "uplink"], "goes from left to right"),
+        (["--x", "uplink"], "name its file with --plot"),
+        (["--plot", "a.png", "--x", "wide"], "--x wide: there is no such axis; the axes are uplink, nic_rate"),
+        (["--plot", "a.png", "--y", "throughput, lanes"], "the vertical axis shows one figure"),
+        (["--plot", "a.png", "--x", "uplink", "--y", "uplink", "--colour", "lanes"], "is the horizontal axis"),
+        (["--plot", "a.png", "--x", "uplink", "--beside", "uplink"], "is the horizontal axis"),
         (["--plot", "a.png", "--beside", "uplink", "--colour", "lanes"], "a map is one picture"),
-        (["--plot", "a.png", "--ecdf", "nic", "--x", "uplink"], "--ecdf draws a line for each point"),
+        (["--plot", "a.png", "--ecdf", "nic", "--x", "uplink"], "--ecdf draws one line per point"),
         (["--plot", "a.png", "--ecdf", "nik"], "no point has nik.latency.min; did you mean nic.latency.min?"),
         (["--plot", "a.bmp"], "name a file that ends in .png, .svg or .pdf"),
     ):
@@ -325,14 +325,14 @@ def test_too_many_reports_are_refused_before_they_are_made(
     assert status(["sweep", "study.toml", "--quiet", "--html", "a.html", "--reports"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "--reports: the report of a point takes " in said
-    assert "not 6. Choose points by --where; without --reports the page tells the command for each report" in said
+    assert "not 6. Choose points by --where; without --reports the page shows the command for each report" in said
     assert not Path("a.html").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--reports"], "name it with --html"),
+        (["--reports"], "--reports needs a page: name one with --html"),
         (["--html", "a.txt"], "name a file that ends in .html or .htm"),
         (["--html", "-"], "cannot go to the standard output"),
         (["--html", "none/a.html"], "the folder none does not exist"),

@@ -44,7 +44,7 @@ def test_a_bus_has_its_time_for_all_ways_together() -> None:
     assert [" ".join(line.split()) for line in shown[first : first + 7]] == [
         "gen4 x1 pci → host.rp0 30.0 5.0 60.0 3 1 31.0",
         "host.rp0 → pci – 5.0 97.0 3 1 –",
-        "PCI 66 32b pci, in all 70.0 20.0 10.0 – – –",
+        "PCI 66 32b pci, total 70.0 20.0 10.0 – – –",
         "disk → pci 50.0 5.0 40.0 3 1 31.0",
         "pci → disk – 5.0 97.0 3 1 –",
         "target → pci 20.0 5.0 70.0 3 1 31.0",
@@ -91,7 +91,7 @@ def test_nothing_ran() -> None:
     document["flows"][0]["errors"] = {}
     document["verdict"]["next"] = None
     text = summary.as_text(document)
-    assert "nothing from ssd" in text
+    assert "no transactions: ssd" in text
     assert "Next" not in text
 
 
@@ -174,7 +174,7 @@ def test_links_that_went_down_have_their_times() -> None:
         {"link": "ssd", "down_fs": 100 * us, "heard_fs": 101 * us, "up_fs": None, "configured_fs": None},
     ]
     shown = lines(document)
-    start = shown.index("Links that went down")
+    start = shown.index("Outages of links")
     assert shown[start + 1].split("  ")[0] == "below"
     rows = [line.split() for line in shown[start + 3 : start + 5]]
     assert rows[0] == ["sw1", "40", "µs", "41", "µs", "70", "µs", "90", "µs"]

@@ -186,7 +186,7 @@ def test_a_finding_that_does_not_hold_is_told(study: Path, capsys: pytest.Captur
         (["study.toml", "--metrics", "throughput > 3"], "> is between a number of b/s and a plain number"),
         (["study.toml", "--where", "uplnk == 'gen4 x4'"], "--where: in \"uplnk == 'gen4 x4'\", column 1: no axis is called uplnk; did you mean uplink?"),
         (["study.toml", "--set", "swich.sw0.mps=128B"], "9 points refused: --set: swich"),
-        (["study.toml", "--shard", "3/2"], "'3/2' is no part; write 1/4 for the first of four"),
+        (["study.toml", "--shard", "3/2"], "'3/2' is not a part; write 1/4 for the first of four"),
         (["study.toml", "-o", "x.xlsx"], "name a file that ends in .parquet or .csv"),
         (["study.toml", "-o", "none/x.csv"], "the folder none does not exist"),
         (["study.toml", "-o", "study.toml"], "both name study.toml"),
@@ -223,7 +223,7 @@ def test_devices_in_python_run_in_processes(study: Path, capsys: pytest.CaptureF
     )
     assert status(["sweep", "study.toml", "--json", "-"]) == 0
     written = capsys.readouterr()
-    assert "note: 2 runs have a device or driver in Python: they are made in processes, not in threads" in written.err
+    assert "note: 2 runs have a device or driver in Python: they run in processes, not in threads" in written.err
     points = json.loads(written.out)["points"]
     run = tl.run("copier.toml", overrides=["device.copier.link=gen3 x4"])
     assert points[0]["figures"]["throughput"]["mean"] == sum(flow["payload_bps"] for flow in run["flows"])
@@ -280,7 +280,7 @@ def test_what_was_done_is_kept(study: Path, capsys: pytest.CaptureFixture[str], 
     whole = kept(Path("store"))
     assert 3 <= whole < 40
     if number == signal.SIGINT:
-        assert f"interrupted: {whole} of 40 runs are kept; the same command goes on from there" in said
+        assert f"interrupted: {whole} of 40 runs are stored; the same command resumes" in said
     assert made(capsys, "study.toml", "--store", "store", "-o", "out.csv") == 40 - whole
     resumed = Path("out.csv").read_bytes()
     assert made(capsys, "study.toml", "--store", "fresh", "-o", "out.csv") == 40

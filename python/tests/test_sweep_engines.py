@@ -130,7 +130,7 @@ def test_a_worker_that_is_another_is_refused(
     with monkeypatch.context() as patched:
         patched.setattr(running, "builds", other_build)
         assert sweep(*engine, "--store", "there") == 2
-        assert "its build of tlplab is a different one; workers have the client's build" in capsys.readouterr().err
+        assert "its build of tlplab is a different one; workers need the client's build" in capsys.readouterr().err
     assert sweep("--store", "there") == 0
     assert counted(capsys.readouterr().out)[1] == 0, "nothing of it was kept"
     study.write_text(f'load = "loads.toml"\n{STUDY}')
@@ -148,7 +148,7 @@ def test_a_worker_that_is_another_is_refused(
 
     monkeypatch.setattr(dask_engine, "make", elsewhere)
     assert sweep(*engine, "--store", "fresh") == 2
-    assert "loads.toml is a different file there; workers have the client's build" in capsys.readouterr().err
+    assert "loads.toml is a different file there; workers need the client's build" in capsys.readouterr().err
     assert sweep("--store", "fresh", "--where", "nic_rate == 10 Gb/s") == 0
     assert counted(capsys.readouterr().out)[1] == 0
 
@@ -156,9 +156,12 @@ def test_a_worker_that_is_another_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--address", "tcp://127.0.0.1:9"], "--address says where a cluster is; take it by --engine dask"),
-        (["--engine", "dask", "--address", "tcp://127.0.0.1:9", "--threads", "2"], "--threads is of this machine"),
-        (["--engine", "dask", "--address", "nonsense://x"], "no scheduler of dask answers there"),
+        (["--address", "tcp://127.0.0.1:9"], "--address names a cluster; use it with --engine dask"),
+        (
+            ["--engine", "dask", "--address", "tcp://127.0.0.1:9", "--threads", "2"],
+            "--threads is for runs on this machine",
+        ),
+        (["--engine", "dask", "--address", "nonsense://x"], "no dask scheduler answers at this address"),
         (["--engine", "slurm"], "'slurm' is not one of 'local', 'dask'"),
     ],
 )
@@ -175,7 +178,7 @@ def test_a_scheduler_that_is_not_there_is_told(
     monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.3)
     assert sweep("--engine", "dask", "--address", "tcp://127.0.0.1:9") == 2
     said = capsys.readouterr().err
-    assert "--address tcp://127.0.0.1:9: no scheduler of dask answers there" in said
+    assert "--address tcp://127.0.0.1:9: no dask scheduler answers at this address" in said
     assert "Traceback" not in said
 
 
@@ -276,7 +279,7 @@ def test_ctrl_c_keeps_what_was_done(study: Path, capsys: pytest.CaptureFixture[s
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    found = re.fullmatch(r"interrupted: (\d+) of 40 runs are kept; the same command goes on from there\n", said)
+    found = re.fullmatch(r"interrupted: (\d+) of 40 runs are stored; the same command resumes\n", said)
     assert found is not None, said
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     assert sweep("--store", "store") == 0
@@ -302,7 +305,7 @@ def test_a_run_that_ends_its_worker_is_told_and_the_others_are_kept(
     assert "copier.py:Copier" in text
     assert sweep("--engine", "dask", "--threads", "2", "--store", "store") == 1
     said = capsys.readouterr().err
-    assert "the workers that made run " in said
+    assert " lost several workers, one after the other" in said
     assert "Traceback" not in said
     assert sweep("--store", "store", "--where", "device.copier.model == 'copier.py:Copier'") == 0
     assert counted(capsys.readouterr().out)[1] > 0

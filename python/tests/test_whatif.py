@@ -77,7 +77,7 @@ def test_ctrl_c_while_resources_are_tried_leaves_the_figures(
     verdict = json.loads(written.out)["verdict"]
     assert verdict["tried"] is None
     assert verdict["limit"]["resource"] == "tags of dev"
-    assert "interrupted: what limits is told by the figures of the run" in written.err
+    assert "interrupted: not all resources were tried" in written.err
 
 
 def test_a_study_knows_its_candidates() -> None:

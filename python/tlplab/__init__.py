@@ -1,11 +1,11 @@
-"""A laboratory for PCI Express: run a topology, see every transaction, what it cost and why.
+"""A laboratory for PCI Express: run a topology, see every transaction, its cost and its causes.
 
     >>> import tlplab as tl
     >>> result = tl.run("experiments/quickstart.toml", seed=7)      # doctest: +SKIP
     >>> print(result["verdict"]["sentence"])                        # doctest: +SKIP
 
-The way through the package: `cli` reads the command line, `session` runs an experiment to its end and watches over it,
-`_core` is the simulator (Rust), `result` is the shape of what comes out, `summary` prints it in a terminal.
+Modules: `cli` reads the command line, `session` runs an experiment to its end,
+`_core` is the simulator (Rust), `result` defines the result document, `summary` prints it in a terminal.
 """
 
 from importlib import import_module

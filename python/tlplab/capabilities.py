@@ -1,11 +1,11 @@
-"""What a function says of itself in configuration space, piece by piece, besides what every device here has.
+"""Further capabilities of a function in configuration space.
 
     class Accelerator(tl.Device):
         capabilities = (tl.SerialNumber(0x71AB_0000_0000_0001), tl.Vendor(b"tlplab", at=0x80), tl.Ltr())
 
-A piece is placed where there is room, or `at` an offset: from 0x40 below 0x100, or for the extended ones from 0x100, a
-multiple of 4. What its bits do when software writes them is as specified (PCIe 5.0 §7.6 to §7.9); nothing else follows from
-them: a device with ATS sends no translation requests by itself.
+A capability is placed in free space, or `at` an offset: from 0x40 below 0x100, or for extended ones from 0x100, a
+multiple of 4. Its bits respond to writes as specified (PCIe 5.0 §7.6 to §7.9); they have no other effect:
+a device with ATS sends no translation requests automatically.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Vendor:
-    """The maker's own capability: up to 189 bytes behind the header of three, which the host can only read."""
+    """Vendor-specific capability: up to 189 bytes after the header of three, read-only for the host."""
 
     data: bytes
     at: int | None = None
@@ -25,7 +25,7 @@ class Vendor:
 
 @dataclass(frozen=True)
 class VendorExtended:
-    """The maker's own extended capability: what follows the two headers, which the host can only read."""
+    """Vendor-specific extended capability: the bytes after the two headers, read-only for the host."""
 
     id: int
     data: bytes
@@ -78,15 +78,15 @@ class Ltr:
 
 @dataclass(frozen=True)
 class ResizableBar:
-    """BARs of which software may choose the size, as in `ResizableBar({"mem": ("1MiB", "16MiB")})`."""
+    """BARs whose size software may choose, as in `ResizableBar({"mem": ("1MiB", "16MiB")})`."""
 
     bars: Mapping[str, Sequence[int | str]]
-    """By the name of its class in the device, the sizes that a BAR can have: powers of two from 1 MiB."""
+    """The possible sizes of a BAR, by the name of its class in the device: powers of two from 1 MiB."""
     at: int | None = None
 
 
 Capability = Vendor | VendorExtended | SerialNumber | Acs | Ats | Pasid | Ltr | ResizableBar
-"""Any of them. Power management, MSI, MSI-X, PCI Express and AER are there without being asked for."""
+"""Any capability. Every device has power management, MSI, MSI-X, PCI Express and AER."""
 
 Piece = tuple[str, int | None, tuple[Any, ...]]
 """Its name, its place, and its fields in order, as the simulator takes them."""

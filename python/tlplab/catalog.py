@@ -112,6 +112,6 @@ def figures() -> str:
     """The page that explains every figure of a study."""
     return (
         "# Figures of a study\n\n"
-        "Every figure that a point of a study can be asked for ([sweep.md](sweep.md)). In place of a word in capitals is a name: of a flow (a load or a program), of the component below "
+        "The figures that a study can show for its points ([sweep.md](sweep.md)). A word in capitals stands for a name: of a flow (a load or a program), of the component below "
         "a link, of a card. This page is generated: `make generate`.\n\n" + _core.metric_reference()
     )

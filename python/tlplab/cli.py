@@ -83,7 +83,7 @@ class Commands(click.Group):
 def commands() -> None:
     """A laboratory for PCI Express.
 
-    Describe a topology, devices and a load in a file; run it; see every transaction, what it cost and why.
+    Describe a topology, devices and a load in a file; run it, and see every transaction, its cost and its causes.
 
     Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM.
 
@@ -108,24 +108,24 @@ def commands() -> None:
     "--threads",
     type=click.IntRange(1, 256),
     metavar="N",
-    help="At most N runs at once to find what limits (default: one for each processor); N never changes the result.",
+    help="At most N of the runs that find the limit at once (default: one per processor); N never changes the result.",
 )
 @click.option(
     "--no-verdict",
     is_flag=True,
-    help="Do not run again with more of each resource to find what limits; say what the figures of the run say.",
+    help="Skip the further runs with more of each resource; name the limit from the figures of this run alone.",
 )
 @click.option(
     "--whatif",
     type=click.Choice(["bounded", "full"]),
     default="bounded",
-    help="Runs to find what limits: by bounded cost, or with more of every resource, however long it takes.",
+    help="Runs that find the limit: a bounded number, or one with more of each resource, without a bound on their time.",
 )
 @click.option(
     "--detail",
     type=click.Choice(["limited", "all"]),
     default="limited",
-    help="What the document tells of a large fabric: some megabytes, or all that is known.",
+    help="Contents of the result document for a large fabric: limited to some megabytes, or complete.",
 )
 @click.option("--quiet", is_flag=True, help="No summary, no progress bar.")
 def run(
@@ -133,9 +133,9 @@ def run(
     report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int | None, no_verdict: bool,
     whatif: str, detail: str, quiet: bool,
 ) -> int:  # fmt: skip
-    """Run an experiment and say what limits it.
+    """Run an experiment and find its limit.
 
-    Ctrl-C stops the run, shows what was measured until then, and ends with exit status 130.
+    Ctrl-C stops the run; the figures up to then are shown, and the exit status is 130.
 
     \b
     Examples:
@@ -159,13 +159,15 @@ def run(
             finished = judged(simulation, finished, full=whatif == "full", threads=threads, watch=watch)
     write_results(finished, json_file, report, output, quiet=quiet)
     if finished.interrupted:
-        click.echo("interrupted: the figures are of the part that ran", err=True)
+        click.echo("interrupted: the figures cover the part that ran", err=True)
         return INTERRUPTED
     failed = finished.failures()
     for failure in failed:
         complain(failure)
     if finished.untried:
-        click.echo("interrupted: what limits is told by the figures of the run; not all resources were tried", err=True)
+        click.echo(
+            "interrupted: not all resources were tried; the limit is named from the figures of the run", err=True
+        )
         return INTERRUPTED
     return FAILED if failed else 0
 
@@ -188,17 +190,16 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
 @click.option("-x", "dump_out", is_flag=True, help="Print the registers as lspci -F reads them; the same as -o -.")
 @click.option("-o", "output", metavar="FILE|-", help="Write the registers as lspci -F reads them.")
 @click.option(
-    "--json", "json_file", metavar="FILE|-", help="Write what the tree shows, and more; - is the standard output."
+    "--json", "json_file", metavar="FILE|-", help="Write the tree and further fields as JSON; - is the standard output."
 )
 def lspci_command(
     experiment: str, overrides: Sequence[str], load: str | None, at: str | None, dump_out: bool, output: str | None,
     json_file: str | None,
 ) -> None:  # fmt: skip
-    """Enumerate an experiment's fabric and show what software sees of it.
+    """Enumerate an experiment's fabric and show it as software sees it.
 
-    The tree shows each function with the component it belongs to, its link, its addresses and limits, as they are when
-    enumeration is over and nothing else has happened, or after --at TIME of the run. It is printed unless something
-    else goes to the standard output.
+    The tree shows each function with its component, link, addresses and limits, directly after enumeration or, with
+    --at, at that time of the run. It is printed unless another output goes to the standard output.
 
     \b
     Examples:
@@ -208,7 +209,7 @@ def lspci_command(
       tlplab lspci experiments/errors.toml --at 100us -x | lspci -F /dev/stdin -vvv
     """
     if dump_out and output is not None:
-        raise click.UsageError("-x and -o both say where the registers go; give one of them")
+        raise click.UsageError("-x and -o both name a place for the registers; give one of them")
     output = "-" if dump_out else output
     check_outputs(
         {"-o": output, "--json": json_file},
@@ -237,7 +238,7 @@ def lspci_command(
 @commands.command("list")
 @click.argument("kind", type=click.Choice(list(catalog.LISTS)))
 def list_command(kind: str) -> None:
-    """List what an experiment can name, or the experiments below this folder.
+    """List the names that an experiment can use, or the experiments below this folder.
 
     \b
     Examples:
@@ -256,7 +257,7 @@ def list_command(kind: str) -> None:
 @commands.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what a shell needs to complete commands, options and experiments.
+    """Print the script by which a shell completes commands, options and experiments.
 
     \b
     Examples:
@@ -270,8 +271,8 @@ def completion(shell: str) -> None:
 
 @commands.command()
 @click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
-@click.option("--markdown", is_flag=True, help="The keys and their meanings as Markdown instead.")
-@click.option("--metrics", is_flag=True, help="The figures of studies and their meanings as Markdown instead.")
+@click.option("--markdown", is_flag=True, help="Print the keys and their meanings as Markdown instead.")
+@click.option("--metrics", is_flag=True, help="Print the figures of studies and their meanings as Markdown instead.")
 def schema(output: str, markdown: bool, metrics: bool) -> None:
     """Print the JSON Schema of experiment files, for editors.
 
@@ -284,7 +285,7 @@ def schema(output: str, markdown: bool, metrics: bool) -> None:
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
     if markdown and metrics:
-        raise click.UsageError("--markdown and --metrics are two pages; ask for one of them")
+        raise click.UsageError("--markdown and --metrics print different pages; give one of them")
     write_text(output, catalog.reference() if markdown else catalog.figures() if metrics else _core.schema() + "\n")
 
 

@@ -15,8 +15,8 @@
             self.regs.done += 1
             cx.msix(0)
 
-Handlers start in the order in which writes arrive and run without interruption to their first `await`. A reset, of
-the function or of all below a link that went down, ends those that wait.
+Handlers start in the order in which writes arrive and run without interruption to their first `await`. A reset of
+the function, or of all functions below a link that went down, ends waiting handlers.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from tlplab.tasks import Action, Operation, Party
 
 
 class UnsupportedRequest(Exception):  # noqa: N818 (a completion status, PCIe 5.0 §2.2.9)
-    """Raised by an `on_read` handler: there is nothing here."""
+    """Raised by an `on_read` handler: completes the read with Unsupported Request."""
 
 
 class CompleterAbort(Exception):  # noqa: N818
-    """Raised by an `on_read` handler: there is something here, but it failed."""
+    """Raised by an `on_read` handler: completes the read with Completer Abort."""
 
 
 class Device:
-    """A function. Subclass it; give it `ids`, ways to interrupt, and BARs as inner classes."""
+    """A PCI Express function. Subclass it with `ids`, kinds of interrupts, and BARs as inner classes."""
 
     ids: ClassVar[Ids] = Ids(0x71AB, 0)
     msix: ClassVar[int] = 0
-    """MSI-X vectors, up to 2048. Their table has a BAR of its own, the last that is free."""
+    """Number of MSI-X vectors, up to 2048. Their table has its own BAR, the last free one."""
     msi: ClassVar[int] = 0
-    """MSI vectors: none, 1, 2, 4, 8, 16 or 32."""
+    """Number of MSI vectors: 0, 1, 2, 4, 8, 16 or 32."""
     intx: ClassVar[bool] = False
     """Whether it has an interrupt pin."""
     capabilities: ClassVar[tuple[Capability, ...]] = ()
-    """What else it says of itself; see `tlplab.capabilities`."""
+    """Further capabilities; see `tlplab.capabilities`."""
     bars: ClassVar[dict[str, type[Bar]]] = {}
 
     def __init_subclass__(cls, **rest: Any) -> None:
@@ -75,14 +75,14 @@ class Device:
         return device
 
     def start(self, cx: Context) -> Any:
-        """Called when the device has been configured, after a reset again; may be a coroutine."""
+        """Called when the device has been configured, also after a reset; may be a coroutine."""
 
     def reset(self) -> None:
         """Called after a reset has cleared the registers and ended all handlers."""
 
 
 class Context:
-    """What a handler can do to the world outside its device."""
+    """Access of a handler to the system outside its device."""
 
     def __init__(self, party: Party, msix: int, msi: int, intx: bool) -> None:
         self._party = party
@@ -97,23 +97,23 @@ class Context:
         return self._party.now_fs
 
     def dma_read(self, address: int, length: int, *, stream: int = 0) -> Operation[bytes]:
-        """Reads host memory or a peer's BAR; await it for the bytes. Raises `DmaError` there.
+        """Reads host memory or a peer's BAR. Await the result for the bytes; the await may raise `DmaError`.
 
-        It begins at once, so several can be under way. Operations of one `stream` leave the device in their order.
+        The read starts immediately, so several can be under way. Operations of one `stream` leave the device in order.
         """
         details = fits("stream", stream, 16), fits("address", address, 64), fits("length", length, 64)
         return self._party.begin("dma_read", *details)
 
     def dma_write(self, address: int, data: bytes, *, stream: int = 0) -> Operation[None]:
-        """Writes; posted, so awaiting it only waits until its last TLP was accepted for sending."""
+        """Writes. The write is posted: await waits only until its last TLP was accepted for sending."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data is {data!r}; it must be bytes")
         return self._party.begin("dma_write", fits("stream", stream, 16), fits("address", address, 64), bytes(data))
 
     def msix(self, vector: int, *, stream: int = 0) -> None:
-        """Raises a message signalled interrupt, which stays behind the earlier writes of its stream.
+        """Raises a message signalled interrupt, which does not pass earlier writes of its stream.
 
-        Where software chose MSI, the vector is taken modulo those that it granted; with neither nothing happens.
+        If software chose MSI, the vector is taken modulo the number granted; without MSI and MSI-X the call has no effect.
         """
         vectors = max(self._msix, self._msi)
         if not 0 <= vector < vectors:
@@ -123,9 +123,9 @@ class Context:
         self._party.actions.append(("msix", fits("stream", stream, 16), vector))
 
     def intx(self, asserted: bool, *, stream: int = 0) -> None:
-        """Sets the level of the interrupt pin, behind the earlier writes of the stream.
+        """Sets the level of the interrupt pin, after the earlier writes of the stream.
 
-        It stays until it is changed; nothing is sent while software uses MSI or MSI-X.
+        The level stays until it is changed; no message is sent while software uses MSI or MSI-X.
         """
         if not self._intx:
             raise ValueError("the device has no interrupt pin; give it one: intx = True")
@@ -143,7 +143,7 @@ class Context:
         self._party.actions.append(("set_config", fits("offset", offset, 12), bytes(data)))
 
     def spawn(self, handler: Coroutine[Any, Any, Any]) -> None:
-        """Starts another handler beside this one; it runs to its first wait at once. A reset ends it, too."""
+        """Starts a concurrent handler, which runs to its first wait immediately. A reset ends it."""
         self._party.start(handler)
 
     def sleep(self, duration: int | str) -> Operation[None]:

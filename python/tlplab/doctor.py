@@ -142,12 +142,12 @@ CHECKS = (
 
 
 @click.command("doctor")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the findings; - is the standard output.")
 @click.option("--quiet", is_flag=True, help="No table.")
 def doctor_command(json_file: str | None, quiet: bool) -> None:
-    """Show what of this machine tlplab can use, and what is missing for what.
+    """Show the tools and privileges on this machine that tlplab can use, and the missing ones with their purpose.
 
-    Nothing is installed or changed. Everything else works without any of it.
+    Nothing is installed or changed. All of them are optional.
 
     \b
     Examples:

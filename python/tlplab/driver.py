@@ -24,7 +24,7 @@ CONFIG_BYTES = 4096
 
 
 class Memory(Protocol):
-    """Host memory as a program on the host sees it: its own accesses take no simulated time."""
+    """Host memory. Accesses by the program take no simulated time."""
 
     def read(self, address: int, length: int) -> bytes: ...
     def write(self, address: int, data: bytes) -> None: ...
@@ -32,7 +32,7 @@ class Memory(Protocol):
 
 
 class Host:
-    """What a driver can do on the host."""
+    """The host, for a driver."""
 
     def __init__(self, party: Party, memory: Memory) -> None:
         self._party = party
@@ -44,7 +44,7 @@ class Host:
         return self._party.now_fs
 
     def alloc(self, content: int | bytes, *, align: int = PAGE) -> int:
-        """Takes unused memory: so many bytes, or enough for `content`, which is put there. Returns its address."""
+        """Allocates memory, by size or for `content`, which is copied there. Returns the address."""
         if isinstance(content, int):
             return self._memory.alloc(content, align)
         address = self._memory.alloc(len(content), align)
@@ -52,11 +52,11 @@ class Host:
         return address
 
     def read(self, address: int, length: int) -> bytes:
-        """What is in memory now."""
+        """Reads memory."""
         return self._memory.read(address, length)
 
     def write(self, address: int, data: bytes) -> None:
-        """Changes memory now."""
+        """Writes memory."""
         self._memory.write(address, data)
 
     def sleep(self, duration: int | str) -> Operation[None]:
@@ -72,7 +72,9 @@ class BarHandle:
 
     def _register(self, name: str) -> Register:
         if name not in self._registers:
-            raise AttributeError(f"there is no register {name!r}; there are {', '.join(self._registers) or 'none'}")
+            raise AttributeError(
+                f"there is no register {name!r}; the registers are {', '.join(self._registers) or 'none'}"
+            )
         return self._registers[name]
 
     def write(self, **values: int) -> Operation[None]:
@@ -112,7 +114,7 @@ class ConfigHandle:
         self._party, self._base = party, base
 
     async def read(self, offset: int, length: int) -> bytes:
-        """Reads bytes; all ones where nobody answers."""
+        """Reads bytes; all ones if no function completes the request."""
         parts = [self._party.begin("mmio_read", 0, self._base + at, n) for at, n in self._parts(offset, length)]
         return b"".join([await part for part in parts])
 
@@ -132,7 +134,7 @@ class ConfigHandle:
 
 
 class DeviceHandle:
-    """A device as its driver sees it; BARs that were named in Python are attributes of the same names."""
+    """A device, for its driver; BARs named in Python are attributes with the same names."""
 
     def __init__(
         self,
@@ -166,7 +168,7 @@ class DeviceHandle:
         return self._bars[number]
 
     def irq(self, vector: int) -> Operation[None]:
-        """Waits for an interrupt; one that came before somebody waited is not lost."""
+        """Waits for an interrupt. An earlier interrupt is kept until a driver waits for it."""
         operation: Operation[None] = Operation("irq", f"irq {vector}")
         if self._interrupts[vector]:
             self._interrupts[vector] -= 1
@@ -176,7 +178,7 @@ class DeviceHandle:
         return operation
 
     async def reset(self) -> None:
-        """A function-level reset, 100 ms long, after which the device is configured as it was before."""
+        """Resets the function (function-level reset, 100 ms) and restores its configuration."""
         await reset(self, self._party.sleep)
 
     def interrupt(self, vector: int) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong, told so that a person can mend it."""
+"""Errors, each with fact, place and fix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 
 class ExperimentError(ValueError):
-    """A mistake in an experiment: where it is, what is wrong, what would be right."""
+    """A mistake in an experiment: place, fact and fix."""
 
     def __init__(
         self, file: str, line: int | None, column: int | None, key: str, message: str, hint: str | None = None
@@ -44,10 +44,10 @@ class DatasetError(ExperimentError):
 
 
 class RunError(RuntimeError):
-    """A run that could not go on, or whose results could not be written."""
+    """A run that failed, or whose results could not be written."""
 
     run: Run | None = None
-    """Of `tl.run` and `tl.simulate`: the run up to there, as in `error.run.report("failed.html")`."""
+    """For `tl.run` and `tl.simulate`: the run up to the failure, as in `error.run.report("failed.html")`."""
 
 
 def explain(error: BaseException) -> str:

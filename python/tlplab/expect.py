@@ -37,18 +37,18 @@ class Judged:
 @click.command("expect")
 @experiment_options
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was expected; - is the standard output.")
 @click.option(
-    "--junit", metavar="FILE.xml", help="Write it as JUnit's XML, which systems for continuous integration read."
+    "--json", "json_file", metavar="FILE|-", help="Write the conditions and their outcome; - is the standard output."
 )
-@click.option("--quiet", is_flag=True, help="Say only what does not hold.")
+@click.option("--junit", metavar="FILE.xml", help="Write them as JUnit XML, for continuous integration.")
+@click.option("--quiet", is_flag=True, help="Show only the conditions that do not hold.")
 def expect_command(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, json_file: str | None,
     junit: str | None, quiet: bool,
 ) -> int:  # fmt: skip
-    """Run an experiment and judge its [expect]: figures, and what each has to be.
+    """Run an experiment and check its [expect]: figures and the condition of each.
 
-    Ends with status 0 if all of it holds, and 1 if not, or if the run failed. No verdict is computed.
+    The exit status is 0 if all conditions hold, and 1 if one does not or the run failed. No limit is searched for.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def expect_command(
     with Bar(quiet=quiet) as bar:
         finished = finish(simulation, bar.update)
     if finished.interrupted:
-        click.echo("interrupted: nothing was judged", err=True)
+        click.echo("interrupted: no condition was checked", err=True)
         return INTERRUPTED
     failures = finished.failures()
     judged = [as_judged(*one) for one in simulation.judged()]

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Ids(NamedTuple):
-    """What configuration space says about who a device is."""
+    """The identification registers of configuration space."""
 
     vendor: int
     device: int
     revision: int = 0
     class_code: int = 0xFF_00_00
-    """Base class, subclass, programming interface; `0xFF_00_00` fits no other class."""
+    """Base class, subclass, programming interface; `0xFF_00_00` is for devices without a class."""
     subsystem: tuple[int, int] | None = None
     """Subsystem vendor and subsystem ID; the same as `vendor` and `device` if None."""
 
@@ -105,7 +105,7 @@ def piece(capability: Capability, bars: Mapping[str, type[Bar]]) -> Piece:
     """A capability with its place and its fields, checked."""
     if not isinstance(capability, Capability):
         raise ValueError(
-            f"{capability!r} is no capability; there are {', '.join(k.__name__ for k in get_args(Capability))}"
+            f"{capability!r} is not a capability; the capabilities are {', '.join(k.__name__ for k in get_args(Capability))}"
         )
     name = type(capability).__name__
     at = None if capability.at is None else fits(f"{name}: at", capability.at, 16)
@@ -127,14 +127,14 @@ def resizable(sizes: Mapping[str, Sequence[int | str]], bars: Mapping[str, type[
     """Of each resizable BAR its number, its sizes as a set of bits (0: 1 MiB), and which of them it has now."""
     unknown = next((name for name in sizes if name not in bars), None)
     if unknown is not None:
-        raise ValueError(f"ResizableBar: there is no BAR {unknown!r}; there are {', '.join(bars) or 'none'}")
+        raise ValueError(f"ResizableBar: there is no BAR {unknown!r}; the BARs are {', '.join(bars) or 'none'}")
     numbers = bar_numbers(bars)
     found = []
     for name, each in sizes.items():
         exponents = {exponent(size) for size in each}
         now = exponent(bars[name].size)
         if now not in exponents:
-            raise ValueError(f"ResizableBar: {name} has {bars[name].size} B, which is not among its sizes; add it")
+            raise ValueError(f"ResizableBar: {name} has {bars[name].size} B, which is missing from its sizes; add it")
         found.append((numbers[name], sum(1 << e for e in exponents), now))
     return found
 
@@ -143,5 +143,5 @@ def exponent(size: int | str) -> int:
     """0 for 1 MiB, 1 for 2 MiB, up to 27 for 128 TiB."""
     size = size if isinstance(size, int) else _core.size(size)
     if size not in SIZES:
-        raise ValueError(f"ResizableBar: {size} B cannot be; sizes are powers of two from 1 MiB to 128 TiB")
+        raise ValueError(f"ResizableBar: {size} B is invalid; sizes are powers of two from 1 MiB to 128 TiB")
     return SIZES.index(size)

@@ -27,11 +27,11 @@ def load_device(path: str, name: str, parameters: str) -> DeviceParty:
     """A new device of class `name`; `parameters` is a JSON object, its keyword arguments. Raises `LoadError`."""
     found = find(path, name)
     if not (isinstance(found, type) and issubclass(found, Device)):
-        raise LoadError(f"{name} is no device; write class {name}(tlplab.Device)")
+        raise LoadError(f"{name} is not a device; write class {name}(tlplab.Device)")
     try:
         return DeviceParty(found(**json.loads(parameters)))
     except Exception as error:
-        raise LoadError(f"{name} cannot be made: {explain(error)}") from error
+        raise LoadError(f"{name} cannot be created: {explain(error)}") from error
 
 
 def parameter(text: str) -> tuple[str, Any]:
@@ -53,7 +53,7 @@ def told(value: Any) -> str:
 def carry(device: Device) -> DeviceParty:
     """Carries a device that is there already. Raises `LoadError`."""
     if not isinstance(device, Device):
-        raise LoadError(f"{device!r} is no device; give an object of a class that is a tlplab.Device")
+        raise LoadError(f"{device!r} is not a device; give an object of a subclass of tlplab.Device")
     return DeviceParty(device)
 
 
@@ -65,7 +65,7 @@ def load_driver(path: str, name: str, memory: Memory) -> DriverParty:
 def drive(driver: Callable[..., Any], memory: Memory) -> DriverParty:
     """Carries a driver. Raises `LoadError`."""
     if not callable(driver):
-        raise LoadError(f"{driver!r} is no driver; write async def driver(host, dev)")
+        raise LoadError(f"{driver!r} is not a driver; write async def driver(host, dev)")
     return DriverParty(driver, memory)
 
 
@@ -77,7 +77,7 @@ def find(path: str, name: str) -> Any:
             key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
         )
         wanted = f"there is no {name} in it" if name else "a name is missing after the colon"
-        raise LoadError(f"{wanted}; there are {', '.join(named) or 'no classes or functions'}")
+        raise LoadError(f"{wanted}; it has {', '.join(named) or 'no classes or functions'}")
     return getattr(module, name)
 
 
@@ -98,7 +98,7 @@ def module_at(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise LoadError("it is no Python file; its name would end in .py")
+        raise LoadError("it is not a Python file; the name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

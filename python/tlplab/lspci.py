@@ -108,7 +108,7 @@ def show(document: Document, stream: TextIO) -> None:
     if document["enumeration"] == "simulated":
         console.print(Text(f"enumeration took {quantities.time_fs(document['enumerated_fs'])}", style="dim"))
     if document["now_fs"] > document["enumerated_fs"]:
-        console.print(Text(f"as it is after {quantities.time_fs(document['now_fs'])}", style="dim"))
+        console.print(Text(f"state after {quantities.time_fs(document['now_fs'])}", style="dim"))
     for problem in document["problems"]:
         console.print(Text(problem["message"], style="red"))
 

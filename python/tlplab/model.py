@@ -1,4 +1,4 @@
-"""Closed forms over numpy arrays: what a link carries, what a NIC gets of it, how much must be under way.
+"""Closed forms over numpy arrays: the payload rate of a link, the share that a NIC gets, the requests under way.
 
     >>> import numpy as np
     >>> from tlplab import model
@@ -7,7 +7,7 @@
     array([[ 45.71,  57.46],
            [ 91.41, 114.92]])
 
-Numbers may be arrays; they are broadcast against each other. What comes out is a `Grid`: a table with a row for each point,
+Numbers may be arrays; they are broadcast against each other. The result is a `Grid`: a table with a row per point,
 which libraries that know Arrow take as it is (`pyarrow.table(grid)`, `polars.DataFrame(grid)`), and numpy by `grid["name"]`.
 """
 
@@ -73,9 +73,9 @@ DEFAULTS: dict[str, Numbers] = {
 
 
 class Grid:
-    """A row for each point: what was given, and what comes out.
+    """A row per point, with the parameters and the results.
 
-    It is an Arrow table by the PyCapsule interface; in `to_numpy` and `grid[name]` columns have the shape of what was given.
+    It is an Arrow table by the PyCapsule interface; in `to_numpy` and `grid[name]` columns have the shape of the parameters.
     """
 
     def __init__(self, table: _core.Table, shape: tuple[int, ...]) -> None:
@@ -124,7 +124,7 @@ def whole(name: str, values: Numbers) -> npt.NDArray[np.int64]:
     """Checked to be integers."""
     array = np.asarray(values)
     if array.dtype.kind not in "iub" and not (array.dtype.kind == "f" and np.array_equal(array, np.trunc(array))):
-        raise ValueError(f"{name} is {values!r}; it takes whole numbers")
+        raise ValueError(f"{name} is {values!r}; it must be whole numbers")
     return array.astype(np.int64)
 
 
@@ -133,7 +133,7 @@ def points(size: Numbers, connection: Mapping[str, Any]) -> tuple[list[npt.NDArr
     unknown = set(connection) - set(Connection.__annotations__)
     if unknown:
         names = ", ".join(Connection.__annotations__)
-        raise TypeError(f"there is no {sorted(unknown)[0]!r} here; there are size, {names}")
+        raise TypeError(f"there is no parameter {sorted(unknown)[0]!r}; the parameters are size, {names}")
     given = {"size": size, **{name: connection.get(name, default) for name, default in DEFAULTS.items()}}
     arrays = np.broadcast_arrays(*(whole(name, values) for name, values in given.items()))
     return [np.ascontiguousarray(array).reshape(-1) for array in arrays], arrays[0].shape
@@ -142,13 +142,13 @@ def points(size: Numbers, connection: Mapping[str, Any]) -> tuple[list[npt.NDArr
 def positive(name: str, value: float | None) -> None:
     """Checked to be a number above 0, if it is there at all."""
     if value is not None and not 0 < value < math.inf:
-        raise ValueError(f"{name} is {value}; it may be any number above 0")
+        raise ValueError(f"{name} is {value}; it must be above 0")
 
 
 def bandwidth(size: Numbers, *, op: str = "write", **connection: Any) -> Grid:
-    """What transfers of `size` bytes reach when nothing but the link limits them.
+    """Throughput of transfers of `size` bytes that only the link limits.
 
-    `op` is `read`, `write` or `rdwr` (as many of each); the others are those of `Connection`. Columns, beside those given:
+    `op` is `read`, `write` or `rdwr` (as many of each); the others are those of `Connection`. Columns, besides the parameters:
     `bandwidth_bps` (payload, each way), `transfers_per_s`, `up_utilization` and `down_utilization` (part of what TLPs can
     have that is used), `up_bytes` and `down_bytes` (of the link, for a transfer's TLPs), `tlp_bps` (what TLPs can have while
     both ways are full), `raw_bps` (the link after line coding). Raises ValueError.
@@ -161,10 +161,10 @@ def nic(
     frame: Numbers, *, file: str = "simple", text: str | None = None, ways: str = "both", ethernet: float = 40e9,
     **connection: Any,
 ) -> Grid:  # fmt: skip
-    """What a NIC reaches with Ethernet frames of `frame` bytes (check sequence included).
+    """Throughput of a NIC with Ethernet frames of `frame` bytes (including the check sequence).
 
     `file` is a NIC that comes with tlplab (`simple`, `kernel`, `dpdk`), or the name of a file whose `text` is given; `ways` is
-    `both`, `transmit` or `receive`; `ethernet` is in bits per second. Columns, beside those given (`size` is the frame's):
+    `both`, `transmit` or `receive`; `ethernet` is in bits per second. Columns, besides the parameters (`size` is the frame's):
     `bandwidth_bps` (packets without the check sequence, each way), `packets_per_s`, `up_bytes` and `down_bytes` (of the link, for
     a packet), `ethernet_bps` and `ethernet_frames_per_s` (line rate). Raises ValueError, ExperimentError.
     """
@@ -172,7 +172,7 @@ def nic(
     if text is None:
         shipped = dict(_core.nics())
         if file not in shipped:
-            raise ValueError(f"there is no NIC {file!r}; there are {', '.join(shipped)}")
+            raise ValueError(f"there is no NIC {file!r}; the NICs are {', '.join(shipped)}")
         text = shipped[file]
     columns, shape = points(frame, connection)
     return Grid(_core.model_nic(file, text, ways, ethernet, columns, rules(connection)), shape)
@@ -195,7 +195,7 @@ def loopback(
 
 
 def data_path(payload: int, *, bits: int, clock_hz: float, header: int = 12, packed: bool = False) -> float:
-    """What a data path of `bits` at `clock_hz` carries of TLPs whose headers are inline: data, in bits per second.
+    """Data rate of a data path of `bits` at `clock_hz` for TLPs with inline headers, in bits per second.
 
     Each TLP has `payload` bytes behind `header` bytes; it begins with a word of its own unless they are `packed`. Raises ValueError.
     """
@@ -212,11 +212,11 @@ def in_flight(
     size: int, *, latency_ns: float, op: str = "read", wanted: float | None = None, flight_ns: float = 0,
     drain_ns: float = 0, available: Mapping[str, float] | None = None, **connection: Any,
 ) -> _core.InFlight:  # fmt: skip
-    """Little's law: what limits transfers of `size` bytes, and how much of each resource they need.
+    """Little's law: the limit of transfers of `size` bytes, and the amount of each resource that they need.
 
     `latency_ns` is from a transfer's start to its end, `flight_ns` from one end of the link to the other, `drain_ns` from a
-    request's arrival until its place is free; `wanted` are transfers per second, as many as the link allows unless given;
-    `available` says how much there is of some of `RESOURCES`. Raises ValueError.
+    request's arrival until its credit is free again; `wanted` are transfers per second, by default the rate of the link;
+    `available` has the amounts of limited `RESOURCES`. Raises ValueError.
     """
     columns, _ = points(size, connection)
     if any(len(column) != 1 for column in columns):
@@ -226,9 +226,9 @@ def in_flight(
         positive(name, value)
     for name, value in {"flight_ns": flight_ns, "drain_ns": drain_ns}.items():
         if not 0 <= value < math.inf:
-            raise ValueError(f"{name} is {value}; it may be 0 or more")
+            raise ValueError(f"{name} is {value}; it must be 0 or more")
     supply = [have.pop(name, None) for name in RESOURCES]
     if have:
-        raise ValueError(f"there is no resource {next(iter(have))!r}; there are {', '.join(RESOURCES)}")
+        raise ValueError(f"there is no resource {next(iter(have))!r}; the resources are {', '.join(RESOURCES)}")
     point = [int(column[0]) for column in columns]
     return _core.model_in_flight(op, point, wanted, (latency_ns, flight_ns, drain_ns), supply, rules(connection))

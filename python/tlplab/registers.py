@@ -1,10 +1,10 @@
-"""Base address registers of a device written in Python: registers with names, or plain memory.
+"""Base address registers of a device in Python: named registers, or plain memory.
 
     class regs(tl.Bar, size="4KiB"):
         src = tl.Reg64(0x00)
         go = tl.Reg32(0x10)
 
-The class says what is where; each device has an object of it, in which `self.regs.src` is a number.
+The class defines the layout; each device has an object of it, in which `self.regs.src` is an integer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Register:
     def __init__(self, offset: int, size: int, *, ro: bool = False, reset: int = 0) -> None:
         """`size` is in bytes, `reset` the value after start and reset."""
         if offset % size:
-            raise ValueError(f"a register of {size} B cannot be at {offset:#x}; put it at a multiple of {size}")
+            raise ValueError(f"a register of {size} B at {offset:#x} is not aligned; put it at a multiple of {size}")
         self.offset, self.size, self.ro, self.reset = offset, size, ro, reset
         self.name, self.line = "", line_of_user()
         self.write_handler: Handler | None = None
@@ -48,21 +48,21 @@ class Register:
         bar.values[self.name] = value
 
     def check(self, value: int) -> None:
-        """Raises `TypeError` or `OverflowError` for a value that it cannot hold."""
+        """Raises `TypeError` or `OverflowError` for a value that does not fit."""
         if not isinstance(value, int):
             raise TypeError(f"{self.name} holds an integer, not {value!r}")
         if not 0 <= value < 1 << (8 * self.size):
             raise OverflowError(f"{self.name} holds {8 * self.size} bits; {value:#x} does not fit")
 
     def on_write(self, handler: AnyHandler) -> AnyHandler:
-        """Decorates the device's method that is called as `method(cx, value)` after the host has written."""
+        """Decorates the device's method `method(cx, value)`, called after each write by the host."""
         self.write_handler = handler
         return handler
 
     def on_read(self, handler: AnyHandler) -> AnyHandler:
-        """Decorates the device's method `method(cx)` that gives the value when the host reads.
+        """Decorates the device's method `method(cx)`, which returns the value for a read by the host.
 
-        It may be a coroutine, and so answer later; it may refuse with `UnsupportedRequest` or `CompleterAbort`.
+        A coroutine may complete the read later. It may raise `UnsupportedRequest` or `CompleterAbort`.
         """
         self.read_handler = handler
         return handler
@@ -117,7 +117,7 @@ class Bar:
         if cls.size < least or cls.size & (cls.size - 1):
             nearest = max(least, 1 << (cls.size - 1).bit_length())
             raise ValueError(
-                f"{cls.__name__}: a BAR of {cls.size} B cannot be; its size is a power of two from {least} B: "
+                f"{cls.__name__}: a BAR of {cls.size} B is invalid; the size must be a power of two of at least {least} B: "
                 f"size={nearest}"
             )
         cls.registers = {name: r for name, r in vars(cls).items() if isinstance(r, Register)}
@@ -181,8 +181,8 @@ def check_names(bar: type[Bar]) -> None:
     for name, register in vars(bar).items():
         if isinstance(register, Register) and name in taken:
             raise ValueError(
-                f"{bar.__name__}: line {register.line}: a register cannot be called {name}, since every BAR has that name "
-                f"for something else; call it {name}_reg"
+                f"{bar.__name__}: line {register.line}: a register cannot have the name {name}, which every BAR uses "
+                f"for an attribute; name it {name}_reg"
             )
 
 

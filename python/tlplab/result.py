@@ -12,7 +12,7 @@ SCHEMA = "tlplab/result/1"
 
 
 class Limit(TypedDict):
-    """What limits the run, and the figures that show it."""
+    """The limit of the run, and the figures that show it."""
 
     resource: str
     kind: str
@@ -23,7 +23,7 @@ class Limit(TypedDict):
 
 
 class Phase(TypedDict):
-    """A part of a run in which other flows were active than before, or a link was down."""
+    """A part of a run with different active flows, or with a link that was down."""
 
     from_fs: int
     until_fs: int
@@ -32,7 +32,7 @@ class Phase(TypedDict):
 
 
 class Tried(TypedDict):
-    """Runs in which one resource was relaxed, and how many resources there are."""
+    """Runs with one relaxed resource each, and the number of resources."""
 
     candidates: int
     tried: int
@@ -42,7 +42,7 @@ class Tried(TypedDict):
 
 
 class Gain(TypedDict):
-    """A resource, and what the run carries with twice as much of it: 0.5 is half as much again."""
+    """A resource, and the gain in throughput with twice as much of it: 0.5 is 50 % more."""
 
     resource: str
     kind: str
@@ -51,7 +51,7 @@ class Gain(TypedDict):
 
 
 class Next(TypedDict):
-    """What would limit next; `headroom` is how much of it is left."""
+    """The next limit; `headroom` is the unused share of it."""
 
     resource: str
     kind: str
@@ -60,7 +60,7 @@ class Next(TypedDict):
 
 
 class Verdict(TypedDict):
-    """One sentence that names the limit, and what it rests on."""
+    """One sentence that names the limit, with its evidence."""
 
     sentence: str
     limit: Limit
@@ -83,7 +83,7 @@ class Latency(TypedDict):
 
 
 class SummedUp(TypedDict, total=False):
-    """In the document of a large fabric: of so many flows that are not named a row is the sum."""
+    """In the document of a large fabric, a row that is the sum of `others` flows without a name."""
 
     others: int
 
@@ -99,15 +99,15 @@ class Attribution(SummedUp):
 
 
 class Failures(TypedDict):
-    """Transactions of a flow that ended in the same way, which was not well."""
+    """Transactions of a flow that failed in the same way."""
 
     ending: str
     """A key of `errors`."""
     count: int
     mean_ns: float
-    """Until the requester knew."""
+    """Time until the requester detected the failure."""
     attribution: list[Attribution]
-    """On the way of what is last known of each; shares are of the sum of their latencies."""
+    """On the path of the last known packet of each; shares are of the sum of their latencies."""
 
 
 class Flow(TypedDict):
@@ -128,7 +128,7 @@ class Flow(TypedDict):
 
 
 class Calls(TypedDict):
-    """Calls of a program of the host, each from its beginning until software heard of its end."""
+    """Calls by a program of the host, each from its start until software was notified of its end."""
 
     count: int
     min_ns: float
@@ -138,7 +138,7 @@ class Calls(TypedDict):
 
 
 class Measured(TypedDict):
-    """What a program of the host measured itself, as a benchmark prints it."""
+    """Measurements made by a program of the host, as a benchmark prints them."""
 
     name: str
     bytes: int
@@ -172,7 +172,7 @@ class Network(TypedDict):
 
 
 class Frames(TypedDict):
-    """Frames of an Ethernet controller; those that its filters refuse are in none of these."""
+    """Frames of an Ethernet controller, without the frames that its filters reject."""
 
     device: str
     sent: int
@@ -193,7 +193,7 @@ class Utilization(TypedDict):
 
 
 class Stalls(TypedDict):
-    """Fractions of time in which a TLP waited for this."""
+    """Fractions of time in which a TLP waited for each resource."""
 
     credits: float
     tags: float
@@ -222,7 +222,7 @@ Direction = TypedDict(
 
 
 class Link(TypedDict):
-    """A link between two ports, or a device's way over a bus, whose mode and width are then in `bus`."""
+    """A link between two ports, or the connection of a device to a bus, whose mode and width are in `bus`."""
 
     name: str
     upper: str
@@ -237,7 +237,7 @@ class Link(TypedDict):
 
 
 class Detected(TypedDict):
-    """An error at a port, as often as it was detected there."""
+    """An error at a port, with the number of times it was detected there."""
 
     name: str
     port: str
@@ -260,23 +260,23 @@ class Reported(TypedDict):
 
 
 class Struck(TypedDict):
-    """A fault that hits units on a direction of a link, and how many it has hit, the warm-up included."""
+    """A fault on units of one direction of a link, and the number of units hit, including the warm-up."""
 
     link: str
-    """Named by the component below it."""
+    """The name of the component below the link."""
     direction: str
     """`up` or `down`."""
     damage: str
-    """`ber`, or as the key `damage` says."""
+    """`ber`, or the value of the key `damage`."""
     of: str | None
-    """What it counts, if that is not all."""
+    """The kind of unit that it counts; `None` for all."""
     first: int
-    """The first that it hits, from 1."""
+    """The number of the first unit that it hits, from 1."""
     struck: int
 
 
 class Outage(TypedDict):
-    """A link that went down; the other times are `None` where that never happened."""
+    """A link that went down; a later time is `None` if the event never happened."""
 
     link: str
     down_fs: int
@@ -286,7 +286,7 @@ class Outage(TypedDict):
 
 
 class CacheUse(TypedDict):
-    """Lines that requests of devices looked for in the host's last-level cache."""
+    """Lookups of lines in the host's last-level cache by requests of devices."""
 
     hits: int
     misses: int
@@ -300,12 +300,12 @@ class IommuUse(TypedDict):
     walks: int
     hit_rate: float
     waited_ns: float
-    """How long walks waited for others, in all."""
+    """Total time for which walks waited for other walks."""
     busy: float
-    """Page walks as a share of those that could have been made."""
+    """Page walks as a share of the possible ones."""
     faults: list[TranslationFault]
     answered: AnsweredTranslations | None
-    """`None` where no device can ask, and all addresses stay as they are."""
+    """`None` if no device can request translations, and all addresses stay as they are."""
 
 
 class TranslationFault(TypedDict):
@@ -315,15 +315,15 @@ class TranslationFault(TypedDict):
     requester: str
     reason: str
     operation: str
-    """The first was a `read` or a `write`."""
+    """The kind of the first access, `read` or `write`."""
     address: str
-    """Of the first, hexadecimal."""
+    """The address of the first access, hexadecimal."""
     count: int
     first_fs: int
 
 
 class AnsweredTranslations(TypedDict):
-    """Translations that devices asked for, and the invalidations that they were sent."""
+    """Translations requested by devices, and invalidations sent to them."""
 
     given: int
     denied: int
@@ -334,11 +334,11 @@ class AnsweredTranslations(TypedDict):
 
 
 class DeviceTranslations(TypedDict):
-    """What a device did with translations."""
+    """The use of translations by a device."""
 
     device: str
     hits: int
-    """Requests that had their translation."""
+    """Requests whose translation was cached."""
     asked: int
     denied: int
     evicted: int
@@ -347,21 +347,21 @@ class DeviceTranslations(TypedDict):
 
 
 class HostUse(TypedDict):
-    """What the host's cache and IOMMU did; `None` where it has none."""
+    """The use of the host's cache and IOMMU; `None` for a part that it lacks."""
 
     cache: CacheUse | None
     iommu: IommuUse | None
 
 
 class Problem(TypedDict):
-    """Something that software which enumerates could not do."""
+    """A step of enumeration that failed."""
 
     function: str
     component: str | None
     kind: str
     """`never-ready`, `no-answer`, `no-address`, `no-bus-number`…"""
     exhausted: bool
-    """Bus numbers or addresses have run out: the run has failed."""
+    """Bus numbers or addresses ran out, and the run failed."""
     message: str
 
 
@@ -376,11 +376,11 @@ class Guest(TypedDict):
     kernel: str
     """SHA-256 of its kernel."""
     initramfs: str
-    """SHA-256 of the initial file system that it booted."""
+    """SHA-256 of its initial file system."""
     console: str
-    """SHA-256 of what it printed."""
+    """SHA-256 of its console output."""
     end: str
-    """How it ended: `powered off`, `died: …`, `lost its power: …`, `running`."""
+    """The end of the guest: `powered off`, `died: …`, `lost its power: …`, `running`."""
     status: int | None
     """The exit status of its script."""
 
@@ -389,26 +389,26 @@ class Waiting(TypedDict):
     """A program of the host that waits."""
 
     device: str
-    """The device that it drives."""
+    """The device of the driver."""
     operation: str
-    """What for: `timer`, `mmio_read`, `mmio_write`, `irq`."""
+    """The awaited operation: `timer`, `mmio_read`, `mmio_write`, `irq`."""
     what: str
     """The same, for people."""
     place: str
-    """Where it says so: `file:line`."""
+    """The place of the wait: `file:line`."""
 
 
 class Result(TypedDict):
-    """Everything a run tells."""
+    """All results of a run."""
 
     schema: str
     title: str
     version: str
     seed: int | str
-    """A string where a JSON number would not be exact."""
+    """A string if a JSON number would not be exact."""
     experiment: str
     settings: dict[str, Any]
-    """Each key of the experiment with its value, defaults of devices, switches and loads included."""
+    """Each key of the experiment with its value, including defaults of devices, switches and loads."""
     trace_hash: str
     start_fs: int
     end_fs: int
@@ -417,7 +417,7 @@ class Result(TypedDict):
     stop_text: str
     """The same, for people."""
     waiting: list[Waiting]
-    """Programs that wait for an event that never comes: the run got nowhere."""
+    """Programs that wait for an event that never comes, so that the run is stuck."""
     guest: Guest | None
     verdict: Verdict
     flows: list[Flow]

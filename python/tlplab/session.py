@@ -74,8 +74,8 @@ class Patience:
         if names := simulation.restless():
             self._said = True
             print(
-                f"note: at {quantities.time_fs(progress.now_fs, 3)} nothing is under way but the clock of {' and '.join(names)}, which"
-                " never says that it is idle; the run goes on until nothing has ended for longer than any request can wait. Give the"
+                f"note: at {quantities.time_fs(progress.now_fs, 3)} only the clock of {' and '.join(names)} still runs: the module"
+                " never reports that it is idle. The run ends when no transaction has ended within the longest time limit of a request. Give the"
                 " experiment a `stop`, or the module an `idle`.",
                 file=sys.stderr,
             )
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def sentence(self) -> str:
-        """What limited the run."""
+        """The sentence that names the limit of the run."""
         return self.result["verdict"]["sentence"]
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -208,8 +208,8 @@ def run(
     """Runs an experiment file, or one of tlplab's own by name (`quickstart`), and returns its result document.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them. `report`, `trace` and `pcap` name
-    files to write: the page, a Perfetto trace, a capture. What limits is found by further runs, in each of which one resource is relaxed;
-    without `verdict` the figures of the run alone tell. Raises `ExperimentError` for a mistake in the experiment,
+    files to write: the page, a Perfetto trace, a capture. Further runs, each with one relaxed resource, find the limit;
+    without `verdict` the figures of this run alone name it. Raises `ExperimentError` for a mistake in the experiment,
     `RunError` when the run fails, and `KeyboardInterrupt` when it is interrupted.
     """
     simulation = _core.Simulation(

@@ -32,11 +32,11 @@ def simulate(
     """Puts `device` under a root port and runs until `driver` returns, or for the time `stop`.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them; the device is called `device` there.
-    Raises `ExperimentError` for a `link`, `host` or `stop` that cannot be, and `RunError` when the device or the driver
-    raises (the exception is its `__cause__`), or the driver waits for what never comes.
+    Raises `ExperimentError` for an invalid `link`, `host` or `stop`, and `RunError` when the device or the driver
+    raises (the exception is its `__cause__`), or the driver waits for an event that never comes.
     """
     if driver is None and stop is None:
-        raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+        raise ValueError('without a driver the run has no end; give a driver, or stop="200us"')
     text = experiment_text(type(device).__name__, link=link, host=host, stop=stop, driver=driver is not None)
     simulation = _core.Simulation(
         "simulate.toml",

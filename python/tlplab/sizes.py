@@ -47,11 +47,11 @@ def of_range(
     """The values of a range, both ends among them."""
     first, last = read(first_text), read(last_text)
     if last < first:
-        raise ValueError(f"{text!r}: a range goes up, as {last_text}..{first_text}")
+        raise ValueError(f"{text!r}: a range must increase, as {last_text}..{first_text}")
     if step_text is not None and (times := re.fullmatch(r"x(\d+)", step_text)):
         factor = int(times[1])
         if factor < 2 or first == 0:
-            raise ValueError(f"{text!r} never ends; begin at 1 or more, and multiply by 2 or more")
+            raise ValueError(f"{text!r} is endless; start at 1 or more, and multiply by 2 or more")
         found = [first]
         while found[-1] * factor <= last:
             found.append(found[-1] * factor)

@@ -116,7 +116,7 @@ def show_flows(console: Console, flows: list[Flow]) -> None:
         shown.print(console)
     if len(flows) > len(busy):
         idle = ", ".join(flow["name"] for flow in flows if flow not in busy)
-        console.print(Text(wrapped(console, f"nothing from {idle}"), style="dim"))
+        console.print(Text(wrapped(console, f"no transactions: {idle}"), style="dim"))
     more(console, len(busy) - FLOWS_SHOWN, "flows")
     for flow in flows:
         failed = ", ".join(f"{q.count(n)} {ERRORS[kind]}" for kind, n in flow["errors"].items() if n)
@@ -201,7 +201,7 @@ def show_links(console: Console, links: list[Link]) -> None:
     rows = [(link, name_of(way), way) for link in links if link["bus"] is None for way in link["directions"]]
     for bus in dict.fromkeys(link["upper"] for link in links if link["bus"] is not None):
         ways = [link for link in links if link["bus"] is not None and link["upper"] == bus]
-        rows.append((ways[0], f"{bus}, in all", together(ways)))
+        rows.append((ways[0], f"{bus}, total", together(ways)))
         rows += [(link, name_of(way), way) for link in ways for way in link["directions"]]
     hidden = len(rows) - DIRECTIONS_SHOWN
     if hidden > 0:
@@ -303,7 +303,7 @@ def show_faults(console: Console, faults: list[Struck]) -> None:
         return
     shown = Sheet("Faults", [
         Column("below", name=True), Column("direction", name=True), Column("damage", name=True), Column("of", name=True),
-        Column("from"), Column("struck"),
+        Column("from"), Column("hit"),
     ])  # fmt: skip
     for fault in faults:
         of = fault["of"] or NOTHING
@@ -317,14 +317,14 @@ def show_outages(console: Console, outages: list[Outage]) -> None:
     """A line for each time that a link went down: when software heard, when it was up, when what is below could be used again."""
     if not outages:
         return
-    shown = Sheet("Links that went down", [
+    shown = Sheet("Outages of links", [
         Column("below", name=True), Column("down at"), Column("noticed at"), Column("up at"), Column("configured at"),
     ])  # fmt: skip
     for outage in outages[:OUTAGES_SHOWN]:
         times = outage["down_fs"], outage["heard_fs"], outage["up_fs"], outage["configured_fs"]
         shown.add(outage["link"], *(NOTHING if time is None else q.time_fs(time) for time in times))
     shown.print(console)
-    more(console, len(outages) - OUTAGES_SHOWN, "times that a link went down")
+    more(console, len(outages) - OUTAGES_SHOWN, "outages of links")
     console.print()
 
 

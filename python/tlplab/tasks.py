@@ -29,7 +29,7 @@ WHAT = {
 
 
 class DmaError(RuntimeError):
-    """A read that ended in an error: unsupported request, completer abort, poisoned data, timeout."""
+    """A read that failed: unsupported request, completer abort, poisoned data, timeout."""
 
 
 class Operation(Generic[Result]):

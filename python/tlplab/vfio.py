@@ -15,7 +15,7 @@ from tlplab.device import DeviceParty
 
 @dataclass(frozen=True)
 class VfioUser:
-    """A Unix socket at `path`, which is made, for this user only, and removed at the end. One virtual machine at a time has the device."""
+    """A Unix socket, created at `path` for this user only and removed at the end. One virtual machine at a time can use the device."""
 
     path: str | os.PathLike[str]
 

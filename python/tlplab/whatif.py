@@ -70,19 +70,19 @@ class Row:
     "--threads",
     type=click.IntRange(1, 256),
     metavar="N",
-    help="At most N runs at once (default: one for each processor).",
+    help="At most N runs at once (default: one per processor).",
 )
-@click.option("--full", is_flag=True, help="Try every resource on the whole run, however long it takes.")
-@click.option("--all", "all_rows", is_flag=True, help="Show resources that gain nothing, too.")
+@click.option("--full", is_flag=True, help="Try every resource on the whole run, without a bound on the time.")
+@click.option("--all", "all_rows", is_flag=True, help="Also show resources that gain nothing.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the table as JSON; - is the standard output.")
 def whatif_command(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, threads: int | None, full: bool,
     all_rows: bool, json_file: str | None,
 ) -> int:  # fmt: skip
-    """Run an experiment again with a tenth more, twice as much, and all there can be of each resource.
+    """Run an experiment again with 10 % more, twice as much and no limit of each resource.
 
-    The table shows how much more each of these runs carries, how latencies change with twice as much, and what limits
-    when the resource does not any more. Times (latencies, cables) become a tenth and half shorter, or nothing.
+    The table shows how much more each of these runs carries, how latencies change with twice as much, and the next
+    limit once the resource has none. Times (latencies, cables) become 10 % shorter, half as long, or zero.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def whatif_command(
     try:
         judge = simulation.judge(full=full)
     except ValueError as why:
-        click.echo(f"tlplab: this run cannot be run again with more of anything: {why}", err=True)
+        click.echo(f"tlplab: this run cannot be repeated with more of a resource: {why}", err=True)
         return FAILED
     with Bar(quiet=False) as bar:
         finished = judged(simulation, finished, full=full, threads=threads)
@@ -134,7 +134,7 @@ def table(judge: _core.Judge, finished: Finished, threads: int, bar: Bar) -> lis
                 # What gains nothing leaves the limit in its place.
                 matters = told is not None and told.gain >= LEAST_GAIN
                 task = tasks[3 * at + STEPS.index("gone" if gone else "twice")]
-                bar.show(at / len(candidates), f"what limits without each: {at} of {len(candidates)}")
+                bar.show(at / len(candidates), f"next limits: {at} of {len(candidates)}")
                 then = limits_of(task, pool, threads) if matters else limits
                 rows.append(Row(resource, kind, tenth, twice, gone, then))
         except KeyboardInterrupt:

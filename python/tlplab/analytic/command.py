@@ -89,7 +89,7 @@ def headline(grid: Grid) -> str:
 
 @click.group("model")
 def model_group() -> None:
-    """Closed forms: what a link carries, what a NIC gets of it, how much must be under way.
+    """Closed forms: the payload rate of a link, the share that a NIC gets, the requests that must be under way.
 
     \b
     Examples:
@@ -115,17 +115,17 @@ def model_group() -> None:
     type=click.Choice(OPERATIONS),
     multiple=True,
     default=OPERATIONS,
-    help="DMA writes, reads, or as many of each (rdwr); all unless given.",
+    help="DMA writes, reads, or as many of each (rdwr). [default: all]",
 )
 @connection_options
 @output_options
 def bw(
     sizes: list[int], operations: Sequence[str], json_file: str | None, output: str | None, plot: str | None, **given: Any
 ) -> None:  # fmt: skip
-    """Bandwidth of DMA writes and reads when nothing but the link limits them.
+    """Bandwidth of DMA writes and reads that only the link limits.
 
-    Headers, framing, Acks, UpdateFCs and skips are paid for, as are cuts at MPS, MRRS, the read completion boundary and
-    4 KiB. Reads and writes together are told for each direction.
+    Includes the overhead of headers, framing, Acks, UpdateFCs and skips, and of cuts at MPS, MRRS, the read completion
+    boundary and 4 KiB. Reads and writes together are given for each direction.
 
     \b
     Examples:
@@ -184,7 +184,7 @@ def nic_text(name: str) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise click.UsageError(f"--nic {name}: {why}; name a file, or one of {', '.join(shipped)}") from None
+        raise click.UsageError(f"--nic {name}: {why}; give a file or one of {', '.join(shipped)}") from None
 
 
 def meets(grid: Grid) -> str:
@@ -213,7 +213,7 @@ def meets(grid: Grid) -> str:
     metavar="NAME|FILE.toml",
     multiple=True,
     default=["simple", "kernel", "dpdk"],
-    help="A NIC that comes with tlplab, or your own; may be given again. All of ours unless given.",
+    help="A NIC that comes with tlplab, or FILE.toml. May be given again.  [default: all that come with tlplab]",
 )
 @click.option("--ethernet", metavar="RATE", default="40Gb/s", show_default=True, callback=RATE, help="Line rate.")
 @click.option(
@@ -231,7 +231,7 @@ def meets(grid: Grid) -> str:
     type=click.Choice(["both", "transmit", "receive"]),
     default="both",
     show_default=True,
-    help="Which way packets go.",
+    help="Direction of the packets.",
 )
 @connection_options
 @output_options
@@ -239,9 +239,9 @@ def nic(
     nics: Sequence[str], ethernet: int, frames: list[int], ways: str, json_file: str | None, output: str | None, plot: str | None,
     **given: Any,
 ) -> None:  # fmt: skip
-    """What a NIC and its driver get of the link, beside Ethernet's line rate.
+    """The throughput of a NIC and its driver over the link, compared with Ethernet's line rate.
 
-    A NIC is a list of the transactions that a packet takes: descriptors, data, pointers, interrupts. Yours is a
+    A NIC is a list of the transactions per packet: descriptors, data, pointers, interrupts. Your own NIC is a
     TOML file; docs/model.md shows one.
 
     \b
@@ -332,32 +332,30 @@ WAYS = {"both": "both ways", "transmit": "the host sends", "receive": "the host 
     default="100ns",
     show_default=True,
     callback=TIME_NS,
-    help="From a request's arrival at the host until its place is free.",
+    help="From the arrival of a request at the host until its credit is free again.",
 )
-@click.option(
-    "--rate", metavar="RATE", callback=RATE, help="Payload that is wanted; all that the link carries unless given."
-)
+@click.option("--rate", metavar="RATE", callback=RATE, help="Payload rate to reach.  [default: that of the link]")
 @click.option(
     "--ethernet",
     metavar="RATE",
     callback=RATE,
-    help="Instead: a transfer for each frame at this line rate, check sequence left out.",
+    help="Instead of --rate: one transfer per frame at this line rate, without the check sequence.",
 )
-@click.option("--tags", type=click.IntRange(1), metavar="N", help="Read requests under way at a time.")
+@click.option("--tags", type=click.IntRange(1), metavar="N", help="Read requests under way at once.")
 @click.option("--nonposted-headers", type=click.IntRange(1), metavar="N", help="Credits for read requests.")
 @click.option("--posted-headers", type=click.IntRange(1), metavar="N", help="Credits for writes.")
 @click.option("--posted-data", type=click.IntRange(1), metavar="N", help="Credits for their payload, of 16 B each.")
 @click.option("--replay", metavar="SIZE", callback=SIZE, help="The device's replay buffer.")
-@click.option("--transfers", type=click.IntRange(1), metavar="N", help="Transfers that the device keeps account of.")
+@click.option("--transfers", type=click.IntRange(1), metavar="N", help="Transfers that the device tracks at once.")
 @connection_options
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the answer as JSON; - is the standard output.")
 def lat(
     size: int, op: str, latency: float, flight: float, drain: float, rate: int | None, ethernet: int | None,
     json_file: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Little's law: what limits transfers of a given latency, and how much of everything they need under way.
+    """Little's law: the limit of transfers with a given latency, and the amount of each resource that they need.
 
-    Needed is a mean: at the rate that is wanted, so many are under way at any time. What you do not give is there in plenty.
+    The amount needed is a mean: the number in use at the wanted rate. A resource that is not given has no limit.
 
     \b
     Examples:
@@ -405,7 +403,10 @@ def lat(
     beside = "" if found["limit"] == "link" else f" The link carries {most}."
     console.print(f"{reached}: {why or 'limited by ' + found['limit']}.{beside}", soft_wrap=True)
     if wanted is not None and wanted > found["link_transfers_per_s"]:
-        console.print(f"{quantities.rate(wanted * bits)} is more than the link carries; needed is the amount for {most}.", soft_wrap=True)
+        console.print(
+            f"{quantities.rate(wanted * bits)} is more than the link carries; the table shows the amounts for {most}.",
+            soft_wrap=True,
+        )
 
 
 def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None:
@@ -413,7 +414,7 @@ def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None
     from tlplab import model
 
     if rate is not None and ethernet is not None:
-        raise click.UsageError("--rate and --ethernet both say what is wanted; give one of them")
+        raise click.UsageError("--rate and --ethernet both set the wanted rate; give one of them")
     if ethernet is not None:
         return float(model.nic(size + FCS, ethernet=ethernet)["ethernet_frames_per_s"])
     return None if rate is None else rate / 8 / size
@@ -441,16 +442,16 @@ def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None
     type=click.Choice(["64", "32"]),
     default="32",
     show_default=True,
-    help="32: requests are for addresses below 4 GiB.",
+    help="Bits of an address: 32 for requests below 4 GiB.",
 )
 @output_options
 def nettlp(
     sizes: list[int], ethernet: int, mps: int, mrrs: int, address_bits: str, json_file: str | None, output: str | None,
     plot: str | None,
 ) -> None:  # fmt: skip
-    """What Ethernet carries of the data of TLPs that travel in UDP datagrams, each with 72 bytes around it.
+    """The payload rate of TLPs in UDP datagrams over Ethernet, with 72 bytes of overhead per TLP.
 
-    Software and PCI Express may carry less: the model nettlp-card of experiments has both.
+    Software and PCI Express may limit it further: the model nettlp-card of experiments includes both.
 
     \b
     Examples:

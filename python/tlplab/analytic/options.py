@@ -59,16 +59,16 @@ def connection_options(command: Command) -> Command:
     """A link and how transfers are cut on it."""
     for decorate in reversed(
         (
-            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes, and flit for flit mode, in which gen6 and gen7 always are: gen5 x16 flit."),
+            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes, with flit for flit mode: gen5 x16 flit. gen6 and gen7 are always in flit mode."),
             click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Maximum payload size."),
             click.option("--mrrs", metavar="SIZE", default="512B", show_default=True, callback=SIZE, help="Maximum read request size."),
             click.option("--rcb", metavar="SIZE", default="64B", show_default=True, callback=SIZE, help="Read completion boundary."),
-            click.option("--address-bits", type=click.Choice(["64", "32"]), default="64", show_default=True, help="32: everything lies below 4 GiB."),
-            click.option("--ecrc", is_flag=True, help="TLPs end in a digest."),
-            click.option("--offset", metavar="SIZE", default="0B", show_default=True, callback=SIZE, help="Where transfers start in a page of 4 KiB."),
+            click.option("--address-bits", type=click.Choice(["64", "32"]), default="64", show_default=True, help="Bits of an address: 32 for memory below 4 GiB."),
+            click.option("--ecrc", is_flag=True, help="TLPs have a digest (ECRC)."),
+            click.option("--offset", metavar="SIZE", default="0B", show_default=True, callback=SIZE, help="Offset of a transfer's first byte in its 4 KiB page."),
             click.option("--requests", type=click.Choice(["aligned", "packed"]), default="aligned", show_default=True, help="Requests are cut at multiples of MPS and MRRS, or when full."),
-            click.option("--completions", type=click.Choice(["max", "rcb"]), default="max", show_default=True, help="Completions are cut as late as possible, or at every boundary."),
-            click.option("--compat", metavar="NAME", multiple=True, help="pcie-model: make all mistakes of the public model; or one by its name, see studies/pcie_bench/README.md. May be given again."),
+            click.option("--completions", type=click.Choice(["max", "rcb"]), default="max", show_default=True, help="Completions are as large as possible, or cut at every boundary."),
+            click.option("--compat", metavar="NAME", multiple=True, help="Reproduce mistakes of the public model: pcie-model for all, or one by its name (studies/pcie_bench/README.md). May be given again."),
         )
     ):  # fmt: skip
         command = decorate(command)

@@ -36,7 +36,7 @@ class Reference:
         axis = sweep.axis
         if axis is None:
             raise ValueError(
-                "--against draws a data set beside a sweep or a distribution; sweep a size, a window or an offset"
+                "--against compares a data set with a sweep or a distribution; sweep a size, a window or an offset"
             )
         found: dict[str, dict[float, float]] = {}
         for case in sweep.cases:
@@ -73,7 +73,7 @@ class Reference:
         what = ", ".join(
             f"{name} {getattr(nearest, name)} (here {getattr(case, name)})" for name in differences(nearest)
         )
-        message = "no row was measured in these circumstances"
+        message = "no row was measured with these settings"
         return DatasetError(self.path, None, None, "", message, f"the nearest has {what}")
 
 

@@ -90,5 +90,5 @@ def turned(names: dict[str, str]) -> dict[str, str]:
 def word(theirs: str, names: dict[str, str]) -> str:
     """Our word for one of the data sets'. Raises ValueError."""
     if theirs not in names:
-        raise ValueError(f"{theirs!r} is none of {', '.join(names)}")
+        raise ValueError(f"{theirs!r} is not one of {', '.join(names)}")
     return names[theirs]

@@ -48,10 +48,10 @@ def bench_command(
 ) -> int:
     """Measure latency or bandwidth as pcie-bench does.
 
-    TEST is lat_rd, lat_wrrd (a write and a read behind it), bw_rd, bw_wr or bw_rdwr (in turn, in each direction). SIZES
-    are sizes with commas between, and ranges: 64B..2KiB/x2 doubles, 64B..512B/64B goes in steps, 64B..80B byte by byte.
+    TEST is lat_rd, lat_wrrd (a write followed by a read), bw_rd, bw_wr or bw_rdwr (reads and writes in turn). SIZES
+    are sizes and ranges, separated by commas: 64B..2KiB/x2 doubles, 64B..512B/64B has steps of 64 B, 64B..80B of 1 B.
     Every combination is measured. In CSV files the column "BW (GB/s)" holds gigabits per second, as in the published
-    data sets. Ctrl-C keeps what was measured.
+    data sets. Ctrl-C keeps the cases measured so far.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def bench_command(
             raise ValueError("--cdf: a bandwidth has no distribution; -o writes its rows")
         picture = picture_of(test, whole, target, plot, plot_kind)
         if output is not None and whole.cases[0].at_once:
-            raise ValueError("-o: the published data sets have no column for --at-once; --json has it")
+            raise ValueError("-o: the published data sets have no column for --at-once; use --json")
         reference = None if against is None else reference_of(against, whole, picture)
     except ExperimentError:
         raise
@@ -101,7 +101,9 @@ def bench_command(
     if not quiet and "-" not in (json_file, output, cdf_file):
         table.show(results, whole, where, reference, sys.stdout)
     if results.interrupted:
-        click.echo(f"interrupted: {len(results)} of {len(whole.cases)} cases were measured, the last in part", err=True)
+        click.echo(
+            f"interrupted: {len(results)} of {len(whole.cases)} cases were measured, the last one only partly", err=True
+        )
         return INTERRUPTED
     return 0
 
@@ -113,12 +115,12 @@ def picture_of(test: str, whole: Sweep, target: str, plot: str | None, kind: str
         raise ValueError(f"--plot-kind {kind}: a bandwidth has no distribution; draw a curve or a series")
     if plot is None:
         if kind is not None:
-            raise ValueError(f"--plot-kind {kind}: nothing is drawn; name a file with --plot")
+            raise ValueError(f"--plot-kind {kind} needs a file: name one with --plot")
         return None
     check_ending("--plot", plot)
     kind = kind or plots.usual(whole, latency)
     if target == "model" and kind == "series":
-        raise ValueError("--plot: closed forms know no time, and draw no series; sweep a size for a curve")
+        raise ValueError("--plot: closed forms have no time, so there is no series to draw; sweep a size for a curve")
     return plots.Picture(plot, kind)
 
 

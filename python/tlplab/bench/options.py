@@ -73,33 +73,33 @@ def all_of(*options: Any) -> Callable[[Command], Command]:
 
 
 target_options = all_of(
-    click.option("--on", "target", metavar="TARGET", default="simulator", show_default=True, help=f"What is measured: {', '.join(TARGETS)} (closed forms), a device in Python, FILE.py:CLASS, or this machine by its GPU, cuda (cuda:1 is the second)."),
+    click.option("--on", "target", metavar="TARGET", default="simulator", show_default=True, help=f"Target: {', '.join(TARGETS)} (closed forms), FILE.py:CLASS (a device in Python), or cuda (this machine, measured by its GPU; cuda:1 is the second)."),
     click.option("--host", metavar="HOST", default=HOST, show_default=True, help="A host profile (tlplab list hosts), or FILE.toml."),
     click.option("--device", metavar="DEVICE", help=f"A benchmark device (tlplab list bench-devices), or FILE.toml.  [default: {DEVICE}]"),
     click.option("--link", metavar="LINK", default=LINK, show_default=True, help="Generation and lanes; gen6 and gen7 in flit mode: 'gen6 x16 flit'."),
-    click.option("--iommu", type=click.Choice(list(IOMMU)), help="Instead of what the host's profile says: off, on (superpages), nosp (pages of 4 KiB)."),
+    click.option("--iommu", type=click.Choice(list(IOMMU)), help="Replaces the setting of the host's profile: off, on (superpages), nosp (pages of 4 KiB)."),
 )  # fmt: skip
 
 case_options = all_of(
     sizes_option("--size", "64B", "Bytes of a transfer."),
     sizes_option("--window", "8KiB", "Bytes of the buffer in host memory."),
-    sizes_option("--offset", "0B", "First byte of a transfer in its unit of the buffer, which is whole cache lines."),
+    sizes_option("--offset", "0B", "First byte of a transfer in its unit of the buffer; a unit is a whole number of cache lines."),
     sizes_option("--device-offset", "0B", "First byte of a transfer in the device's memory."),
     words_option("--pattern", "sequential", PATTERNS, "Order of addresses"),
-    words_option("--cache", "host-warm", CACHES, "What the host's cache holds"),
-    words_option("--node", "local", NODES, "Where the buffer is"),
-    click.option("--at-once", metavar="NUMBERS", callback=read_by(counts_of), help="Transfers at once, of a bandwidth, as in 1..256/x2; by default as many as the device can."),
+    words_option("--cache", "host-warm", CACHES, "Contents of the host's cache"),
+    words_option("--node", "local", NODES, "NUMA node of the buffer"),
+    click.option("--at-once", metavar="NUMBERS", callback=read_by(counts_of), help="Transfers under way in a bandwidth test, as in 1..256/x2; by default as many as the device supports."),
     click.option("--interface", metavar="WORD", type=click.Choice([*INTERFACES, "cmd"]), default="dma", show_default=True, help="dma, or command (cmd) for latencies of small transfers."),
-    click.option("--count", metavar="N", callback=read_by(count_of), help="Operations that are measured; paper: as many as the paper's (minutes). By default as many as give a steady figure."),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, metavar="N", help="Seed of random addresses, and of what is random in the host."),
-    click.option("--threads", type=click.IntRange(1, 256), metavar="N", help="Cases at once; by default one for each processor. N never changes a result."),
+    click.option("--count", metavar="N", callback=read_by(count_of), help="Number of operations; paper: that of the paper (takes minutes). By default as many as give a steady figure."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, metavar="N", help="Seed of random addresses and of the host's random times."),
+    click.option("--threads", type=click.IntRange(1, 256), metavar="N", help="Cases at once; by default one per processor. N never changes a result."),
 )  # fmt: skip
 
 output_options = all_of(
-    click.option("--json", "json_file", metavar="FILE|-", help="Write all that was measured; - is the standard output."),
+    click.option("--json", "json_file", metavar="FILE|-", help="Write all results; - is the standard output."),
     click.option("-o", "--csv", "output", metavar="FILE|-", help="Write rows in the columns of the published data sets."),
     click.option("--cdf", "cdf_file", metavar="FILE|-", help="Write the distributions of latencies, in the columns of the published data sets."),
     click.option("--plot", metavar="FILE", help="Draw the results: FILE.png, .svg or .pdf."),
-    click.option("--plot-kind", type=click.Choice(plots.KINDS), help="What is drawn: by default a curve of what is swept; for one case, its distribution or time series."),
-    click.option("--against", metavar="DATA.csv", type=click.Path(exists=True, dir_okay=False), help="Lay a file of a data set beside the results, in table and plot: its rows that were measured in the same circumstances. DATA_cdf.csv for distributions."),
+    click.option("--plot-kind", type=click.Choice(plots.KINDS), help="Kind of picture: by default a curve over the swept option; for one case its distribution or time series."),
+    click.option("--against", metavar="DATA.csv", type=click.Path(exists=True, dir_okay=False), help="Compare with a file of a data set, in table and plot: its rows with the same settings. DATA_cdf.csv for distributions."),
 )  # fmt: skip

@@ -138,11 +138,15 @@ def target_of(
         return CoreTarget(str(target), host, device or DEVICE, link, keys, mps, mrrs)
     if is_gpu(target):
         if (host, device, link, mps, mrrs) != (HOST, None, LINK, None, None) or keys:
-            raise ValueError("on a GPU this machine is measured as it is: leave out host, device, link and IOMMU")
+            raise ValueError(
+                "a GPU measures this machine, which has its own host, device, link and IOMMU: leave these options out"
+            )
         return CudaTarget(number_of(str(target)))
     if isinstance(target, str):
         if ".py:" not in target:
-            raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)}, cuda and FILE.py:CLASS")
+            raise ValueError(
+                f"there is no target {target!r}; the targets are {', '.join(TARGETS)}, cuda and FILE.py:CLASS"
+            )
         target = software.load(target)
     if device is not None:
         raise ValueError(f"device {device} and a device in Python cannot both be measured; leave one out")

@@ -95,12 +95,12 @@ class SoftwareTarget:
                 moved_fs, fraction = progress.now_fs, recorder.fraction()
                 self._done = done + fraction
             elif progress.done or progress.now_fs - moved_fs > PATIENCE_FS:
-                what = f"{type(device).__name__} stopped when {q.percent(fraction)} % of the operations were over"
-                raise RunError(f"{what}: it waits for what never comes; see its bench_read and bench_write")
+                what = f"{type(device).__name__} stopped after {q.percent(fraction)} % of the operations"
+                raise RunError(f"{what}: it waits for an event that never comes; check its bench_read and bench_write")
         self._done = done + 1.0
         if recorder.fraction() >= 1.0 and not case.is_latency and recorder.elapsed_ns() == 0:
             what = f"the transfers of {type(device).__name__} take no simulated time, so they have no bandwidth"
-            raise ValueError(f"{what}; await what moves the data, such as cx.dma_read")
+            raise ValueError(f"{what}; await the call that moves the data, such as cx.dma_read")
         return recorder
 
     def remarks(self, _cases: list[Case]) -> list[str]:
@@ -120,7 +120,9 @@ def begin(device: Measurable, case: Case, recorder: _core.BenchRecorder) -> None
     """Has a device measure a case when it starts, after it has started itself. Raises ValueError."""
     slots = getattr(device, "bench_slots", SLOTS)
     if not isinstance(slots, int) or slots < 1:
-        raise ValueError(f"bench_slots of {type(device).__name__} is {slots!r}; it is the number of transfers at once")
+        raise ValueError(
+            f"bench_slots of {type(device).__name__} is {slots!r}; it must be the number of transfers at once"
+        )
     starts = device.start
 
     async def start(cx: Context) -> None:
@@ -168,5 +170,5 @@ def load(name: str) -> type[Device]:
     except LoadError as error:
         raise ValueError(f"{path}: {error}") from None
     if not (isinstance(found, type) and issubclass(found, Device)):
-        raise ValueError(f"{path}: {called} is no device; write class {called}(tlplab.Device)")
+        raise ValueError(f"{path}: {called} is not a device; write class {called}(tlplab.Device)")
     return found

@@ -40,7 +40,7 @@ def sweep(fixed: dict[str, Any], **swept: list[Any]) -> Sweep:
     for values in swept.values():
         number *= len(values)
     if number > MOST_CASES:
-        raise ValueError(f"these are {number:,} cases; {MOST_CASES:,} are the most; sweep fewer values")
+        raise ValueError(f"{number:,} cases; at most {MOST_CASES:,} are allowed: sweep fewer values")
     cases = [Case(**fixed, **dict(zip(swept, values, strict=True))) for values in itertools.product(*swept.values())]
     for case in cases:
         case.check()
@@ -52,7 +52,7 @@ def choices(text: str, known: Sequence[str]) -> list[str]:
     found = [word.strip() for word in text.split(",")]
     for word in found:
         if word not in known:
-            raise ValueError(f"{word!r} is none of {', '.join(known)}")
+            raise ValueError(f"{word!r} is not one of {', '.join(known)}")
     return list(dict.fromkeys(found))
 
 

@@ -14,7 +14,7 @@ from tlplab.summary import console_for
 
 NAMES = {
     "lat_rd": "Latency of reads",
-    "lat_wrrd": "Latency of a write and a read behind it",
+    "lat_wrrd": "Latency of a write followed by a read",
     "bw_rd": "Bandwidth of reads",
     "bw_wr": "Bandwidth of writes",
     "bw_rdwr": "Bandwidth in each direction of reads and writes in turn",
@@ -92,7 +92,7 @@ def row(result: Result) -> list[str]:
 
 def beside(case: Case) -> list[Column]:
     """The columns of what was measured elsewhere; they are empty, and left out, if nothing was."""
-    return [Column("median\ndata set" if case.is_latency else "Gb/s\ndata set"), Column("here\nis off by")]
+    return [Column("median\ndata set" if case.is_latency else "Gb/s\ndata set"), Column("error\nhere")]
 
 
 def compared(result: Result, reference: Reference | None) -> list[str]:

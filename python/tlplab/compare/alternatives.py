@@ -117,12 +117,12 @@ def computed(step: Assignment, known: Mapping[str, Any], given: str) -> str:
     has = split(known[step.key])
     if has is None:
         raise refused(
-            given, f"{said}: {step.key} is {known[step.key]!r}, which is no number; write {step.key}=VALUE"
+            given, f"{said}: {step.key} is {known[step.key]!r}, which is not a number; write {step.key}=VALUE"
         )  # fmt: skip
     by = split(step.value.strip(QUOTES))
     scales = step.operator in "*/"
     if by is None or (scales and by[1]) or (step.operator == "/" and not by[0]):
-        raise refused(given, f"{said}: {step.value!r} is no {'number to compute with' if scales else 'number'}")
+        raise refused(given, f"{said}: {step.value!r} is not {'a number to compute with' if scales else 'a number'}")
     number, unit = has
     if step.operator == "*":
         return written(number * by[0], unit)

@@ -25,7 +25,7 @@ WHOLE = {
     "frames": "frames", "tlps": "TLPs", "link_units": "DLLPs and flits", "controls": "control", "others": "others",
     "repeated": "damaged or sent again",
 }  # fmt: skip
-SEQUENCE = {"missing": "missing", "duplicates": "came twice", "reordered": "out of order"}
+SEQUENCE = {"missing": "missing", "duplicates": "duplicated", "reordered": "out of order"}
 PERCENTILES = ("p50", "p90", "p99")
 # So many different latencies are told exactly; of more, percentiles may be 0.1 % too small.
 EXACT = 4096
@@ -129,7 +129,7 @@ def of_direction(way: Document, document: Document) -> Figures:
     found["outstanding, mean"] = way["outstanding"]["mean"], "1"
     found["answered"] = way["completed"], "1"
     found["unanswered"] = way["unanswered"], "1"
-    found["answers to nothing"] = way["unexpected"], "1"
+    found["completions without a request"] = way["unexpected"], "1"
     for status, count in way["refused"].items():
         found[f"refused, {status}"] = count, "1"
     for key, name in SEQUENCE.items():
@@ -143,23 +143,23 @@ def of_direction(way: Document, document: Document) -> Figures:
 def cannot_tell(before: str, one: Document, after: str, other: Document) -> Iterator[str]:
     """What these captures leave open, in sentences."""
     yield (
-        "A capture tells what passed where it was taken, and no causes: where nanoseconds went, how busy links were and what limits is told by"
+        "A capture has the TLPs at one place. Causes of latency, utilisation of links and the limit are in"
         " results (tlplab run --json)."
     )
     both = ((before, one), (after, other))
     if any(
         way["kinds"].keys() & {"MWr", "Msg", "MsgD", "DMWr"} for _, document in both for way in document["directions"]
     ):
-        yield "Posted requests are not answered, so they have no latency; latencies are of reads and other requests with completions."
+        yield "Posted requests have no completion and therefore no latency; latencies are those of non-posted requests."
     for name, document in both:
         if document["link_units"] == 0:
-            yield f"{name} has no DLLPs and flits: Acks, credits and replays are not in it."
+            yield f"{name} has no DLLPs or flits, and so no Acks, credits and replays."
         if cut := sum(way["unanswered"] for way in document["directions"]):
-            yield f"{name} has {cut} requests without their last completion: it ends before, or they were lost; they count in no latency."
+            yield f"{name} has {cut} requests without their last completion, which was lost or follows the end of the capture; they have no latency."
         if document["malformed"]:
-            yield f"{name} has {len(document['malformed'])} malformed frames, which are in none of the figures: tlplab dump {name} --summary."
+            yield f"{name} has {len(document['malformed'])} malformed frames, which no figure includes: tlplab dump {name} --summary."
     if max(one["duration_ns"], other["duration_ns"]) > 1.01 * min(one["duration_ns"], other["duration_ns"]):
-        yield "The captures are of different length, so counts differ for that reason alone; rates and latencies may be compared."
+        yield "The captures differ in length, and so do their counts; rates and latencies may be compared."
 
 
 def as_json(found: CaptureDifference, *, every: bool) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def show(console: Console, found: CaptureDifference, *, every: bool) -> None:
         rows = [one for one in changes if (every and (one.before or one.after)) or found.seen(one)]
         if not rows:
             continue
-        sheet = Sheet(way or "All of it", [
+        sheet = Sheet(way or "Both directions", [
             Column("figure", name=True), Column(found.before), Column(found.after, style="bold"), Column("change"),
             Column("%"),
         ])  # fmt: skip
@@ -200,7 +200,7 @@ def show(console: Console, found: CaptureDifference, *, every: bool) -> None:
     for name, ways in ((found.before, found.only["before"]), (found.after, found.only["after"])):
         for way in ways:
             console.print(Text(f"only in {name}: {way}"))
-    console.print(Text("What this does not tell", style="bold"))
+    console.print(Text("Not in these captures", style="bold"))
     for line in found.untold:
         print_hanging(console, "•", line)
     console.print()

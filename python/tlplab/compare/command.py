@@ -34,18 +34,24 @@ DIFFERS = 1
 )  # fmt: skip
 @click.option("--set-a", "of_a", metavar="KEY=VALUE", multiple=True, help="Override one key of A and its alternatives.")
 @click.option(
-    "--set-b", "of_b", metavar="KEY=VALUE", multiple=True, help="Override one key of the others: B, and what follows."
+    "--set-b",
+    "of_b",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Override one key of the other runs: B and those after it.",
 )
 @click.option("--load", metavar="FILE", help="Take [load] of all experiments from FILE.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams of all runs.")
 @click.option(
     "--threads", type=click.IntRange(1, 256), metavar="N",
-    help="At most N runs at once (default: one for each processor); N never changes a result.",
+    help="At most N runs at once (default: one per processor); N never changes a result.",
 )  # fmt: skip
-@click.option("--no-verdict", is_flag=True, help="Do not run again with more of each resource to find what limits.")
-@click.option("--all", "every", is_flag=True, help="Show what stays the same, too.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what differs as JSON; - is the standard output.")
-@click.option("--html", metavar="FILE.html", help="Write one self-contained page that lays the runs side by side.")
+@click.option(
+    "--no-verdict", is_flag=True, help="Skip the further runs with more of each resource that find the limit."
+)
+@click.option("--all", "every", is_flag=True, help="Also show figures and settings without a difference.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the differences as JSON; - is the standard output.")
+@click.option("--html", metavar="FILE.html", help="Write one self-contained page with the runs side by side.")
 @click.option("--exit-code", is_flag=True, help="End with status 1 if anything differs.")
 @click.option("--quiet", is_flag=True, help="No tables, no progress bar.")
 def diff_command(
@@ -53,14 +59,14 @@ def diff_command(
     load: str | None, seed: int | None, threads: int | None, no_verdict: bool, every: bool, json_file: str | None,
     html: str | None, exit_code: bool, quiet: bool,
 ) -> int:  # fmt: skip
-    """Show how runs differ: settings, figures, where the nanoseconds went, what limits.
+    """Show how runs differ: settings, figures, causes of latency, limits.
 
-    A and B are experiments, which are run; results that `tlplab run --json` wrote; or captures. The causes of a flow's
+    A and B are experiments, which are run; results of `tlplab run --json`; or captures. The causes of a flow's
     latency add up to its mean, and their changes to the change of the mean. A run is a function of its experiment
-    and seed, so what is shown is no noise; what stays the same is not shown.
+    and seed, so a difference is never noise. Only differences are shown.
 
-    An alternative (--if) sets keys of A: to a value, or by what A has (+=, -=, *=, /=); a * in a key stands for any
-    name. Without a name it is called by what it sets.
+    An alternative (--if) sets keys of A to a value or relative to the value in A (+=, -=, *=, /=); a * in a key stands
+    for any name. Without a name, its settings are its name.
 
     \b
     Examples:
@@ -81,7 +87,7 @@ def diff_command(
             "--html": html,
         }
         if given := [option for option, value in options.items() if value]:
-            raise click.UsageError(f"{given[0]} is for runs; a capture is as it is")
+            raise click.UsageError(f"{given[0]} is for experiments and does not apply to a capture; leave it out")
         found = captures.compare(sources, every=every, json_file=json_file, quiet=quiet)
         return DIFFERS if exit_code and found else 0
     before = Variant("", "", tuple(overrides), load, seed, not no_verdict)
@@ -122,13 +128,11 @@ def check(
     if any(captured) and not all(captured):
         one, other = sources[captured.index(True)], sources[captured.index(False)]
         raise click.UsageError(
-            f"{one.given} is a capture and {other.given} is {CALLED[other.kind]}: a capture tells TLPs and no causes, so it is compared"
-            f" with captures; write one of the run with tlplab run --pcap"
+            f"{one.given} is a capture and {other.given} is {CALLED[other.kind]}: a capture has TLPs but no causes, so it can be compared only"
+            f" with captures; write a capture of the run with tlplab run --pcap"
         )
     if len(sources) < 2 and not alternatives:
-        raise click.UsageError(
-            "there is nothing to compare with: name a second run, or an alternative with --if 'KEY=VALUE'"
-        )
+        raise click.UsageError("one run cannot be compared: name a second run, or an alternative with --if 'KEY=VALUE'")
     if alternatives and sources[0].kind != "experiment":
         raise click.UsageError(f"--if {alternatives[0]!r} is an alternative of {sources[0].given}, which is {CALLED[sources[0].kind]}"
                                " and cannot be run with other settings; name its experiment first")  # fmt: skip
@@ -155,9 +159,9 @@ def made(
     for option, given in (("--set-a", of_a if sources[0].kind == "result" else ()),
                           ("--set-b", of_b if all(source.kind == "result" for source in sources[1:]) else ())):  # fmt: skip
         if given:
-            raise click.UsageError(f"{option} {given[0]}: there is no experiment that it could set a key of")
+            raise click.UsageError(f"{option} {given[0]}: it sets a key of an experiment, and none is given")
     if not variants and plain.overrides:
-        raise click.UsageError(f"--set {plain.overrides[0]}: there is no experiment that it could set a key of")
+        raise click.UsageError(f"--set {plain.overrides[0]}: it sets a key of an experiment, and none is given")
     results = {**saved, **run_all(variants, threads=threads, quiet=quiet)}
     ordered = [*names, *(one.name for one in alternatives)]
     kinds = dict(zip(names, sources, strict=True))

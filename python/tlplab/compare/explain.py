@@ -67,7 +67,7 @@ class Explained:
 def percentile_of(_context: click.Context, _parameter: click.Parameter, given: float) -> float:
     """A percentile: more than 0, and 100 is the longest."""
     if not 0 < given <= 100:
-        raise click.BadParameter(f"{given:g} is no percentile; it may be more than 0 and up to 100, such as 99.9")
+        raise click.BadParameter(f"{given:g} is not a percentile; give a number above 0 and up to 100, such as 99.9")
     return given
 
 
@@ -78,7 +78,10 @@ def percentile_of(_context: click.Context, _parameter: click.Parameter, given: f
     help="Explain the transactions at this percentile of latency; 100 is the longest.",
 )  # fmt: skip
 @click.option(
-    "--flow", "wanted", metavar="FLOW", help="Those of this flow (default: that with the largest latency there)."
+    "--flow",
+    "wanted",
+    metavar="FLOW",
+    help="The flow to explain (default: the one with the largest latency at the percentile).",
 )
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment.")
@@ -93,9 +96,9 @@ def explain_command(
 ) -> int:  # fmt: skip
     """Show why transactions at a percentile of latency take longer than those at the median.
 
-    A handful of transactions around both are laid side by side, cause by cause: each one's causes add up to its
-    latency. RUN is an experiment, which is run, or a result that `tlplab run --json` wrote, whose sample of 2048
-    transactions then has to do.
+    Compares a few transactions at the percentile with a few at the median, cause by cause: the causes of each add up
+    to its latency. RUN is an experiment, which is run, or a result of `tlplab run --json`, which holds a sample of
+    2048 transactions.
 
     \b
     Examples:
@@ -124,7 +127,7 @@ def flows_of(
     """The transactions that are known of each flow. Raises what reading and running raise."""
     if source.kind == "capture":
         raise click.UsageError(
-            f"{source.given} is a capture, which tells no causes; name the experiment, or a result that tlplab run --json wrote"
+            f"{source.given} is a capture, which has no causes; name the experiment or a result of tlplab run --json"
         )
     if source.kind == "result":
         if overrides or load is not None or seed is not None:
@@ -145,12 +148,12 @@ def flows_of(
 def choose(flows: dict[str, Known], wanted: str | None, percentile: float, run: str) -> Known:
     """The flow that was asked for; that with the largest latency there, if none was. Raises `click.UsageError`."""
     if not flows:
-        raise click.UsageError(f"{run}: no transaction ended well, so there is none to explain")
+        raise click.UsageError(f"{run}: no transaction succeeded, so there is none to explain")
     if wanted is None:
         return max(flows.values(), key=lambda known: known.latency(percentile))
     if wanted not in flows:
         raise click.UsageError(
-            f"--flow {wanted}: no transaction of it ended well, or there is no such flow; there are {', '.join(flows)}"
+            f"--flow {wanted}: there is no such flow with a successful transaction; the flows are {', '.join(flows)}"
         )
     return flows[wanted]
 
@@ -159,7 +162,7 @@ def explain(known: Known, percentile: float, run: str) -> Explained:
     """Lays transactions of a flow side by side. Raises `click.UsageError`, where too few are known."""
     beyond = 100 - Fraction(str(percentile))
     if not known.complete and len(known.latencies) * beyond < 100:
-        needed = f"it takes {-(-100 // beyond)}" if beyond else "the longest is rarely among them"
+        needed = f"at least {-(-100 // beyond)} are needed" if beyond else "the longest is rarely in the sample"
         raise click.UsageError(
             f"{run} has a sample of {len(known.latencies)} of the {known.of} transactions of {known.flow}, too few for percentile {percentile:g}"
             f" ({needed}); explain the experiment itself, or a lower percentile"
@@ -184,11 +187,11 @@ def sentence(found: Explained) -> str:
     at, middle = found.known.latency(found.percentile), found.known.latency(MEDIAN)
     begins = f"{name} of {flow} is {q.time_fs(at)}, the median {q.time_fs(middle)}"
     if not found.difference:
-        return f"{begins}: the transactions there take as long"
+        return f"{begins}: these transactions take as long"
     largest = max(found.rows, key=lambda row: row.difference if found.difference > 0 else -row.difference)
     share = q.percent(float(largest.difference / found.difference))
     return (
-        f"{begins}: of the {change(found.difference)} between the transactions there, {place_of(largest.cause)} makes {change(largest.difference)}"
+        f"{begins}: of the {change(found.difference)} between these transactions, {place_of(largest.cause)} accounts for {change(largest.difference)}"
         f" ({share} %)"
     )
 
@@ -229,7 +232,7 @@ def show_rows(console: Console, found: Explained) -> None:
     """Cause by cause."""
     steps = words.steps_for([row.difference for row in found.rows], [mean(found.median), mean(found.there)])
     name = f"p{found.percentile:g}"
-    handful = f"means of {len(found.there)} transactions" if len(found.there) > 1 else "a transaction each"
+    handful = f"means of {len(found.there)} transactions" if len(found.there) > 1 else "one transaction each"
     sheet = Sheet(f"Around {name} and the median, {handful}, {steps.unit}", [
         Column("cause", name=True), Column("at", name=True), Column("behind", name=True),
         Column("median"), Column(name), Column("difference", style="bold"),
@@ -255,7 +258,7 @@ def show_transactions(console: Console, found: Explained) -> None:
     """The transactions that were looked at: when they started, how long they took, and in what they are unlike the median."""
     sheet = Sheet("The transactions", [
         Column("around", name=True), Column("starts at"), Column("latency"),
-        Column("unlike the\nmedian by", name=True), Column("what", name=True),
+        Column("differs from\nthe median by", name=True), Column("transaction", name=True),
     ])  # fmt: skip
     groups = ((f"p{found.percentile:g}", found.there), ("median", found.median))
     for name, ones in groups:

@@ -42,11 +42,11 @@ def render(base: Run, found: Sequence[Difference]) -> str:
     body = "\n".join(
         [
             header(base, found),
-            section("Settings", f"What is set otherwise than in {base.name}.", settings(found)),
-            section("Throughput", "Payload of all flows, each bar split by flow.", throughput(runs, found)),
-            section("Where the time goes", "Each bar: the mean latency of a flow's transactions, split by cause.", latency(runs, found)),
-            section("Links", "How much of its time each direction is used.", links(runs)),
-            section("What limits", "Found by runs with more of each resource, unless that was left out.", limits(runs)),
+            section("Settings", f"Keys that differ from {base.name}.", settings(found)),
+            section("Throughput", "Payload of all flows, split by flow.", throughput(runs, found)),
+            section("Causes of latency", "Each bar is the mean latency of a flow's transactions, split by cause.", latency(runs, found)),
+            section("Links", "Share of the time in which each direction is in use.", links(runs)),
+            section("Limits", "Found by runs with more of each resource, unless these were left out.", limits(runs)),
             origin(runs),
         ]
     )  # fmt: skip
@@ -98,7 +98,7 @@ def headline(base: Run, found: Sequence[Difference]) -> str:
         return f"{one.after.name} carries no more than {base.name}, but transactions of {flow} take {q.significant(float(-100 * share), 3)} % less time"
     if len(found) == 1 and change.after < change.before * (1 - words.LEAST / 100):
         return f"{best.after.name} carries less: {q.rate(change.after)}, {less(change)} than {base.name}"
-    return f"Nothing here carries more than {base.name}, or takes less time"
+    return f"No alternative carries more than {base.name} or takes less time"
 
 
 def more(change: Change) -> str:
@@ -192,7 +192,7 @@ def latency(runs: Sequence[Run], found: Sequence[Difference]) -> str:
     notes = []
     if same:
         told = [f"{name} ({ns(mean(runs[0].streams[name]))})" for name in same[:FLOWS_SHOWN]]
-        notes.append(f"The same in all: {', '.join(told)}{', …' if len(same) > FLOWS_SHOWN else ''}.")
+        notes.append(f"Unchanged: {', '.join(told)}{', …' if len(same) > FLOWS_SHOWN else ''}.")
     if len(changed) > FLOWS_SHOWN:
         notes.append(f"{len(changed) - FLOWS_SHOWN} more flows are not shown; --json has them.")
     shown = "".join(one_flow(name, runs, found) for name in changed[:FLOWS_SHOWN])
@@ -215,7 +215,7 @@ def one_flow(name: str, runs: Sequence[Run], found: Sequence[Difference]) -> str
     for run, one in zip(runs, (None, *found), strict=True):
         stream = run.streams.get(name)
         if stream is None or not stream.transactions:
-            said = "not in this run" if stream is None else "nothing ended well"
+            said = "not in this run" if stream is None else "no transaction succeeded"
             rows.append(row(run, f'<p class="quiet">{said}</p>', "", base=one is None))
             continue
         times = by_cause(stream.causes)
@@ -319,7 +319,7 @@ def settings(found: Sequence[Difference]) -> str:
 def keys_of(one: Difference) -> str:
     """The keys in which a run differs."""
     if one.settings is None:
-        return '<span class="quiet">not told: an older tlplab wrote the document</span>'
+        return '<span class="quiet">unknown: an older tlplab wrote the document</span>'
     if not one.settings:
         return '<span class="quiet">nothing</span>'
     lines = [

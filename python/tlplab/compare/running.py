@@ -39,7 +39,7 @@ def settings_of(variant: Variant) -> dict[str, Any]:
     for key in settings:
         if key.startswith("device.") and key.endswith(".file"):
             why = (
-                "runs write to it, and each would find what another has left; leave it out, and the data are in memory"
+                "the runs write to it, and each would see the data of another; leave it out to keep the data in memory"
             )
             raise click.UsageError(f"{variant.name}: {key} is {settings[key]!r}: {why}")
     return settings

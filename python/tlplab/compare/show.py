@@ -63,19 +63,19 @@ def circumstances(found: Difference) -> list[str]:
     if one["version"] != other["version"]:
         lines.append(f"by versions {one['version']} and {other['version']} of tlplab, which may simulate differently")
     if one["seed"] != other["seed"]:
-        lines.append(f"seeds {one['seed']} and {other['seed']}: part of what differs may be chance")
+        lines.append(f"seeds {one['seed']} and {other['seed']}: differences may be due to chance")
     if not found.limits_alike:
-        lines.append("what limits was found by runs on one side, and by figures alone on the other")
+        lines.append("the limit of one side was found by further runs, that of the other by its figures alone")
     for run in (found.before, found.after):
         if run.result["stop_reason"] in ("interrupted", "failed", "time-limit", "stuck"):
-            lines.append(f"{run.name} did not come to its end ({run.result['stop_text']})")
+            lines.append(f"{run.name} ended early ({run.result['stop_text']})")
     return lines
 
 
 def show_settings(console: Console, found: Difference, *, every: bool) -> None:
     """The keys that differ."""
     if found.settings is None:
-        console.print(Text("a document does not tell its settings: an older tlplab wrote it", style="dim"))
+        console.print(Text("a document has no settings: an older tlplab wrote it", style="dim"))
         console.print()
         return
     if not found.settings:
@@ -100,9 +100,9 @@ def values_of(setting: Setting) -> tuple[str, str]:
 def show_limit(console: Console, found: Difference) -> None:
     """What limits before and after."""
     if found.before.limit == found.after.limit:
-        print_hanging(console, "=", f"What limits stays the same: {spoken(found.before.limit)}")
+        print_hanging(console, "=", f"The limit is unchanged: {spoken(found.before.limit)}")
     else:
-        console.print(Text("What limits", style="bold"))
+        console.print(Text("Limits", style="bold"))
         for run in (found.before, found.after):
             print_hanging(console, "•", f"{run.name}: {spoken(run.limit)}")
     console.print()
@@ -193,7 +193,7 @@ def sentence(flow: FlowDifference) -> str:
     """`nic: p50 +312 ns; mean +280 ns = queueing +250, tag wait +40, serialisation −10`."""
     one, other = flow.before.latency, flow.after.latency
     if one is None or other is None:
-        return f"{flow.name}: no transaction ended well {'before' if one is None else 'after'}"
+        return f"{flow.name}: no transaction succeeded {'before' if one is None else 'after'}"
     p50 = words.difference(Change("p50", "ns", one["p50"], other["p50"]))
     parts = [(part.cause.cause, part.difference) for part in flow.causes if part.difference]
     return f"{flow.name}: p50 {p50}; {words.sum_of(flow.mean.difference, parts)}"
@@ -206,7 +206,7 @@ def show_links(console: Console, found: Difference, *, every: bool) -> None:
     shown = rows if every else [row for row in rows if not row.name.endswith((".tlps", ".ordered_sets"))]
     cut = shown if every else sorted(shown, key=weight, reverse=True)[:LINK_ROWS_SHOWN]
     kept = [row for row in shown if row in cut]
-    print_changes(console, "Links: parts of the time", found, kept)
+    print_changes(console, "Links: shares of the time", found, kept)
     say_more(console, len(rows) - len(kept), "figures of links")
 
 
@@ -241,7 +241,7 @@ def show_several(console: Console, found: Sequence[Difference], *, every: bool) 
     show_what_is_set(console, found)
     show_table(console, found, every=every)
     show_causes(console, found, every=every)
-    console.print(Text("What limits", style="bold"))
+    console.print(Text("Limits", style="bold"))
     for run in (base, *(one.after for one in found)):
         print_hanging(console, "•", f"{run.name}: {spoken(run.limit)}")
     for one in found:
@@ -252,7 +252,7 @@ def show_what_is_set(console: Console, found: Sequence[Difference]) -> None:
     """The keys in which each alternative differs from the base."""
     sheet = Sheet("Settings", [
         Column("alternative", name=True), Column("key", name=True), Column(found[0].before.name, name=True),
-        Column("there", name=True),
+        Column("new value", name=True),
     ])  # fmt: skip
     for one in found:
         settings = one.brief_settings
@@ -260,7 +260,7 @@ def show_what_is_set(console: Console, found: Sequence[Difference]) -> None:
             last = at + 1 == min(len(settings), SETTINGS_SHOWN)
             sheet.add("" if at else one.after.name, setting.key, *values_of(setting), ends_section=last)
         if not settings:
-            said = "no differences" if one.settings is not None else "not told: an older tlplab wrote it"
+            said = "no differences" if one.settings is not None else "unknown: an older tlplab wrote it"
             sheet.add(one.after.name, said, "", "", ends_section=True)
     sheet.print(console)
     for one in found:

@@ -39,9 +39,9 @@ def source_of(given: str) -> Source:
     """What a file is, by its first bytes. Raises OSError, `click.UsageError`."""
     path = find_experiment(given)
     if path == "-":
-        raise click.UsageError("the standard input can be read once only; name a file")
+        raise click.UsageError("the standard input can be read only once; name a file")
     if not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path):
-        raise click.UsageError(f"{given} is no file")
+        raise click.UsageError(f"there is no file {given}")
     with open(path, "rb") as file:
         begins = file.read(64)
     if begins.startswith(MAGIC):
@@ -54,11 +54,11 @@ def read_result(source: Source) -> Result:
     try:
         document = json.loads(Path(source.path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise click.UsageError(f"{source.given} begins like JSON and is none: {error}") from None
+        raise click.UsageError(f"{source.given} is not valid JSON: {error}") from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         what = f"has the schema {schema!r}" if schema is not None else "has no schema"
-        raise click.UsageError(f"{source.given} {what}; what can be read is {SCHEMA}, as tlplab run --json writes it")
+        raise click.UsageError(f"{source.given} {what}; it must have {SCHEMA}, as tlplab run --json writes it")
     return cast(Result, document)
 
 
@@ -70,7 +70,7 @@ def reading(source: Source) -> Iterator[None]:
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         raise click.UsageError(
-            f"{source.given} is no whole result of a run ({what}); write it anew with tlplab run --json"
+            f"{source.given} is not a complete result of a run ({what}); write it again with tlplab run --json"
         ) from error
 
 

@@ -213,7 +213,7 @@ def device_of(text: str) -> DeviceOfGuest | CardOfGuest:
             raise click.UsageError(f"{path}: {error}") from error
         return DeviceOfGuest(wanted, lambda socket: _core.VfioServer.python(socket, party))
     raise click.UsageError(
-        f"there is no device {name!r}; there are nvme, tlpdma, simple-nic, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
+        f"there is no device {name!r}; give nvme, tlpdma, simple-nic, nettlp, FILE.py:CLASS, lib:FILE.so or EXPERIMENT.toml"
     )
 
 
@@ -232,7 +232,7 @@ def simple_nic(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
     refuse_unknown(text, parameters, {"tap", "mtu"}, "tap and mtu, as in simple-nic,tap=tap0,mtu=1500")
     tap, mtu = parameters.get("tap"), parameters.get("mtu", MTU)
     if not isinstance(mtu, int) or isinstance(mtu, bool) or not LEAST_MTU <= mtu <= MOST_MTU:
-        raise click.UsageError(f"{text}: mtu is {mtu}; it is a number of bytes from {LEAST_MTU} to {MOST_MTU}")
+        raise click.UsageError(f"{text}: mtu is {mtu}; it must be from {LEAST_MTU} to {MOST_MTU} bytes")
     name = None if tap is None else str(tap)
     return DeviceOfGuest("simple-nic", lambda path: started(text, lambda: _core.VfioServer.simple_nic(path, mtu, name)))
 
@@ -261,14 +261,14 @@ def refuse_unknown(text: str, parameters: Mapping[str, object], known: Set[str],
     """Raises `click.UsageError` for a parameter that a device does not have."""
     if unknown := sorted(parameters.keys() - known):
         name = text.partition(",")[0]
-        raise click.UsageError(f"{text}: {name} has no {unknown[0]}; it has {has}")
+        raise click.UsageError(f"{text}: {name} has no parameter {unknown[0]}; its parameters are {has}")
 
 
 Started = TypeVar("Started")
 
 
 def started(text: str, start: Callable[[], Started]) -> Started:
-    """What `start` starts. Raises `click.UsageError` for parameters that cannot be."""
+    """Calls `start`. Raises `click.UsageError` for invalid parameters."""
     try:
         return start()
     except ValueError as error:

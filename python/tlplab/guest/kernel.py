@@ -52,7 +52,7 @@ def find(folder: str | None) -> Kernel:
             raise click.UsageError(
                 "the guest's kernel is not built; build it with `make linux` (10 minutes), or name a folder with --linux"
             )
-        raise click.UsageError(f"--linux {folder}: there is no {MANIFEST}; name a folder that `make linux` has made")
+        raise click.UsageError(f"--linux {folder}: it has no {MANIFEST}; name a folder made by `make linux`")
     manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     path, initramfs = (checked(place, manifest, part, "make linux") for part in ("kernel", "initramfs"))
     return Kernel(path, initramfs, manifest["kernel"]["sha256"])
@@ -62,7 +62,7 @@ def checked(place: Path, manifest: dict[str, Any], part: str, command: str) -> P
     """A file of a manifest that `command` has made. Raises `click.UsageError` if it is another: a run would be of something else than its result says."""
     file: Path = place / manifest[part]["file"]
     if not file.is_file() or digest(file.read_bytes()) != manifest[part]["sha256"]:
-        raise click.UsageError(f"{file}: this is not what {MANIFEST} says; build it again with `{command}`")
+        raise click.UsageError(f"{file} differs from {MANIFEST}; build it again with `{command}`")
     return file
 
 

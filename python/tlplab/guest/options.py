@@ -15,9 +15,7 @@ def check_share(given: str) -> str:
     if not folder.is_dir():
         raise click.UsageError(f"--share {folder}: there is no such folder")
     if any(character.isspace() or character in ',"' for character in str(folder.resolve())):
-        raise click.UsageError(
-            f"--share {folder}: a guest takes no path with spaces, commas or quotes; give it another name"
-        )
+        raise click.UsageError(f"--share {folder}: the path may not contain spaces, commas or quotes; rename it")
     return str(folder.resolve())
 
 
@@ -27,8 +25,6 @@ def script_of(given: str | None, of_experiment: str | None) -> bytes:
         return f"#!/bin/sh\n{given}\n".encode()
     file = given or of_experiment
     if file is None:
-        raise click.UsageError(
-            "the experiment names no script (guest.run); give one with --run, or a shell with --shell"
-        )
+        raise click.UsageError("the experiment has no script (guest.run); give one with --run, or use --shell")
     text = Path(file).read_bytes()
     return text if text.startswith(SHEBANG) else b"#!/bin/sh\n" + text

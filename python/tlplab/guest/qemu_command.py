@@ -40,29 +40,36 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
     plugs = [nic for pair in found for nic in pair]
     for nic in plugs:
         if plugs.count(nic) > 1:
-            raise click.BadParameter(f"{nic} has one plug, and several cables are given for it", param=parameter)
+            raise click.BadParameter(f"{nic} has several cables; give it one", param=parameter)
     return found
 
 
 @click.command("qemu")
 @click.argument("devices", metavar="DEVICE...", nargs=-1, required=True)
 @click.option("--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, and power off.")
-@click.option("--shell", is_flag=True, help="Give a shell on this terminal instead; Ctrl-A X takes the power away.")
+@click.option("--shell", is_flag=True, help="Open a shell on this terminal instead; Ctrl-A X powers the guest off.")
 @click.option("--share", metavar="DIR", help="Let the guest read and write DIR, as /share.")
-@click.option("--memory", metavar="SIZE", default=MEMORY, show_default=True, help="Of the guest.")
-@click.option("--cpus", type=click.IntRange(1, 255), metavar="N", default=1, show_default=True, help="Its processors.")
-@click.option("--iommu", is_flag=True, help="Give it an IOMMU (intel-iommu), in strict use.")
+@click.option("--memory", metavar="SIZE", default=MEMORY, show_default=True, help="Memory of the guest.")
+@click.option(
+    "--cpus", type=click.IntRange(1, 255), metavar="N", default=1, show_default=True, help="Processors of the guest."
+)
+@click.option("--iommu", is_flag=True, help="Give the guest an IOMMU (intel-iommu), in strict mode.")
 @click.option(
     "--append", metavar="WORDS", default="", help="Add WORDS to the kernel's command line, such as pci=nomsi."
 )
 @click.option(
-    "--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Take its power away after so long: status 1."
+    "--timeout",
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    help="Power the guest off after SECONDS, with exit status 1.",
 )
-@click.option("--qemu", metavar="PROGRAM", help="This QEMU (10.1 or later) instead of that of `make guest-tools`.")
+@click.option("--qemu", metavar="PROGRAM", help="QEMU (10.1 or later) to use instead of that of `make guest-tools`.")
 @click.option(
-    "--pcap", metavar="FILE", help="Write a capture of what passes between guest and device, for Wireshark (pcapng)."
+    "--pcap", metavar="FILE", help="Write a capture of the TLPs between guest and device, for Wireshark (pcapng)."
 )
-@click.option("--json", "json_file", metavar="FILE|-", help="Write how it ended, and the counters of the devices.")
+@click.option(
+    "--json", "json_file", metavar="FILE|-", help="Write the end of the guest and the counters of the devices as JSON."
+)
 @click.option(
     "--set",
     "overrides",
@@ -76,24 +83,24 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
     help="Join two NICs of the experiment by an Ethernet cable. May be given again.",
 )  # fmt: skip
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page that shows the experiment's run.")
-@click.option("--trace", metavar="FILE", help="Write a trace of it that opens in Perfetto (ui.perfetto.dev).")
+@click.option("--trace", metavar="FILE", help="Write a trace of the run that opens in Perfetto (ui.perfetto.dev).")
 @click.option("--quiet", is_flag=True, help="No console, no summary.")
 def qemu(
     devices: Sequence[str], script: str | None, shell: bool, share: str | None, memory: str, cpus: int, iommu: bool,
     append: str, timeout: float | None, qemu: str | None, pcap: str | None, json_file: str | None, overrides: Sequence[str],
     seed: int | None, cables: Sequence[tuple[str, str]], report: str | None, trace: str | None, quiet: bool,
 ) -> int:  # fmt: skip
-    """Boot an ordinary Linux under QEMU, with devices that this process serves by vfio-user, each below a root port of its own.
+    """Boot an ordinary Linux under QEMU, with devices that this process serves by vfio-user, each below its own root port.
 
-    DEVICE is `FILE.py:CLASS`, a class as `tlplab run` takes it, `lib:FILE.so`, or `nvme`, each with parameters behind commas. Time is
-    that of this machine: lines of the console begin with seconds since the guest has power.
+    DEVICE is `FILE.py:CLASS` (a class as for `tlplab run`), `lib:FILE.so` or `nvme`, with parameters after commas. Time is wall time:
+    lines of the console start with the seconds since power-on.
 
-    Or it is one EXPERIMENT.toml: each of its devices is a function of the guest, and between them is its fabric, simulated as time passes:
-    switches, links, built-in devices, RTL. Loads and drivers of the experiment are left out.
+    With one EXPERIMENT.toml, each of its devices is a function of the guest, and its fabric of switches, links, built-in devices and RTL
+    is simulated in wall time. Loads and drivers of the experiment are ignored.
 
-    --pcap writes a file for each device, with its name before the ending if there are several; of an experiment, one with all its links.
+    --pcap writes one file per device, with the device's name before the ending if there are several; for an experiment, one file with all links.
 
-    The exit status is 1 if the script ends with another status than 0. `make guest-tools` fetches QEMU and the guest.
+    The exit status is 1 if the script's exit status is not 0. `make guest-tools` fetches QEMU and the guest.
 
     \b
     Examples:
@@ -116,7 +123,7 @@ def qemu(
     described: FabricDevices | SingleDevices
     if any(device.endswith(EXPERIMENT) for device in devices):
         if len(devices) > 1:
-            raise click.UsageError("an experiment has all devices of its guest: name it alone")
+            raise click.UsageError("an experiment defines all devices of its guest: give no other DEVICE")
         described = FabricDevices(devices[0], overrides, seed, cables, trace, pcap)
         check_outputs(
             {"--json": json_file, "--pcap": pcap, "--report": report, "--trace": trace}, to_stdout={"--json"},
@@ -126,7 +133,7 @@ def qemu(
     else:
         refuse_options_of_experiment()
         if shell == (script is not None):
-            raise click.UsageError("give one of --run and --shell")
+            raise click.UsageError("give either --run or --shell")
         described = SingleDevices([device_of(device) for device in devices], pcap)
         for file in described.captures():
             check_outputs({"--json": json_file, "--pcap": file}, to_stdout={"--json"}, inputs={})
@@ -165,13 +172,11 @@ def qemu(
 def badly(off: Off, timeout: float | None, *, shell: bool) -> str | None:
     """How the guest has ended, if not as it should."""
     if off.timed_out:
-        return f"the guest was still on after {timeout:g} s, and has lost its power"
+        return f"the guest was still running after {timeout:g} s and was powered off"
     if off.stopped:
-        return (
-            "a device or its link has reported a fatal error, and QEMU has stopped the guest (docs/virtual-machine.md)"
-        )
+        return "a device or its link reported a fatal error, and QEMU stopped the guest (docs/virtual-machine.md)"
     if off.status is None and not shell:
-        return "the guest is off, and its script has not ended"
+        return "the guest powered off before its script ended"
     return f"the guest's script ended with status {off.status}" if off.status else None
 
 
@@ -186,16 +191,16 @@ def refuse_options_of_experiment() -> None:
 def files_of_experiment(devices: FabricDevices, script: str | None, *, shell: bool) -> dict[str, bytes]:
     """What the guest finds in /tlplab. Raises `click.UsageError`, `ExperimentError`."""
     if shell and script is not None:
-        raise click.UsageError("--run and --shell: give one of them")
+        raise click.UsageError("give either --run or --shell")
     found = outline.read_guests(devices.experiment, overrides=devices.overrides)["outline"]
     if found is None:
         raise click.UsageError(
-            f"{devices.experiment} describes several machines; a virtual machine is one (`tlplab guest uml` boots them all)"
+            f"{devices.experiment} has several machines, and this command boots one; use `tlplab guest uml`"
         )
     nics = [one["name"] for one in found["components"] if one["model"] == "nic"]
     for name in [name for pair in devices.cables for name in pair if name not in nics]:
         raise click.UsageError(
-            f"--cable: {name} is no nic of {devices.experiment}; its nics: {', '.join(nics) or 'none'}"
+            f"--cable: {devices.experiment} has no nic {name}; its nics: {', '.join(nics) or 'none'}"
         )
     return files_of(found["guest"], script, shell=shell)
 
@@ -222,7 +227,7 @@ def show_end(off: Off, result: Mapping[str, Any], described: FabricDevices | Sin
     """Prints how long the guest was on, and what passed between it and its devices."""
     if isinstance(described, FabricDevices):
         summary.show(result["run"], sys.stdout)
-    click.echo(f"off after {q.significant(off.seconds)} s")
+    click.echo(f"powered off after {q.significant(off.seconds)} s")
     for name, counters in off.counters.items():
         told = ", ".join(f"{counter.replace('_', ' ')} {n:,}" for counter, n in counters.items() if n)
         click.echo(f"{name}: {told}")

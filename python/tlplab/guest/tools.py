@@ -28,7 +28,7 @@ def find(qemu: str | None) -> Tools:
     """What was fetched last, with the user's own QEMU if there is one. Raises `click.UsageError`."""
     place = kernel.built(LINK).resolve()
     if not (place / kernel.MANIFEST).is_file():
-        raise click.UsageError("QEMU and its guest are not here; fetch them with `make guest-tools` (a minute)")
+        raise click.UsageError("QEMU and its guest are not installed; fetch them with `make guest-tools` (a minute)")
     manifest = json.loads((place / kernel.MANIFEST).read_text(encoding="utf-8"))
     image, initramfs = (kernel.checked(place, manifest, part, "make guest-tools") for part in ("kernel", "initramfs"))
     command = [qemu] if qemu is not None else manifest["qemu"]

@@ -30,13 +30,13 @@ MICROSECOND = 10**9
 @click.option(
     "--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, instead of the experiment's."
 )
-@click.option("--shell", is_flag=True, help="Give a shell on this terminal instead.")
+@click.option("--shell", is_flag=True, help="Open a shell on this terminal instead.")
 @click.option("--share", metavar="DIR", help="Let the guest read and write DIR, as /share.")
 @click.option(
     "--linux",
     "folder",
     metavar="DIR",
-    help="The kernel in DIR, or `debug` or `coverage`, instead of what `make linux` built last.",
+    help="Use the kernel in DIR, or `debug` or `coverage`, instead of the last build of `make linux`.",
 )
 @click.option(
     "--set",
@@ -61,14 +61,14 @@ def uml(
 ) -> int:  # fmt: skip
     """Boot a user-mode Linux (ARCH=um) in simulated time.
 
-    Its PCI hierarchy is the experiment's: it enumerates it, its drivers probe the devices, and every access travels as TLPs over the
-    modelled links. Its clock is simulated time. The work of its processor takes none, unless the experiment says so (guest.cpu).
-    Each line of its console begins with the simulated time.
+    The guest enumerates the experiment's PCI hierarchy, its drivers probe the devices, and every access is a TLP over the modelled
+    links. Its clock is simulated time. Its processor's work takes no time, unless the experiment sets guest.cpu. Each line of its
+    console starts with the simulated time.
 
-    Of an experiment with several machines (machine, cable) all guests are booted, joined by their cables; files have the machine's name
-    before their ending, and --pcap makes one of the frames on the cables as well.
+    With several machines (machine, cable), all guests boot, connected by their cables. Files have the machine's name before their
+    ending, and --pcap also writes a file of the frames on the cables.
 
-    The exit status is 1 if the guest's script ends with another status than 0. `make linux` builds the kernel.
+    The exit status is 1 if the exit status of the guest's script is not 0. `make linux` builds the kernel.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def uml(
         inputs={"the experiment": experiment},
     )
     if shell and script is not None:
-        raise click.UsageError("--run and --shell: give one of them")
+        raise click.UsageError("give either --run or --shell")
     if share is not None:
         share = check_share(share)
     described = outline.read_guests(experiment, overrides=overrides)
@@ -135,7 +135,9 @@ def files_of(guest: outline.Guest | None, script: str | None, *, shell: bool = F
     guest = guest or outline.Guest(run=None, files=[])
     files = {Path(file).name: Path(file).read_bytes() for file in guest["files"]}
     if len(files) < len(guest["files"]) or SCRIPT in files:
-        raise click.UsageError(f"guest.files: each needs a name of its own in /tlplab, and {SCRIPT} is the script's")
+        raise click.UsageError(
+            f"guest.files: file names in /tlplab must be unique and differ from {SCRIPT}, the name of the script"
+        )
     return files if shell else files | {SCRIPT: script_of(script, guest["run"])}
 
 
@@ -153,7 +155,7 @@ def boot_several(
             to_stdout={"--json"}, inputs={"the experiment": experiment},
         )  # fmt: skip
     if CABLES in files:
-        raise click.UsageError(f'a machine cannot be called "{CABLES}", which names the capture of the cables')
+        raise click.UsageError(f'a machine cannot have the name "{CABLES}", which the capture of the cables has')
     width = max(map(len, files))
 
     def show(time: int, machine: str, text: str) -> None:

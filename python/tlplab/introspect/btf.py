@@ -50,13 +50,11 @@ class Btf:
             raise self._wrong(0, "a BTF file of fewer than 24 bytes")
         orders = [order for order in "<>" if struct.unpack_from(order + "H", data)[0] == MAGIC]
         if not orders:
-            raise self._wrong(
-                0, "neither BTF nor an ELF file", "give /sys/kernel/btf/vmlinux of the machine that is looked at"
-            )
+            raise self._wrong(0, "neither BTF nor an ELF file", "give /sys/kernel/btf/vmlinux of the target machine")
         self._order = orders[0]
         _, version, _, length, types, types_size, strings, strings_size = struct.unpack_from(self._order + HEADER, data)
         if version != 1:
-            raise self._wrong(2, f"BTF version {version}; only version 1 is known")
+            raise self._wrong(2, f"BTF version {version}; only version 1 is supported")
         self._strings = self._part(length + strings, strings_size, "strings")
         self._part(length + types, types_size, "types")
         self._at = [0]  # where each type stands; number 0 is void
@@ -77,17 +75,17 @@ class Btf:
         read = struct.Struct(self._order + "II").unpack_from
         while at < end:
             if at + 12 > end:
-                raise self._wrong(at, "the types end in the midst of one")
+                raise self._wrong(at, "the types are truncated")
             name, info = read(self._data, at)
             kind = info >> 24 & 0x1F
             if not INT <= kind <= ENUM64:
-                raise self._wrong(at, f"type {len(self._at)} is of kind {kind}, which is not known")
+                raise self._wrong(at, f"type {len(self._at)} has the unknown kind {kind}")
             if kind in (STRUCT, UNION) and name:
                 self._structs.setdefault(self._string(name), len(self._at))
             self._at.append(at)
             at += 12 + FIXED.get(kind, 0) + EACH.get(kind, 0) * (info & 0xFFFF)
         if at != end:
-            raise self._wrong(end, "the types end in the midst of one")
+            raise self._wrong(end, "the types are truncated")
 
     def _string(self, at: int) -> bytes:
         end = self._strings.find(b"\0", at)
@@ -131,7 +129,7 @@ class Btf:
         number = self._structs.get(name.encode())
         if number is None:
             raise ExperimentError(
-                self._name, None, None, name, "there is no such structure", "is this the BTF of a Linux kernel?"
+                self._name, None, None, name, "there is no such structure", "give the BTF of a Linux kernel"
             )
         found: dict[str, Member] = {}
         waiting = [(number, 0, 0)]
@@ -188,5 +186,5 @@ def read_btf(path: str) -> Btf:
         else:
             data = read_at(0, LARGEST + 1)
     if len(data) > LARGEST:
-        raise ExperimentError(path, None, None, "", f"larger than {LARGEST >> 20} MiB; no kernel's BTF is")
+        raise ExperimentError(path, None, None, "", f"larger than {LARGEST >> 20} MiB, and so not the BTF of a kernel")
     return Btf(data, path)

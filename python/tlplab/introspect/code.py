@@ -55,11 +55,11 @@ class Dump:
 def address_space(kernel: Kernel, process: Process) -> AddressSpace:
     """Reads a process's `mm_struct`. Raises `RunError` if it has none, or none that can be read."""
     if not process.mm:
-        what = "is a thread of the kernel" if process.kernel_thread else "has ended or never began"
+        what = "is a kernel thread" if process.kernel_thread else "has ended or never started"
         raise RunError(f"{described(process)} has no memory of its own: it {what}")
     at = kernel.physical(process.mm)
     if at is None:
-        raise RunError(f"{described(process)}: its mm_struct would be at {process.mm:#x}, which is no such address")
+        raise RunError(f"{described(process)}: its pointer to mm_struct, {process.mm:#x}, is invalid")
     mm = kernel.layout.mm_struct
     values = []
     for answer in kernel.source.read_many([(at + offset, 8) for offset in (mm.pgd, mm.start_code, mm.end_code)]):
@@ -68,7 +68,7 @@ def address_space(kernel: Kernel, process: Process) -> AddressSpace:
         values.append(int.from_bytes(answer, "little"))
     root = kernel.physical(values[0])
     if root is None or root % PAGE:
-        raise RunError(f"{described(process)}: its page tables would be at {values[0]:#x}, which is no such address")
+        raise RunError(f"{described(process)}: its pointer to page tables, {values[0]:#x}, is invalid")
     return AddressSpace(root, values[1], values[2])
 
 
@@ -82,14 +82,14 @@ def dump_code(kernel: Kernel, paging: Paging, process: Process, *, with_header: 
         header = find_header(kernel, paging, space)
         if header is None:
             raise RunError(
-                f"{described(process)}: no ELF header in memory before its code, which begins at {first:#x}; "
-                "leave --with-header out to dump the code alone"
+                f"{described(process)}: no ELF header is in memory before its code at {first:#x}; "
+                "leave --with-header out to dump only the code"
             )
         first = header
     dump = dump_range(kernel, paging, space.root, first, space.end_code)
     now = TaskReader(kernel).at(process.virtual)
     if isinstance(now, str) or (now.pid, now.mm) != (process.pid, process.mm):
-        raise RunError(f"{described(process)} ended, or began another program, while it was read")
+        raise RunError(f"{described(process)} ended or executed another program while it was read")
     return dump
 
 
@@ -144,7 +144,7 @@ def described_code(dump: Dump) -> str:
         return dump.data[offset : offset + size]
 
     if not dump.data.startswith(elf.MAGIC):
-        return "code without an ELF header; --with-header begins at the program's own"
+        return "code without an ELF header; --with-header includes the program's header"
     try:
         header, order = elf.read_header(read_at)
     except elf.ElfError as error:

@@ -37,10 +37,10 @@ HOLES_SHOWN = 8
 
 @click.group("introspect")
 def introspect_group() -> None:
-    """Processes, code and page tables of a Linux machine, from its physical memory alone.
+    """Read processes, code and page tables of a Linux machine from its physical memory.
 
-    The memory is an image (--image) or is read by DMA through a NetTLP adapter (--adapter). Look only at machines that
-    are yours, or whose owner has agreed: a memory holds keys, passwords and the work of others.
+    The memory is an image (--image), or is read by DMA through a NetTLP adapter (--adapter). Read only your own machines,
+    or those of owners who agreed: memory holds keys, passwords and the work of others.
 
     \b
     Examples:
@@ -54,9 +54,9 @@ def introspect_group() -> None:
 @target_options
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the processes; - is the standard output.")
 def processes(target: Target, json_file: str | None) -> int:
-    """List the processes, by walking the kernel's ring of tasks.
+    """List the processes by walking the kernel's list of tasks.
 
-    Exit status 1 if the ring was torn, with the processes that could be reached.
+    If the list is broken, the reachable processes are shown and the exit status is 1.
 
     \b
     Examples:
@@ -129,23 +129,21 @@ def find_process(kernel: Kernel, pid: int) -> Process:
     process = next((process for process in walk.processes if process.pid == pid), None)
     if process is None:
         complain(walk.problems)
-        raise RunError(
-            f"there is no process {pid}; tlplab introspect processes lists the {len(walk.processes)} there are"
-        )
+        raise RunError(f"there is no process {pid}; tlplab introspect processes lists all {len(walk.processes)}")
     return process
 
 
 @introspect_group.command("code")
 @target_options
 @click.option("-p", "--pid", type=click.IntRange(1), required=True, metavar="PID", help="The process.")
-@click.option("-o", "output", metavar="FILE", required=True, help="Where its code goes.")
-@click.option("--with-header", is_flag=True, help="Begin at the program's ELF header, which lies before its code.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+@click.option("-o", "output", metavar="FILE", required=True, help="Write the code to FILE.")
+@click.option("--with-header", is_flag=True, help="Include the program's ELF header, which is before its code.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the findings; - is the standard output.")
 def code(target: Target, pid: int, output: str, with_header: bool, json_file: str | None) -> None:
     """Write the text of a process to a file.
 
-    Each page is found by the process's page tables. Pages that are not in memory, because nobody has needed them yet or
-    because they were swapped out, are zero in the file, and are told.
+    Finds each page through the process's page tables. Pages that are not in memory, because they were never accessed or
+    are swapped out, are zero in the file and listed.
 
     \b
     Example:
@@ -156,7 +154,7 @@ def code(target: Target, pid: int, output: str, with_header: bool, json_file: st
         process = find_process(kernel, pid)
         dump = dump_code(kernel, target.paging(process.mm), process, with_header=with_header)
     if dump.absent == len(dump.data):
-        raise RunError(f"{described(process)}: nothing of its code from {dump.first:#x} to {dump.end:#x} is in memory")
+        raise RunError(f"{described(process)}: none of its code from {dump.first:#x} to {dump.end:#x} is in memory")
     write_bytes(output, dump.data)
     write_json(json_file, lambda: code_document(process, dump))
     if json_file != "-":
@@ -205,11 +203,11 @@ def show_code(output: str, process: Process, dump: Dump) -> None:
     "virtual",
     callback=number_of,
     metavar="ADDRESS",
-    help="Show the way of this virtual address; all that is mapped otherwise.",
+    help="Show the translation of this virtual address; by default all mappings.",
 )
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the findings; - is the standard output.")
 def pages(target: Target, pid: int | None, root: int | None, virtual: int | None, json_file: str | None) -> int:
-    """Walk the page tables of a process: for one address, or for all that is mapped for user code.
+    """Walk the page tables of a process, for one address or for all user mappings.
 
     \b
     Examples:
@@ -219,7 +217,7 @@ def pages(target: Target, pid: int | None, root: int | None, virtual: int | None
     """
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
     if (pid is None) == (root is None):
-        raise click.UsageError("give either -p PID or --root ADDRESS: whose page tables")
+        raise click.UsageError("give the process (-p PID) or the root of its page tables (--root ADDRESS)")
     with page_tables(target, pid, root) as tables:
         if virtual is None:
             space = mapped(tables.memory, tables.paging, tables.root, 0, tables.paging.user_end)
@@ -390,7 +388,7 @@ def show_bytes(console: Console, data: bytes) -> None:
 )
 @click.option("-o", "output", metavar="FILE.toml", default="-", help="Write to FILE instead of the standard output.")
 def layout(btf_file: str, output: str) -> None:
-    """Write the offsets that the other commands need, out of BTF, as a profile.
+    """Write the offsets that the other commands need as a profile, from BTF.
 
     \b
     Example:

@@ -107,17 +107,15 @@ def find_init_task(source: Source, layout: Layout, known: Known) -> tuple[int, i
                 if found is not None:
                     return at, *found
     if failures and len(failures) == looked:
-        raise RunError(
-            f"no memory could be read at any of the {looked} addresses where init_task can be; {failures[0]}"
-        )
+        raise RunError(f"none of the {looked} possible addresses of init_task is readable; {failures[0]}")
     where = (
         "where --kaslr-offset and --phys-base put init_task"
         if known.is_placed
         else f"that agrees with init_task {known.init_task:#x} in the lower 21 bits"
     )
     raise RunError(
-        f"no task named swapper/0 at any physical address {where} ({looked} looked at); check that --symbols and --btf or --profile "
-        "are of this very kernel, or search further with --search"
+        f"no task named swapper/0 at any physical address {where} ({looked} searched); check that --symbols and --btf or --profile "
+        "are of exactly this kernel, or extend the search with --search"
     )
 
 
@@ -172,8 +170,8 @@ def find_direct_map(source: Source, layout: Layout, known: Known, first_task: in
             if answer == struct.pack("<Q", head):
                 return following - at
     raise RunError(
-        f"init_task's list goes on at {following:#x}, but none of the {len(candidates)} physical addresses below {end:#x} that this "
-        "can be points back; the image may be damaged or incomplete; give --direct-map, or search further with --search"
+        f"init_task's list continues at {following:#x}, but at none of the {len(candidates)} possible physical addresses below {end:#x} "
+        "does an entry point back; the image may be damaged or incomplete; give --direct-map, or extend the search with --search"
     )
 
 

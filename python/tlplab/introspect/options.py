@@ -64,7 +64,7 @@ class Target:
         if self.profile is not None and self.btf is None:
             return read_profile(self.profile)
         raise click.UsageError(
-            "give either --btf FILE (/sys/kernel/btf/vmlinux of the machine that is looked at, or its vmlinux) or --profile FILE"
+            "give either --btf FILE (/sys/kernel/btf/vmlinux of the target machine, or its vmlinux) or --profile FILE"
         )
 
     def known(self) -> Known:
@@ -107,7 +107,7 @@ def target_options(command: Command) -> Command:
     def with_target(*args: Any, tags: tuple[int, int], **given: Any) -> Any:
         behind = click.get_current_context().get_parameter_source("adapter") is ParameterSource.COMMANDLINE
         if bool(given["images"]) == behind:
-            raise click.UsageError("give either --image FILE or --adapter IP: the memory that is looked at")
+            raise click.UsageError("give the memory to read: either --image FILE or --adapter IP")
         end = end_of(given, tags)
         own = {name: given.pop(name) for name in Target.__dataclass_fields__ if name != "end"}
         return command(*args, target=Target(end=end if behind else None, **own), **given)
@@ -130,13 +130,13 @@ TAG = click.option(
 TARGET_OPTIONS = [
     click.option("--image", "images", metavar="FILE[@ADDR]", multiple=True, help="A memory image: raw (from ADDR on), ELF core or LiME. May be given again."),
     click.option("--btf", metavar="FILE", help="The kernel's types: its /sys/kernel/btf/vmlinux, or a vmlinux."),
-    click.option("--profile", metavar="FILE.toml", help="The offsets that are needed, instead of --btf; see introspect layout."),
+    click.option("--profile", metavar="FILE.toml", help="The offsets of kernel structures, instead of --btf; see introspect layout."),
     click.option("-s", "--symbols", metavar="FILE", help="The kernel's System.map, or a copy of its /proc/kallsyms."),
     click.option("--init-task", callback=number_of, metavar="ADDRESS", help="Virtual address of init_task, instead of --symbols."),
-    click.option("--kaslr-offset", callback=number_of, metavar="ADDRESS", help="By how much the image was moved in virtual memory; searched for."),
-    click.option("--phys-base", callback=number_of, metavar="ADDRESS", help="The kernel's phys_base; searched for."),
-    click.option("--direct-map", callback=number_of, metavar="ADDRESS", help="The kernel's page_offset_base; searched for."),
-    click.option("--search", callback=SIZE, metavar="SIZE", help="Search that much of physical memory; all of an image, 2GiB by DMA."),
+    click.option("--kaslr-offset", callback=number_of, metavar="ADDRESS", help="Offset of the kernel image in virtual memory; found by a search by default."),
+    click.option("--phys-base", callback=number_of, metavar="ADDRESS", help="The kernel's phys_base; found by a search by default."),
+    click.option("--direct-map", callback=number_of, metavar="ADDRESS", help="The kernel's page_offset_base; found by a search by default."),
+    click.option("--search", callback=SIZE, metavar="SIZE", help="Amount of physical memory to search; by default a whole image, or 2GiB by DMA."),
     click.option("--machine", type=click.Choice(["x86-64", "aarch64"]), default="x86-64", show_default=True, help="The processor's page tables."),
-    click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; found out for x86-64, else 4."),
+    click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; by default detected for x86-64, otherwise 4."),
 ]  # fmt: skip

@@ -109,7 +109,7 @@ def mapped(source: Source, paging: Paging, root: int, first: int, end: int) -> S
     while waiting:
         some, waiting = waiting[:BATCH], waiting[BATCH:]
         if space.tables + len(some) > MOST_TABLES:
-            space.problems.append(f"more than {MOST_TABLES} tables; the rest was not looked at")
+            space.problems.append(f"more than {MOST_TABLES} tables; the rest was not read")
             break
         space.tables += len(some)
         answers = source.read_many([(table.at, TABLE_BYTES) for table in some])
@@ -128,7 +128,7 @@ def mapped(source: Source, paging: Paging, root: int, first: int, end: int) -> S
                     waiting.append(found)
     if again:
         # No process of Linux uses a table twice; damaged ones may without end.
-        space.problems.append(f"{again} entries lead to tables that were met before; those were not read again")
+        space.problems.append(f"{again} entries lead to tables that were already read")
     space.mappings = joined(sorted(leaves, key=lambda leaf: leaf.virtual))
     return space
 

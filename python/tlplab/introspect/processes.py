@@ -100,7 +100,7 @@ class TaskReader:
         """The task at a virtual address, or why there is none."""
         physical = self.kernel.physical(virtual)
         if physical is None:
-            return f"a task cannot be at {virtual % 2**64:#x}"
+            return f"{virtual % 2**64:#x} is not an address of a task"
         answers = self.kernel.source.read_many([(physical + offset, size) for offset, size in self.spans])
         parts = []
         for answer in answers:
@@ -109,7 +109,7 @@ class TaskReader:
             parts.append(answer)
         process = self.decode(virtual, physical, parts)
         if not 0 <= process.pid <= LARGEST_PID or process.parent < KERNEL_HALF:
-            return f"what stands at {physical:#x} is no task"
+            return f"the data at {physical:#x} are not a task"
         return process
 
     def decode(self, virtual: int, physical: int, parts: list[bytes]) -> Process:
@@ -164,7 +164,7 @@ def list_processes(kernel: Kernel) -> Walk:
         return Walk(forward.found, [], forward.notes)
     backward = Way(reader, first, forward=False)
     other = backward.walk({process.virtual for process in forward.found})
-    problems = [f"the list is torn behind {described(forward.found[-1])}: {problem}"]
+    problems = [f"the list is broken after {described(forward.found[-1])}: {problem}"]
     if other is not None:
         problems.append(f"and before {described(backward.found[-1])}, from its end: {other}")
     rest = backward.found[:0:-1]

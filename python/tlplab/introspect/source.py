@@ -176,7 +176,9 @@ def ranges_of(path: str, file: int, at: int | None) -> list[Range]:
             raise ExperimentError(path, None, None, "", "the image is empty")
         return [Range(at or 0, (at or 0) + size, file, 0)]
     if at is not None:
-        raise ExperimentError(path, None, None, "", "the file says itself where its memory lies", f"leave @{at:#x} out")
+        raise ExperimentError(
+            path, None, None, "", "the file defines the addresses of its memory", f"leave @{at:#x} out"
+        )
     return ranges
 
 
@@ -202,10 +204,10 @@ def lime_ranges(path: str, file: int) -> list[Range]:
     offset = 0
     while header := os.pread(file, LIME.size, offset):
         if len(header) < LIME.size or len(ranges) >= MOST_RANGES:
-            raise ExperimentError(path, None, None, f"byte {offset}", "the LiME dump ends in the midst of a header")
+            raise ExperimentError(path, None, None, f"byte {offset}", "the LiME dump ends within a header")
         magic, version, first, last, _ = LIME.unpack(header)
         if magic != LIME_MAGIC or version != 1 or last < first:
-            raise ExperimentError(path, None, None, f"byte {offset}", "no LiME header where the next one should be")
+            raise ExperimentError(path, None, None, f"byte {offset}", "the next LiME header is missing")
         ranges.append(Range(first, last + 1, file, offset + LIME.size))
         offset += LIME.size + last + 1 - first
     return ranges

@@ -101,11 +101,11 @@ def read_profile(path: str) -> Layout:
     for struct, part in PARTS.items():
         table = found[struct]
         if not isinstance(table, dict):
-            raise ExperimentError(path, None, None, struct, "this should be a table of offsets")
+            raise ExperimentError(path, None, None, struct, "this must be a table of offsets")
         expect(path, f"{struct}.", table, [field.name for field in fields(part)])
         for key, value in table.items():
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_OFFSET:
-                message = f"{value!r} is no offset in bytes from 0 to {LARGEST_OFFSET}"
+                message = f"{value!r} is not an offset in bytes from 0 to {LARGEST_OFFSET}"
                 raise ExperimentError(path, None, None, f"{struct}.{key}", message)
     return assembled(found)
 
@@ -115,7 +115,7 @@ def expect(path: str, prefix: str, table: dict[str, object], names: list[str]) -
     for key in table:
         if key not in names:
             close = get_close_matches(key, names, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(names)}"
+            hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(names)}"
             raise ExperimentError(path, None, None, prefix + key, "there is no such key", hint)
     for name in names:
         if name not in table:

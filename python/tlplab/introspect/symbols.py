@@ -23,11 +23,11 @@ def find_symbols(path: str, needed: str, *others: str) -> dict[str, int]:
     if needed not in found:
         if LINE.search(data) is None:
             hint = "give a System.map or a copy of /proc/kallsyms"
-            raise ExperimentError(path, None, None, "", "no line says ADDRESS TYPE NAME", hint)
+            raise ExperimentError(path, None, None, "", "no line has the form ADDRESS TYPE NAME", hint)
         hint = "a kallsyms without data lacks it; take System.map"
         raise ExperimentError(path, None, None, needed, "there is no such symbol", hint)
     if int(found[needed][1], 16) == 0:
         line = data.count(b"\n", 0, found[needed].start()) + 1
-        hint = "copy /proc/kallsyms as root; it hides addresses from others"
+        hint = "copy /proc/kallsyms as root; it hides addresses from other users"
         raise ExperimentError(path, line, None, needed, "the address is 0", hint)
     return {name: int(match[1], 16) for name, match in found.items()}

@@ -54,15 +54,15 @@ BAR_MEANS = {0: "registers", 2: "MSI-X table", 4: "device"}
 TRAFFIC = ("reads", "bytes_read", "writes", "bytes_written", "interrupts", "peer_requests", "mmio", "control")
 WORDS = {
     "malformed": "malformed",
-    "duplicates": "came twice",
-    "lost": "never came",
+    "duplicates": "duplicates",
+    "lost": "lost",
     "throttled": "beyond the rate limit",
     "overflows": "queue full",
     "refused": "refused (UR, CA)",
-    "lost_writes": "writes to nowhere",
+    "lost_writes": "writes outside memory",
     "poisoned": "poisoned writes",
     "oversized": "payload above MPS",
-    "ignored": "not served",
+    "ignored": "ignored",
     "unexpected": "unexpected completions",
     "failed": "failed host requests",
     "timeouts": "host requests not answered",
@@ -113,7 +113,7 @@ def peers_of(context: click.Context, parameter: click.Parameter, given: Sequence
         address, separator, bdf = text.partition("=")
         bus = FIRST_BUS + number
         if not separator and bus >= BUSES:
-            raise click.BadParameter("that many devices need IDs: --peer IP=BB:DD.F", param=parameter)
+            raise click.BadParameter("these many devices need IDs: give each as --peer IP=BB:DD.F", param=parameter)
         identity = bdf_of(context, parameter, bdf) if separator else bus << 8
         peers.append(Peer(str(address_of(context, parameter, address)), int(identity or 0)))
     return peers
@@ -135,7 +135,7 @@ def power_of_two_of(context: click.Context, parameter: click.Parameter, given: s
     """A size that a BAR can have."""
     size = size_of(context, parameter, given)
     if size & (size - 1) or size < 1 << 12:
-        raise click.BadParameter(f"{given!r} is not a power of two from 4KiB on", param=parameter)
+        raise click.BadParameter(f"{given!r} is not a power of two of at least 4KiB", param=parameter)
     return size
 
 
@@ -151,26 +151,26 @@ def adapter_options(command: Command) -> Command:
     """The options of `tlplab adapter`."""
     return with_options(command, (
         click.argument("experiment", metavar="[EXPERIMENT.toml]", required=False),
-        click.option("--serve", "served", metavar="DEVICE=IP", multiple=True, callback=served_of, help="This device of the experiment is elsewhere, at IP. May be given again."),
-        click.option("--tap", "taps", metavar="DEVICE=IF", multiple=True, callback=taps_of, help="The TAP interface IF has the frames of the driver of this simple-nic. May be given again."),
+        click.option("--serve", "served", metavar="DEVICE=IP", multiple=True, callback=served_of, help="The device DEVICE of the experiment is another process, at IP. May be given again."),
+        click.option("--tap", "taps", metavar="DEVICE=IF", multiple=True, callback=taps_of, help="Connect the TAP interface IF to the driver of this simple-nic. May be given again."),
         click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment, as for tlplab run."),
         click.option("-l", "--local", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
         click.option("--peer", "peers", metavar="IP[=BB:DD.F]", multiple=True, callback=peers_of, help="A device: its address, and the ID under which it issues requests. May be given again.  [default: 127.0.0.1=1b:00.0]"),
-        click.option("--memory", metavar="SIZE", default="1GiB", show_default=True, callback=size_of, help="Size of the host's memory, which takes space only where it is written."),
-        click.option("--load-memory", "images", metavar="FILE[@ADDR]", multiple=True, callback=images_of, help="Begin with what is in FILE, at ADDR (0). May be given again."),
-        click.option("--latency", metavar="TIME", default="0ns", show_default=True, callback=latency_of, help="The time that the host takes for a read."),
-        click.option("--window", metavar="SIZE", default="256MiB", show_default=True, callback=power_of_two_of, help="Size of BAR 4, behind which the device is."),
+        click.option("--memory", metavar="SIZE", default="1GiB", show_default=True, callback=size_of, help="Size of the host's memory; only written pages take space."),
+        click.option("--load-memory", "images", metavar="FILE[@ADDR]", multiple=True, callback=images_of, help="Initial contents of memory: FILE at ADDR (0). May be given again."),
+        click.option("--latency", metavar="TIME", default="0ns", show_default=True, callback=latency_of, help="Time from a read to its completion at the host."),
+        click.option("--window", metavar="SIZE", default="256MiB", show_default=True, callback=power_of_two_of, help="Size of BAR 4, the window to the device."),
         click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size: of completions and of the host's writes."),
         click.option("-m", "--mrrs", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size of the host."),
-        click.option("--p2p", type=click.Choice(["switch", "root-complex"]), default="switch", show_default=True, help="What is between two devices: a switch passes their TLPs as they are; a root complex splits reads into 64 bytes."),
-        click.option("--msix-table", type=click.Choice(["bar2", "bar4"]), default="bar2", show_default=True, help="Where the MSI-X table is: in the card, or in the device."),
-        click.option("--rate", metavar="N", type=click.IntRange(1), help="Look at no more than N datagrams per second of each device.  [default: 1000000]"),
+        click.option("--p2p", type=click.Choice(["switch", "root-complex"]), default="switch", show_default=True, help="Component between two devices: a switch forwards TLPs unchanged; a root complex splits reads into 64 bytes."),
+        click.option("--msix-table", type=click.Choice(["bar2", "bar4"]), default="bar2", show_default=True, help="Location of the MSI-X table: the card (bar2) or the device (bar4)."),
+        click.option("--rate", metavar="N", type=click.IntRange(1), help="Process at most N datagrams per second from each device.  [default: 1000000]"),
         *NETWORK,
         ALLOW_REMOTE,
         click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
         click.option("--pcap", metavar="FILE", help="Write all datagrams to FILE (pcapng)."),
-        click.option("--json", "json_file", metavar="FILE|-", help="At the end, write what was served and counted."),
-        click.option("--quiet", is_flag=True, help="No tables, no line of figures."),
+        click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
+        click.option("--quiet", is_flag=True, help="No tables, no status line."),
     ))  # fmt: skip
 
 
@@ -180,15 +180,14 @@ def adapter_command(
     experiment: str | None, served: list[Served], taps: list[tuple[str, str]], overrides: Sequence[str], local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,
     pcap: str | None, json_file: str | None, quiet: bool, **options: Any,
 ) -> int:  # fmt: skip
-    """Serve NetTLP devices: do in software what the FPGA card does, with memory behind it.
+    """Serve NetTLP devices: a software version of the FPGA card, with memory behind it.
 
-    The card answers reads and writes of the device at the addresses of memory, passes what other devices and programs
-    of the host do to its BAR 4 on to the device, takes interrupts, and tells of configuration space (port 0x5001),
-    registers (0x5002) and the MSI-X table (12287). It serves until Ctrl-C; a second device on this machine needs an
-    address of its own.
+    The card completes the device's reads and writes of memory, forwards accesses of other devices and of programs to
+    its BAR 4 to the device, takes interrupts, and answers requests for configuration space (port 0x5001), registers
+    (0x5002) and the MSI-X table (12287). It serves until Ctrl-C. Each device on this machine needs its own address.
 
-    With an experiment its host is behind the card instead: its drivers run on the simulated host in wall time, and the
-    devices that --serve names are other processes (tlplab device). Time begins when all of them are there.
+    With an experiment, its host is behind the card: its drivers run on the simulated host in wall time, and the
+    devices that --serve names are other processes (tlplab device). Time starts when all of them are connected.
 
     \b
     Examples:
@@ -235,7 +234,7 @@ def open_service(
 ) -> _core.AdapterService:
     """The adapter on its ports."""
     if not options["memory"]:
-        raise click.UsageError("--memory: a host without memory has nothing to serve; 1MiB, say")
+        raise click.UsageError("--memory: a host needs memory; give a size such as 1MiB")
     for path, _ in images:
         if os.path.exists(path) and os.path.getsize(path) > LARGE_IMAGE and sys.stderr.isatty():
             click.echo(f"reading {path} …", err=True)
@@ -310,7 +309,7 @@ def show_devices(console: Console, report: Report) -> None:
     """Who is served, and where."""
     sheet = Sheet(
         f"NetTLP adapter at {report['local']}; Ctrl-C ends",
-        [Column("device", name=True, fold=False), Column("ID"), Column("BAR"), Column("address"), Column("size"), Column("what")],
+        [Column("device", name=True, fold=False), Column("ID"), Column("BAR"), Column("address"), Column("size"), Column("contents")],
     )  # fmt: skip
     for device in report["devices"]:
         card = device["ids"] == CARD
@@ -335,7 +334,7 @@ def show_counts(console: Console, report: Report, seconds: float) -> None:
     if any(total(report, name) for name in TRAFFIC):
         sheet.print(console)
     else:
-        console.print(f"In {q.significant(seconds, 3)} s nobody asked for anything.")
+        console.print(f"In {q.significant(seconds, 3)} s no request arrived.")
     for device in report["devices"]:
         wrong = [
             f"{q.count(device['counters'][name])} {words}" for name, words in WORDS.items() if device["counters"][name]
@@ -343,8 +342,8 @@ def show_counts(console: Console, report: Report, seconds: float) -> None:
         if wrong:
             console.print(f"{device['peer']}: {', '.join(wrong)}")
     if report["foreign"]:
-        console.print(f"{q.count(report['foreign'])} datagrams came from addresses that are no device's")
+        console.print(f"{q.count(report['foreign'])} datagrams came from addresses of no device")
     if report["other_ports"]:
-        console.print(f"{q.count(report['other_ports'])} datagrams came to ports without a meaning")
+        console.print(f"{q.count(report['other_ports'])} datagrams came to unused ports")
     if report["kernel_drops"]:
         console.print(f"{q.count(report['kernel_drops'])} datagrams {DROPPED}")

@@ -61,14 +61,14 @@ def lines(name: str, document: dict[str, Any]) -> Iterator[str]:
     yield f"{name}: {document['frames']} frames in {q.time(document['duration_ns'])}"
     yield from field("", parts)
     if document["repeated"]:
-        yield from field("left out", [f"{document['repeated']} TLPs that were damaged on the link or sent again"])
+        yield from field("omitted", [f"{document['repeated']} TLPs damaged on the link or replayed"])
     for direction in document["directions"]:
         yield ""
         yield f"{direction['from']} → {direction['to']}"
         yield from flow(direction)
     for crossing in document["crossings"]:
         yield ""
-        yield f"Passed on from {crossing['before']} to {crossing['behind']}"
+        yield f"Forwarded from {crossing['before']} to {crossing['behind']}"
         yield from field("first after", [latency(crossing["delay_ns"])])
         for passage in crossing["passages"]:
             yield from textwrap.wrap(passed(passage), WIDTH, initial_indent="  ", subsequent_indent="    ")
@@ -96,7 +96,9 @@ def flow(direction: dict[str, Any]) -> Iterator[str]:
     yield from field("requesters", direction["requesters"])
     tags = direction["tags"]
     if tags["count"]:
-        yield from field("tags", [f"{tags['count']} used: {q.ranges(tags['used'])}", f"{tags['reused']} of them again"])
+        yield from field(
+            "tags", [f"{tags['count']} used: {q.ranges(tags['used'])}", f"{tags['reused']} of them more than once"]
+        )
         outstanding = direction["outstanding"]
         yield from field("outstanding", [f"at most {outstanding['max']}", f"{outstanding['mean']:.1f} on average"])
     if direction["latency_ns"] is not None:
@@ -105,7 +107,7 @@ def flow(direction: dict[str, Any]) -> Iterator[str]:
     if direction["unanswered"]:
         yield from field("unanswered", [str(direction["unanswered"])])
     if direction["unexpected"]:
-        yield from field("unexpected", [f"{direction['unexpected']} completions that answer nothing here"])
+        yield from field("unexpected", [f"{direction['unexpected']} completions without a request"])
     yield from sequence(direction["sequence"])
 
 
@@ -115,7 +117,7 @@ def sequence(found: dict[str, int]) -> Iterator[str]:
     if found["gaps"]:
         parts[0] += f" in {found['gaps']} gaps"
     if found["unproven"]:
-        parts.append(f"{found['unproven']} leaps that prove nothing: a loss, or another counter")
+        parts.append(f"{found['unproven']} gaps of unknown cause: a loss, or another counter")
     if found["adapters"] > 1:
         parts.append(f"{found['adapters']} adapters with one address")
     yield from field("numbers", parts)
@@ -138,8 +140,8 @@ def passed(passage: dict[str, Any]) -> str:
     if not after["count"]:
         return f"{request}: {how}"
     if before == after:
-        return f"{request}: {how}; its completions, {pieces(after)}, too"
-    return f"{request}: {how}; its completions, {pieces(after)}, rebuilt as {pieces(before)}"
+        return f"{request}: {how}; completions also, {pieces(after)}"
+    return f"{request}: {how}; completions rebuilt, {pieces(after)} as {pieces(before)}"
 
 
 def pieces(found: dict[str, Any]) -> str:

@@ -22,8 +22,8 @@ REGISTERS = {
     0x04: "source MAC address, high",
     0x05: "destination IP address",
     0x06: "source IP address",
-    0x07: "destination port, kept and not used",
-    0x08: "source port, kept and not used",
+    0x07: "destination port, unused",
+    0x08: "source port, unused",
     0x10: "requester ID",
 }
 
@@ -32,7 +32,7 @@ REGISTER = click.option("-a", "--address", "register", metavar="REGISTER", requi
 
 @click.group("cfg")
 def cfg_group() -> None:
-    """Read and write the configuration space of the function that an adapter is.
+    """Read and write the configuration space of an adapter's function.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def end(local: str, adapter: str, allow_remote: bool) -> End:
 
 @cfg_group.command("read")
 @REGISTER
-@click.option("-s", "--size", metavar="BYTES", type=click.IntRange(1, SPACE), default=DWORD, show_default=True, help="How much.")  # fmt: skip
+@click.option("-s", "--size", metavar="BYTES", type=click.IntRange(1, SPACE), default=DWORD, show_default=True, help="Number of bytes.")  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE|-", help="Write registers and values; - is the standard output.")
 @address_options
 def cfg_read(register: int, size: int, json_file: str | None, local: str, adapter: str, allow_remote: bool) -> None:
@@ -62,7 +62,9 @@ def cfg_read(register: int, size: int, json_file: str | None, local: str, adapte
       tlplab cfg read -a 0x10 -s 24
     """
     if register + size > SPACE:
-        raise click.UsageError(f"--address {register:#x} --size {size}: the configuration space has 4096 bytes")
+        raise click.UsageError(
+            f"--address {register:#x} --size {size}: the range exceeds the configuration space of 4096 bytes"
+        )
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     where = end(local, adapter, allow_remote)
     first = register - register % DWORD
@@ -77,11 +79,11 @@ def cfg_read(register: int, size: int, json_file: str | None, local: str, adapte
 
 @cfg_group.command("write")
 @REGISTER
-@click.option("-d", "--data", metavar="VALUE", required=True, callback=number_of, help="What to write.")
-@click.option("-s", "--size", metavar="BYTES", type=click.IntRange(1, DWORD), default=DWORD, show_default=True, help="How many bytes of it, lowest first.")  # fmt: skip
+@click.option("-d", "--data", metavar="VALUE", required=True, callback=number_of, help="The value to write.")
+@click.option("-s", "--size", metavar="BYTES", type=click.IntRange(1, DWORD), default=DWORD, show_default=True, help="Number of its bytes to write, lowest first.")  # fmt: skip
 @address_options
 def cfg_write(register: int, data: int, size: int, local: str, adapter: str, allow_remote: bool) -> None:
-    """Write a register, or a part of one, and show what it then holds: bits that software may not write stay.
+    """Write a register, or a part of it, and show its new value: read-only bits keep their value.
 
     \b
     Examples:
@@ -89,7 +91,9 @@ def cfg_write(register: int, data: int, size: int, local: str, adapter: str, all
     """
     offset = register % DWORD
     if register + size > SPACE or offset + size > DWORD:
-        raise click.UsageError(f"--address {register:#x} --size {size}: a write stays in one doubleword below 0x1000")
+        raise click.UsageError(
+            f"--address {register:#x} --size {size}: a write must be within one doubleword below 0x1000"
+        )
     if data >> 8 * size:
         raise click.UsageError(f"--data {data:#x} has more than {size} bytes; see --size")
     where = end(local, adapter, allow_remote)
@@ -101,7 +105,7 @@ def cfg_write(register: int, data: int, size: int, local: str, adapter: str, all
 @cfg_group.command("registers")
 @address_options
 def cfg_registers(local: str, adapter: str, allow_remote: bool) -> None:
-    """Read the registers of the adapter itself: who it is, and where it sends its datagrams.
+    """Read the adapter's own registers: its ID, its addresses and those of its datagrams.
 
     \b
     Example:

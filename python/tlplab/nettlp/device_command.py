@@ -73,7 +73,7 @@ class Devices(click.Group):
         if self.get_command(ctx, args[0]) is None:
             names = ", ".join(self.list_commands(ctx))
             raise click.UsageError(
-                f"there is no device {args[0]!r}; there are {names}, FILE.py:CLASS and lib:FILE.so", ctx
+                f"there is no device {args[0]!r}; the devices are {names}, FILE.py:CLASS and lib:FILE.so", ctx
             )
         return super().resolve_command(ctx, args)
 
@@ -82,8 +82,8 @@ class Devices(click.Group):
 def device_group() -> None:
     """Serve a device in software behind a NetTLP adapter, or in a virtual machine, until Ctrl-C.
 
-    If the function at the adapter has the IDs of the device, it is the device, and each BAR is where its configuration
-    space says. Otherwise it is the adapter's card, and the device's BARs lie in its window (BAR 4), one after the other.
+    If the function at the adapter has the device's vendor and device IDs, each BAR is at the address in its configuration
+    space. Otherwise the function is the adapter's card, and the device's BARs are in its window (BAR 4), one after another.
 
     \b
     Examples:
@@ -111,8 +111,8 @@ def site_options(*, issues: bool) -> Decorator:
     """Where the device is; `issues` says that it issues requests."""
     options = [
         *ADDRESSES,
-        click.option("-R", "--host", metavar="IP", callback=address_of, help="Who is asked for BAR 4, ID and interrupts; the adapter by default."),
-        click.option("-a", "--bar4", "window", metavar="ADDRESS", callback=number_of, help="Where the window begins; asked by default."),
+        click.option("-R", "--host", metavar="IP", callback=address_of, help="Address that answers requests for BAR 4, ID and interrupts; that of the adapter by default."),
+        click.option("-a", "--bar4", "window", metavar="ADDRESS", callback=number_of, help="Start of the window; read from the adapter by default."),
         REQUESTER,
         mps_option("--mps"),
         *NETWORK,
@@ -128,7 +128,12 @@ def site_options(*, issues: bool) -> Decorator:
 @device_group.command("psmem")
 @site_options(issues=False)
 @click.option(
-    "--size", metavar="SIZE", default="256MiB", show_default=True, callback=size_of, help="A power of two from 4KiB."
+    "--size",
+    metavar="SIZE",
+    default="256MiB",
+    show_default=True,
+    callback=size_of,
+    help="Size of the memory, a power of two from 4KiB.",
 )
 @click.option(
     "-m",
@@ -136,14 +141,14 @@ def site_options(*, issues: bool) -> Decorator:
     metavar="US",
     type=Quantity("microseconds", 1e6),
     default=0.0,
-    help="Microseconds from a read to its answer.",
+    help="Microseconds from a read to its completion.",
 )
 @click.option(
     "-n",
     "--frames",
     metavar="N",
     type=click.IntRange(1),
-    help="Fill it with N UDP datagrams in Ethernet frames, one every 2 KiB.",
+    help="Fill the memory with N UDP datagrams in Ethernet frames, one every 2 KiB.",
 )
 @click.option(
     "-s",
@@ -152,21 +157,21 @@ def site_options(*, issues: bool) -> Decorator:
     default="1500B",
     show_default=True,
     callback=size_of,
-    help="Bytes of each, 60B to 2KiB.",
+    help="Bytes of a frame, 60B to 2KiB.",
 )
 @click.option(
     "--lanes",
     metavar="N",
     type=click.IntRange(1, 16),
     default=LANES,
-    show_default="one for each processor",
-    help="Threads that answer.",
+    show_default="one per processor",
+    help="Threads that complete reads.",
 )
 @click.option("-H", "hexdump", is_flag=True, hidden=True, help="Without effect; the published application has it.")
 def psmem_command(
     *, size: int, delay: float, frames: int | None, frame_size: int, lanes: int, hexdump: bool, **given: Any
 ) -> int:  # fmt: skip
-    """Pseudo memory behind the adapter's window, as the published psmem.
+    """Pseudo memory behind the adapter's window, like the published psmem.
 
     \b
     Examples:
@@ -177,7 +182,7 @@ def psmem_command(
     del hexdump
     low, high = FRAME_BYTES
     if not low <= frame_size <= high:
-        raise click.BadParameter("a frame has from 60B to 2KiB", param_hint="--frame-size")
+        raise click.BadParameter("a frame has 60B to 2KiB", param_hint="--frame-size")
     if frames is not None and frames * high > memory_size(size):
         raise click.BadParameter(f"no more than {size // high} frames fit", param_hint="--frames")
     filled = None if frames is None else (frames, frame_size)
@@ -187,17 +192,17 @@ def psmem_command(
 
 @device_group.command("nic")
 @site_options(issues=True)
-@click.option("--tap", metavar="IF", help="A TAP interface to be the NIC's port; a loop-back plug by default.")
+@click.option("--tap", metavar="IF", help="TAP interface that is the NIC's port; a loop-back plug by default.")
 @click.option(
     "--mtu",
     metavar="N",
     type=click.IntRange(68, LARGEST_MTU),
     default=1500,
     show_default=True,
-    help="Most bytes of a packet; a buffer of the driver has 2 KiB.",
+    help="Maximum bytes of a packet; a buffer of the driver has 2 KiB.",
 )
 def nic_command(*, tap: str | None, mtu: int, **given: Any) -> int:
-    """The simple NIC of the NetTLP paper, with rings. It takes a driver on the adapter's host.
+    """The simple NIC of the NetTLP paper, with rings. It needs its driver on the adapter's host.
 
     \b
     Examples:
@@ -210,7 +215,12 @@ def nic_command(*, tap: str | None, mtu: int, **given: Any) -> int:
 @device_group.command("memory")
 @site_options(issues=False)
 @click.option(
-    "--size", metavar="SIZE", default="1MiB", show_default=True, callback=size_of, help="A power of two from 4KiB."
+    "--size",
+    metavar="SIZE",
+    default="1MiB",
+    show_default=True,
+    callback=size_of,
+    help="Size of the memory, a power of two from 4KiB.",
 )
 def memory_command(*, size: int, **given: Any) -> int:
     """The model memory: a BAR of memory, as in an experiment.
@@ -231,23 +241,25 @@ def model_command(name: str, what: str) -> None:
         return serve_builtin(Builtin(name), given)
 
 
-model_command("copier", "copies memory of the host, told by its driver")
-model_command("ring", "works off a ring of descriptors in the host's memory")
-model_command("storage", "a block device that works off commands in the host's memory")
+model_command("copier", "copies memory of the host, commanded by its driver")
+model_command("ring", "processes a ring of descriptors in the host's memory")
+model_command("storage", "a block device that executes commands from the host's memory")
 
 
 VFIO_USER = click.option(
     "--vfio-user",
     "socket",
     metavar="PATH",
-    help="Serve it on a Unix socket, for a virtual machine of QEMU (10.1 or later), instead of behind an adapter.",
+    help="Serve the device on a Unix socket to a virtual machine of QEMU (10.1 or later) instead of behind an adapter.",
 )
 # What may be said of a device on a socket.
 SAYS_OF_SOCKET = {"socket", "size", "parameters", "seconds", "json_file", "quiet"}
 
 
 @device_group.command("nvme")
-@click.option("--size", metavar="SIZE", default="64MiB", show_default=True, callback=size_of, help="Of its namespace.")
+@click.option(
+    "--size", metavar="SIZE", default="64MiB", show_default=True, callback=size_of, help="Size of its namespace."
+)
 @click.option(
     "--vfio-user",
     "socket",
@@ -257,7 +269,7 @@ SAYS_OF_SOCKET = {"socket", "size", "parameters", "seconds", "json_file", "quiet
 )
 @with_end
 def nvme_command(*, size: int, socket: str, **given: Any) -> int:
-    """An NVMe drive in a virtual machine, which ordinary drivers use; its data are in memory, and gone with it.
+    """An NVMe drive in a virtual machine, for ordinary drivers; its data are in memory and lost at the end.
 
     \b
     Example:
@@ -279,7 +291,7 @@ def python_command(name: str) -> click.Command:
         "parameters",
         metavar="KEY=VALUE",
         multiple=True,
-        help="A keyword argument of the class; VALUE is JSON, or a text.",
+        help="A keyword argument of the class; VALUE is JSON or a string.",
     )
     @VFIO_USER
     def command(*, parameters: tuple[str, ...], socket: str | None, **given: Any) -> int:
@@ -329,7 +341,7 @@ def parameters_of(texts: Sequence[str]) -> dict[str, Any]:
 def memory_size(size: int) -> int:
     """Bytes of a memory."""
     if size & (size - 1) or not SMALLEST <= size <= LARGEST:
-        raise click.BadParameter("memory has a power of two of bytes, from 4KiB to 1TiB", param_hint="--size")
+        raise click.BadParameter("the size must be a power of two from 4KiB to 1TiB", param_hint="--size")
     return size
 
 
@@ -355,7 +367,7 @@ def serve_on_socket(name: str, path: str, start: Callable[[], _core.VfioServer],
         del server
         click.echo(f"{name} at {path}; Ctrl-C ends it. For QEMU:")
         click.echo(f"  {shlex.join(options_of_qemu(path, 'BUS'))}")
-        click.echo("where BUS is a root port, and its memory is shared: -object memory-backend-memfd,share=on,…")
+        click.echo("with BUS a root port, and shared memory: -object memory-backend-memfd,share=on,…")
         sys.stdout.flush()
 
     return serve_server(name, start, introduce_socket, Live(LIVE_ON_SOCKET, None), given)

@@ -11,12 +11,12 @@ from tlplab.outputs import write_text
 
 
 @click.command("dissector")
-@click.option("-o", "folder", metavar="DIR", required=True, help="Write the files into DIR, which is made if missing.")
+@click.option("-o", "folder", metavar="DIR", required=True, help="Write the files to DIR, which is created if missing.")
 def dissector_command(folder: str) -> None:
     """Write the Wireshark dissector for NetTLP and for the captures of simulated links.
 
-    Its files, tlplab.lua and the parts that this loads, belong into one folder below Wireshark's plugins; Wireshark and
-    tshark 4.0 and later load them from there. `tshark -G folders` tells where the personal plugins are.
+    Its files, tlplab.lua and the parts that it loads, go into one folder below Wireshark's plugins, from which Wireshark
+    and tshark 4.0 and later load them. `tshark -G folders` shows the folder of personal plugins.
 
     \b
     Examples:
@@ -25,7 +25,7 @@ def dissector_command(folder: str) -> None:
     """
     place = Path(folder)
     if place.exists() and not place.is_dir():
-        raise click.UsageError(f"-o {folder}: this is a file; name a folder")
+        raise click.UsageError(f"-o {folder} is a file; name a folder")
     place.mkdir(parents=True, exist_ok=True)
     for name, text in _core.dissector():
         write_text(str(place / name), text)

@@ -36,7 +36,7 @@ TAG = click.option("-t", "--tag", "tags", metavar="TAG[-TAG]", default="0-15", s
 
 @click.group("dma")
 def dma_group() -> None:
-    """Read and write the memory of an adapter's host, as a device does.
+    """Read and write the memory of an adapter's host by DMA.
 
     \b
     Examples:
@@ -47,7 +47,9 @@ def dma_group() -> None:
 
 @dma_group.command("read")
 @ADDRESS
-@click.option("-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=size_of, help="How much.")
+@click.option(
+    "-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=size_of, help="Number of bytes."
+)
 @click.option("-o", "output", metavar="FILE|-", help="Write the bytes to FILE instead of a table to the terminal.")
 @TAG
 @end_options
@@ -60,9 +62,9 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
       tlplab dma read -a 0 -s 1MiB -o memory.bin --tag 0-63
     """
     if size == 0:
-        raise click.UsageError("--size 0: at least one byte; tlplab dma flush is a read of none")
+        raise click.UsageError("--size 0: read at least one byte, or use tlplab dma flush for a read of no bytes")
     if address + size > 1 << 64:
-        raise click.UsageError("--size: the bytes pass the end of the address space")
+        raise click.UsageError("--size: the range exceeds the address space")
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
     dma = _core.Dma(end_of(given, tags))
     digits = max(8, len(f"{address + size - 1:x}"))
@@ -85,19 +87,23 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
 @ADDRESS
 @click.option("-p", "--text", metavar="TEXT", help="Write this text.")
 @click.option("--hex", "digits", metavar="DIGITS", help="Write these bytes, as in 'de ad be ef'.")
-@click.option("-i", "--input", "source", metavar="FILE|-", help="Write what FILE holds.")
-@click.option("--no-flush", is_flag=True, help="Do not wait until the data are in memory, or whether anybody is there.")
+@click.option("-i", "--input", "source", metavar="FILE|-", help="Write the contents of FILE.")
+@click.option(
+    "--no-flush",
+    is_flag=True,
+    help="Do not wait until the data are in memory, and do not check that the adapter answers.",
+)
 @click.option(
     "--flush",
     type=click.Choice(["zero", "read"]),
     default="zero",
     show_default=True,
-    help="Wait by a read of no bytes, or by one of the last doubleword that was written, where reads have no side effects: for peers that do not answer reads of no bytes, such as the published psmem.",
+    help="Wait with a read of no bytes, or with a read of the last doubleword written. The latter is for peers that do not answer reads of no bytes, such as the published psmem, and for memory where reads have no side effects.",
 )
 @click.option(
     "--verify",
     is_flag=True,
-    help="Read back what was written, and compare: a write that the network loses is not noticed otherwise. --retry does so, too, and writes again what is not there.",
+    help="Read the data back and compare: a write that the network loses is not detected otherwise. --retry does so too, and writes missing data again.",
 )
 @TAG
 @writing_end_options
@@ -105,8 +111,8 @@ def dma_write(
     address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, flush: Flush, verify: bool,
     tags: tuple[int, int], **given: Any
 ) -> None:  # fmt: skip
-    """Write to memory, and wait until what arrived is there. Writes are posted: one that the network loses is missed by nobody, unless
-    --verify reads it back, --retry writes it again as well, or --acknowledge has tlplab's adapter confirm it.
+    """Write to memory, and wait until the data are there. Writes are posted, so a write that the network loses is detected only
+    with --verify (reads back), --retry (reads back and writes again) or --acknowledge (tlplab's adapter confirms it).
 
     \b
     Examples:
@@ -116,9 +122,9 @@ def dma_write(
     """
     data = what_to_write(text, digits, source)
     if not data:
-        raise click.UsageError("there is nothing to write: no bytes")
+        raise click.UsageError("there are no bytes to write; give at least one")
     if address + len(data) > 1 << 64:
-        raise click.UsageError("the bytes pass the end of the address space")
+        raise click.UsageError("the range exceeds the address space")
     tries = given["retry"]
     how: Flush = "never" if no_flush else flush
     writer = Writer(_core.Dma(end_of(given, tags)), flush=how, verify=verify or tries > 0, tries=tries)
@@ -130,11 +136,11 @@ def dma_write(
 
 
 @dma_group.command("flush")
-@click.option("-a", "--address", metavar="ADDRESS", default="0", show_default=True, callback=number_of, help="An address of the memory that was written.")  # fmt: skip
+@click.option("-a", "--address", metavar="ADDRESS", default="0", show_default=True, callback=number_of, help="An address in the memory written.")  # fmt: skip
 @TAG
 @end_options
 def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
-    """Wait until everything that was written before is in memory, by a read of no bytes.
+    """Wait with a read of no bytes until all earlier writes are in memory.
 
     \b
     Example:
@@ -155,14 +161,16 @@ def chunks(address: int, size: int) -> Iterator[tuple[int, int]]:
 def what_to_write(text: str | None, digits: str | None, source: str | None) -> bytes:
     """The bytes of exactly one of the options."""
     if sum(given is not None for given in (text, digits, source)) != 1:
-        raise click.UsageError("say what to write by one of --text, --hex, --input")
+        raise click.UsageError("the data are missing: give one of --text, --hex and --input")
     if text is not None:
         return text.encode()
     if digits is not None:
         try:
             return bytes.fromhex(digits)
         except ValueError:
-            raise click.UsageError(f"--hex {digits!r}: pairs of hexadecimal digits, as in 'de ad be ef'") from None
+            raise click.UsageError(
+                f"--hex {digits!r}: write pairs of hexadecimal digits, as in 'de ad be ef'"
+            ) from None
     assert source is not None
     try:
         return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()

@@ -37,10 +37,12 @@ def filter_help() -> str:
     count=True,
     help="Times as tcpdump: -t none, -tt epoch, -ttt delta, -tttt date, -ttttt since the first.",
 )
-@click.option("-v", "verbose", is_flag=True, help="Sequence number, time stamp, VLAN and data, too.")
+@click.option("-v", "verbose", is_flag=True, help="Also show sequence number, time stamp, VLAN and data.")
 @click.option("-w", "--pcap", "copy", metavar="FILE", help="Write the frames shown to FILE (pcapng).")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a line of JSON for each frame, or the summary.")
-@click.option("--summary", "summed", is_flag=True, help="Sizes, tags, latency, what was split, what is malformed.")
+@click.option(
+    "--summary", "summed", is_flag=True, help="Show a summary: sizes, tags, latency, splits, malformed frames."
+)
 @click.option("--plot", metavar="FILE", help="Tags and waiting requests over time, as .png, .svg or .pdf.")
 def dump_command(
     source: str,
@@ -53,11 +55,12 @@ def dump_command(
     summed: bool,
     plot: str | None,
 ) -> int:
-    """Show the TLPs of a capture, one a line, as the tcpdump of the NetTLP paper does.
+    """Show the TLPs of a capture, one per line, like the tcpdump of the NetTLP paper.
 
-    FILE is a pcap or pcapng file, also one that `tlplab run --pcap` wrote; - is the standard input. An INTERFACE is heard
-    until Ctrl-C, or -c, and takes root. Malformed frames are shown with the reason. Tests of a filter that follow each other must all hold; "or", "not" and parentheses combine
-    them, key!=value is the opposite of key=value, and a value may be a list: tag=3,16-31.
+    FILE is a pcap or pcapng file, such as one of `tlplab run --pcap`; - is the standard input. An INTERFACE is captured
+    until Ctrl-C or the number of lines of -c; this needs root. Malformed frames are shown with the reason. All tests of a
+    filter must hold; "or", "not" and parentheses combine them, key!=value negates key=value, and a value may be a list:
+    tag=3,16-31.
 
     \b
     Examples:
@@ -72,10 +75,10 @@ def dump_command(
     check_outputs(outputs, to_stdout={"--json"}, inputs={"the capture": source})
     if summed or plot is not None:
         if copy is not None or count is not None:
-            raise click.UsageError("-w and -c are for lines, --summary and --plot for all of a file")
+            raise click.UsageError("-w and -c are for lines, and --summary and --plot for a whole file; give one kind")
         if not Path(source).exists() and source in (name for _, name in socket.if_nameindex()):
             raise click.UsageError(
-                f"{source} is an interface, heard as lines; write a file first: tlplab dump {source} -w seen.pcapng"
+                f"{source} is an interface, which is shown only as lines; write a file first: tlplab dump {source} -w seen.pcapng"
             )
         sum_up(source, filters, json_file, plot)
         return 0

@@ -26,8 +26,8 @@ DAY = 86_400
 # Bytes, of MPS and MRRS: powers of two.
 LIMITS = (128, 256, 512, 1024, 2048, 4096)
 WARNING = (
-    "NetTLP has no authentication: whoever can send datagrams between these addresses reads and writes the memory "
-    "behind the adapter. Use it on a network of your own."
+    "NetTLP has no authentication: any host that can send datagrams between these addresses can read and write the memory "
+    "behind the adapter. Use it only on an isolated network."
 )
 
 
@@ -136,7 +136,7 @@ def size_of(context: click.Context, parameter: click.Parameter, given: str) -> i
     """`4KiB`, or bytes without a unit, as the published programs have it."""
     size = int(given) if given.isdecimal() else int(SIZE(context, parameter, given) or 0)
     if size >= 1 << 64:
-        raise click.BadParameter(f"{given} is more than addresses of 64 bits reach", param=parameter)
+        raise click.BadParameter(f"{given} exceeds an address space of 64 bits", param=parameter)
     return size
 
 
@@ -150,27 +150,27 @@ def limit_of(context: click.Context, parameter: click.Parameter, given: str) -> 
 
 ALLOW_REMOTE = click.option("--allow-remote", is_flag=True, help="Allow addresses outside of this machine. NetTLP has no authentication.")  # fmt: skip
 ADDRESSES = (
-    click.option("-l", "--local", metavar="IP", default=DEVICE_ADDRESS, show_default=True, callback=address_of, help="The address here."),
+    click.option("-l", "--local", metavar="IP", default=DEVICE_ADDRESS, show_default=True, callback=address_of, help="The address of this end."),
     click.option("-r", "--adapter", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
     ALLOW_REMOTE,
 )  # fmt: skip
 NETWORK = (
-    click.option("--transport", type=click.Choice(["udp", "packet", "xdp"]), default="udp", show_default=True, help="UDP sockets, or packet or XDP sockets, which need root and take less time for many requests under way."),
-    click.option("--interface", metavar="IF", help="Where packet or XDP sockets listen; the interface of --local by default."),
-    click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
+    click.option("--transport", type=click.Choice(["udp", "packet", "xdp"]), default="udp", show_default=True, help="UDP sockets, or packet or XDP sockets, which need root and are faster with many requests under way."),
+    click.option("--interface", metavar="IF", help="Interface of packet or XDP sockets; that of --local by default."),
+    click.option("--spin", is_flag=True, help="Poll instead of sleeping: faster, but uses a whole processor."),
 )  # fmt: skip
 PATIENCE = (
     click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
-    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; dma write writes again, too, what reads back as something else. Only where reads have no side effects."),
-    click.option("--ecrc", is_flag=True, help="Send digests (ECRC), and take only answers with digests: bits that turn on the way are errors then. For tlplab adapter; the card sends none."),
+    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Send a read without a completion again, at most N times; dma write also writes again data that read back differently. Only where reads have no side effects."),
+    click.option("--ecrc", is_flag=True, help="Send digests (ECRC) and accept only completions with digests, so that bit errors on the way are detected. For tlplab adapter; the card sends no digests."),
 )  # fmt: skip
-ACKNOWLEDGE = click.option("--acknowledge", is_flag=True, help="Have everything acknowledged, in order, and sent again after a time that follows the round trip: for tlplab adapter, which is the only one that does.")  # fmt: skip
-REQUESTER = click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="The ID of the requests, as in 1b:00.0; asked of the adapter by default.")  # fmt: skip
+ACKNOWLEDGE = click.option("--acknowledge", is_flag=True, help="Deliver all TLPs reliably and in order, by acknowledgements and retransmission with a timeout that follows the round trip. Only tlplab adapter supports it.")  # fmt: skip
+REQUESTER = click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="Requester ID, as in 1b:00.0; read from the adapter by default.")  # fmt: skip
 
 
 def mps_option(*names: str) -> Decorator:
     """Maximum payload size, under these names."""
-    return click.option(*names, metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size: of a write.")  # fmt: skip
+    return click.option(*names, metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size of a write.")  # fmt: skip
 
 
 def mrrs_option(*names: str) -> Decorator:

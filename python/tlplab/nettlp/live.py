@@ -22,7 +22,7 @@ from tlplab.result import Result
 # How often Ctrl-C is looked for.
 SLICE_SECONDS = 0.1
 # Datagrams that …, and nobody has seen.
-DROPPED = "were dropped by the kernel: they came faster than they were read, and the sockets were full"
+DROPPED = "were dropped by the kernel, because the sockets were full"
 # From this lag on, in nanoseconds, the machine is not in real time.
 WORTH_TELLING = 1e6
 # Of a machine that is only memory.
@@ -76,18 +76,18 @@ def check_options(experiment: str | None, served: Sequence[Served], taps: Sequen
     """What goes together: an experiment with devices, or neither."""
     if experiment is None:
         if taps:
-            raise click.UsageError("--tap is for the driver of a device in an experiment: name its file, too")
+            raise click.UsageError(
+                "--tap is for the driver of a device in an experiment: also name the experiment's file"
+            )
         if served:
-            raise click.UsageError("--serve takes a device out of an experiment: name its file, too")
+            raise click.UsageError("--serve is for a device of an experiment: also name the experiment's file")
         return
     if not served:
-        raise click.UsageError(f"which device of {experiment} is elsewhere? Add --serve DEVICE=IP")
+        raise click.UsageError(f"no device of {experiment} is served: name one with --serve DEVICE=IP")
     context = click.get_current_context()
     for key, option in MEMORY_ONLY.items():
         if context.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(
-                f"{option} is for an adapter with only memory behind it; {experiment} says what the host is"
-            )
+            raise click.UsageError(f"{option} is for an adapter without an experiment; {experiment} defines the host")
 
 
 def serve_experiment(
@@ -106,7 +106,7 @@ def serve_experiment(
         if models.get(device) != "simple-nic":
             nics = [name for name in names if models[name] == "simple-nic"]
             raise click.UsageError(
-                f"--tap {device}: this is no simple-nic of {experiment}; its simple-nics: {', '.join(nics) or 'none'}"
+                f"--tap {device}: {experiment} has no such simple-nic; its simple-nics: {', '.join(nics) or 'none'}"
             )
     try:
         service = _core.LiveService(
@@ -136,7 +136,9 @@ def serve_experiment(
     if interrupted:
         return INTERRUPTED
     if absent:
-        raise RunError(f"{', '.join(absent)} never came: nothing was simulated")
+        raise RunError(
+            f"{', '.join(absent)} did not connect, so the simulation never started; start it with tlplab device"
+        )
     return 0
 
 
@@ -147,7 +149,7 @@ def watch(service: _core.LiveService, seconds: float | None, *, quiet: bool) -> 
     while True:
         if not quiet and (absent := service.absent()) != waiting:
             waiting = absent
-            said = f"waiting for {', '.join(absent)}" if absent else "every device is there; simulated time begins"
+            said = f"waiting for {', '.join(absent)}" if absent else "every device is connected; simulated time starts"
             click.echo(said, err=True)
         left = SLICE_SECONDS if seconds is None else begun + seconds - time.monotonic()
         if left <= 0:
@@ -161,7 +163,7 @@ def show_lag(lag: tuple[float, float, int]) -> None:
     _, most, times = lag
     if most > WORTH_TELLING:
         click.echo(
-            f"simulated time was up to {q.time(most)} behind the wall clock, {times} times more than 1 ms: the machine is "
-            "larger than this computer can simulate in real time",
+            f"simulated time was up to {q.time(most)} behind the wall clock, {times} times by more than 1 ms: the simulated machine is "
+            "too large for this computer to simulate in real time",
             err=True,
         )

@@ -14,5 +14,5 @@ def own_address() -> str:
     """An address of the loopback interface that only this process uses, and only once; there are 254."""
     process, host = os.getpid(), next(HOSTS)
     if host > 254:
-        raise ValueError("all addresses of this process are taken")
+        raise ValueError("all addresses of this process are in use")
     return f"127.{FIRST + (process >> 8) % NETS}.{process % 256}.{host}"

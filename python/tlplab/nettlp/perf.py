@@ -98,7 +98,7 @@ class Plan:
     default=1,
     show_default=True,
     metavar="N",
-    help="Threads, each with tags and sockets of its own.",
+    help="Threads, each with its own tags and sockets.",
 )
 @click.option(
     "-q",
@@ -115,7 +115,7 @@ class Plan:
     type=click.Choice(["same", "diff"]),
     default="same",
     show_default=True,
-    help="Do the threads have the same region, or different parts of it?",
+    help="The threads use the same region (same) or different parts of it (diff).",
 )
 @click.option(
     "-P",
@@ -123,7 +123,7 @@ class Plan:
     type=click.Choice(["fix", "seq", "seq512", "random"]),
     default="seq",
     show_default=True,
-    help="One address, one behind the other, every 512 bytes, or pages at random.",
+    help="Order of addresses: one address (fix), consecutive (seq), every 512 bytes (seq512), or random pages (random).",
 )
 @click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Operations of each thread.")
 @click.option(
@@ -132,7 +132,7 @@ class Plan:
     "seconds",
     type=SECONDS,
     metavar="SECONDS",
-    help="How long; 5 seconds unless --count says how much.",
+    help="Seconds to measure; 5 without --count.",
 )
 @click.option(
     "-i",
@@ -145,7 +145,7 @@ class Plan:
 @click.option(
     "--no-pace",
     is_flag=True,
-    help="Send writes as fast as this end can, also when more of them are sent than arrive.",
+    help="Send writes at full speed, even if the receiver loses some of them.",
 )
 @click.option(
     "--tag",
@@ -160,24 +160,22 @@ class Plan:
     "--latencies",
     "each",
     is_flag=True,
-    help="Tell the latency of each operation, too: a line each, or in --json; 10 million of a thread at most.",
+    help="Report the latency of each operation as well: one per line, or in --json; at most 10 million per thread.",
 )
-@instead("-D", "for what is sent, tlplab adapter --pcap FILE, and tlplab dump FILE", flag=True)
-@instead("-S", "the memory to aim at is the adapter's: tlplab adapter --memory SIZE", flag=False)
+@instead("-D", "for the TLPs sent, use tlplab adapter --pcap FILE and tlplab dump FILE", flag=True)
+@instead("-S", "the target is the adapter's memory: tlplab adapter --memory SIZE", flag=False)
 @click.option(
     "--verify",
     is_flag=True,
-    help="Look at the data: fill the region before reads, read back what was written. OVERWRITES THE REGION.",
+    help="Check the data: fill the region before reads, read written data back. OVERWRITES THE REGION.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**64 - 1),
     metavar="N",
-    help="Of random addresses and of the data; another one every time by default.",
+    help="Seed of random addresses and of the data; a new one each time by default.",
 )
-@click.option(
-    "--json", "json_file", metavar="FILE|-", help="Write everything that was measured; - is the standard output."
-)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write all results; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the distribution of the latency.")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 @end_options
@@ -186,11 +184,11 @@ def perf_command(
     count: int | None, seconds: float | None, interval: float, no_pace: bool, tag: int, each: bool, verify: bool, seed: int | None,
     json_file: str | None, plot: str | None, quiet: bool, **given: Any,
 ) -> int:  # fmt: skip
-    """Measure how fast DMA over NetTLP is: rate, latency, processor time at this end.
+    """Measure DMA over NetTLP: rate, latency, processor time at this end.
 
-    Reads are over when their data came, writes when they were sent: they are posted. So that none overflows the
-    adapter's socket, they wait for a flush after each 32 KiB or 128 TLPs. The rate of writes is that of what arrived, if
-    the adapter counts it. Ctrl-C keeps what was measured; again, it waits for nothing.
+    A read ends when its data arrive, a write when it is sent, since it is posted. A flush after each 32 KiB or 128 TLPs
+    keeps writes from overflowing the adapter's socket. The rate of writes is that of the data that arrived, if the
+    adapter counts them. Ctrl-C ends the measurement and keeps its results; a second Ctrl-C ends it at once.
 
     \b
     Examples:
@@ -202,12 +200,12 @@ def perf_command(
     if plot is not None:
         check_ending("--plot", plot)
     if not 1 <= length < 1 << 32:
-        raise click.UsageError("--length: at least one byte, and less than 4 GiB")
+        raise click.UsageError("--length: give at least one byte and less than 4 GiB")
     if count is None and seconds is None:
         seconds = DEFAULT_SECONDS
     end = end_of(given, (tag, TAGS - 1))
     if end.transport == "xdp" and lanes > 1:
-        raise click.UsageError("--transport xdp: an interface has one XDP socket, so one thread (-N 1)")
+        raise click.UsageError("--transport xdp: an interface has one XDP socket; use one thread (-N 1)")
     plan = Plan(
         direction, address, size, length, lanes, outstanding, split == "diff", pattern, count,
         None if seconds is None else round(seconds * 1e9), not no_pace, round(interval * 1e6), verify, each,
@@ -337,7 +335,7 @@ def rates(report: dict[str, Any]) -> list[str]:
         return [line("", report["operations"])]
     sent = line("sent:    ", report["operations"], "sent_")
     if report["arrived_operations"] is None:
-        return [sent, "  arrived: not known, this adapter does not count"]
+        return [sent, "  arrived: unknown, since this adapter does not count"]
     return [line("arrived: ", report["arrived_operations"]), sent]
 
 
@@ -349,11 +347,11 @@ def lacking(report: dict[str, Any]) -> list[str]:
         lost = report["operations"] - report["arrived_operations"]
         said.append(f"{lost} of {report['operations']} writes did not arrive ({sent - came} B)")
     if missing := report["missing_bytes"]:
-        said.append(f"{missing} B in memory are not what was written there last")
+        said.append(f"{missing} B in memory differ from the last write there")
         shown = report["missing_ranges"][:RANGES_SHOWN]
         said += [f"{begin:#x} to {begin + length - 1:#x}" for begin, length in shown]
         if more := report["missing_range_count"] - len(shown):
-            said.append(f"and {more} more places")
+            said.append(f"and {more} more ranges")
     return said
 
 
@@ -361,11 +359,11 @@ def check(report: dict[str, Any]) -> None:
     """Wrong data are a failure, whatever else was measured, and so are verified writes that did not arrive; so is a measurement that is mostly
     of failures."""
     if report["wrong"]:
-        raise RunError(f"{report['wrong']} reads gave data that were never written there")
+        raise RunError(f"{report['wrong']} reads returned data that were never written there")
     if report["plan"]["verify"] and report["plan"]["direction"] == "write" and (said := lacking(report)):
         raise RunError("; ".join(said))
     if (failed := sum(report["errors"].values())) > report["operations"]:
-        raise RunError(f"{failed} operations failed, and only {report['operations']} succeeded")
+        raise RunError(f"{failed} operations failed and only {report['operations']} succeeded")
 
 
 def draw(path: str, report: dict[str, Any], histogram: list[tuple[int, int]]) -> None:

@@ -86,7 +86,7 @@ def share(name: str, says: str) -> Decorator:
     default=FRONT_ADDRESS,
     show_default=True,
     callback=address_of,
-    help="The proxy's address that the device takes for the adapter's.",
+    help="The proxy's address for the device, in place of the adapter's.",
 )
 @click.option(
     "--back",
@@ -94,7 +94,7 @@ def share(name: str, says: str) -> Decorator:
     default=BACK_ADDRESS,
     show_default=True,
     callback=address_of,
-    help="The proxy's address that the adapter takes for the device's.",
+    help="The proxy's address for the adapter, in place of the device's.",
 )
 @click.option(
     "-r",
@@ -106,36 +106,36 @@ def share(name: str, says: str) -> Decorator:
     help="The adapter's address.",
 )
 @ALLOW_REMOTE
-@share("--loss", "So many do not arrive.")
-@share("--duplicate", "So many arrive twice.")
-@share("--reorder", "So many arrive behind up to eight later ones.")
-@share("--truncate", "So many arrive without their end.")
-@share("--corrupt", "So many arrive with one bit turned, under a checksum that fits.")
+@share("--loss", "Datagrams to lose.")
+@share("--duplicate", "Datagrams to duplicate.")
+@share("--reorder", "Datagrams to delay behind up to eight later ones.")
+@share("--truncate", "Datagrams to truncate.")
+@share("--corrupt", "Datagrams in which to flip a bit, with a valid checksum.")
 @click.option(
     "--delay",
     metavar="TIME",
     default="0ns",
     show_default=True,
     callback=latency_of,
-    help="All arrive so much later, as in 100us.",
+    help="Delay of every datagram, as in 100us.",
 )
 @click.option(
     "--seed",
     metavar="N",
     type=click.IntRange(0, 2**64 - 1),
-    help="The same one makes the same happen to the n-th datagram of a direction; another one every time by default.",
+    help="Seed of the faults: with the same seed, the n-th datagram of a direction has the same fault. A new one each time by default.",
 )
 @click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C.")
-@click.option("--json", "json_file", metavar="FILE|-", help="At the end, write what happened.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end.")
 @click.option("--quiet", is_flag=True, help="No table.")  # fmt: skip
 def proxy_command(
     device: str, front: str, back: str, adapter: str, allow_remote: bool, loss: float, duplicate: float, reorder: float,
     truncate: float, corrupt: float, delay: int, seed: int | None, seconds: float | None, json_file: str | None, quiet: bool,
 ) -> int:  # fmt: skip
-    """Be a bad network between a device and its adapter: lose, double, reorder, cut off, damage and delay datagrams.
+    """Emulate a bad network between a device and its adapter: lose, duplicate, reorder, truncate, damage and delay datagrams.
 
-    The device is told that its adapter is at --front, the adapter that its device is at --back; all ports of NetTLP
-    pass. Each direction is treated by itself. It goes on until Ctrl-C, and then says what happened.
+    Give the device --front as the address of its adapter, and the adapter --back as the address of its device. All ports
+    of NetTLP are forwarded, each direction with its own faults, until Ctrl-C; then the counters are shown.
 
     \b
     Examples:
@@ -146,7 +146,7 @@ def proxy_command(
     check_remote(device, front, back, adapter, allowed=allow_remote)
     if len({device, front, back, adapter}) < 4:
         raise click.UsageError(
-            "device, front, back and adapter are four addresses; 127.0.0.5, say, is one more of this machine"
+            "device, front, back and adapter need four different addresses; this machine has more, such as 127.0.0.5"
         )
     loses, doubles, reorders, cuts, damages = (
         round(percent * PER_CENT) for percent in (loss, duplicate, reorder, truncate, corrupt)
@@ -160,7 +160,7 @@ def proxy_command(
         raise click.UsageError(str(error)) from None
     out = console_for(sys.stderr if json_file == "-" else sys.stdout)
     if not quiet:
-        out.print(f"between {device}, who takes {front} for the adapter, and {adapter}, who takes {back} for the device; seed {plan.seed}; Ctrl-C ends", soft_wrap=True)  # fmt: skip
+        out.print(f"between the device {device} (adapter address {front}) and the adapter {adapter} (device address {back}); seed {plan.seed}; Ctrl-C ends", soft_wrap=True)  # fmt: skip
     begun, interrupted = time.monotonic(), False
     try:
         while (left := SLICE_SECONDS if seconds is None else begun + seconds - time.monotonic()) > 0:
@@ -182,5 +182,7 @@ def proxy_command(
             sheet.add(direction.replace("_", " the "), *(q.count(row[name]) for name in names))
         sheet.print(out)
         if drops:
-            out.print(f"{q.count(drops)} more were dropped by the kernel: they came faster than they were passed on")
+            out.print(
+                f"{q.count(drops)} more were dropped by the kernel, because they arrived faster than the proxy forwarded them"
+            )
     return INTERRUPTED if interrupted else 0

@@ -55,12 +55,12 @@ class Builtin:
 
 @dataclass(frozen=True)
 class NetTLP:
-    """An adapter behind which a device is served: an address here and its address, and what is said instead of asked.
+    """An adapter behind which a device is served: the local address, the adapter's address, and values that replace its answers.
 
-    The adapter tells the rest: the function's ID (`requester`, as in `"1b:00.0"`), where its window begins (`window`), and
-    where interrupts go; `host` is asked instead for what the driver on the adapter's host knows. `retries` asks again
-    for reads that were not answered, where they have no side effects. `ecrc` sends digests and takes only answers with
-    digests; `acknowledge` has everything acknowledged, and sent again where it is lost: both are for tlplab's own adapter.
+    The adapter reports the function's ID (`requester`, as in `"1b:00.0"`), the start of its window (`window`), and
+    the target of interrupts; with `host`, these requests go to that address instead. `retries` repeats
+    reads without a completion, where they have no side effects. `ecrc` sends digests and accepts only completions with
+    digests; `acknowledge` delivers all TLPs reliably: both are for tlplab's own adapter.
     """
 
     local: str = DEVICE_ADDRESS
@@ -108,10 +108,10 @@ def serve(
     seconds: float | None = None,
     ready: Callable[[Server], Any] | None = None,
 ) -> dict[str, int]:
-    """Serves `device` until Ctrl-C, or for `seconds`; what passed, by counter.
+    """Serves `device` until Ctrl-C, or for `seconds`. Returns the counters.
 
-    `ready` is called once the device can be reached. Raises `RunError` if it cannot be, and when the device raises (the
-    exception is its `__cause__`); `ValueError` for a place that cannot be.
+    `ready` is called once the device is reachable. Raises `RunError` if it is not, and when the device raises (the
+    exception is its `__cause__`); `ValueError` for an invalid place.
     """
     return watch(where.start(carry(device)), seconds=seconds, ready=ready)
 

@@ -72,7 +72,7 @@ class Writer:
         said = []
         if self.wrong:
             count, after = size(self.wrong), f" after {self.tries} more tries" if self.tries else ""
-            said.append(f"{count} bytes are not what was written{after}: {named(self.wrong)}")
+            said.append(f"{count} bytes differ from the data written{after}: {named(self.wrong)}")
         if self.unknown:
             said.append(f"{size(self.unknown)} bytes cannot be read back ({self.why}): {named(self.unknown)}")
         if said:
@@ -97,8 +97,8 @@ class Writer:
             raise error
         if not self.may_read:
             raise RunError(
-                f"{error}. What was written may be there: a peer that does not answer reads of no bytes (the published psmem "
-                "does not) can be written to with --flush read, where reads have no side effects, or with --no-flush"
+                f"{error}. The data may be in memory: a peer that does not answer reads of no bytes (the published psmem "
+                "does not) needs --flush read, where reads have no side effects, or --no-flush"
             ) from None
         self.memory.flush_by("read")
         try:
@@ -108,7 +108,7 @@ class Writer:
             raise error from None
         self.how = "read"
         click.echo(
-            "A read of no bytes was not answered, and another read was: from here on the last doubleword that was written is read instead.",
+            "The peer does not answer reads of no bytes: from now on the last doubleword written is read instead.",
             err=True,
         )
 

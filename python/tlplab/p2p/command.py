@@ -32,19 +32,19 @@ MOST_OUTSTANDING = 65536
 @click.option("--devices", metavar="A,B,…", help='Only these, in this order (default: all with model = "dma").')
 @click.option(
     "--flow", "flow_texts", metavar="FROM:TO[:read]", multiple=True,
-    help="Only flows that are named so, each alone and all together; writes of FROM, or reads by TO. May be given again.",
+    help="Only this flow, alone and together with the other flows given: writes by FROM, or reads by TO. May be given again.",
 )  # fmt: skip
-@click.option("--only", metavar="PARTS", help=f"Only these parts, of {','.join(PARTS)}.")
+@click.option("--only", metavar="PARTS", help=f"Only these parts of {','.join(PARTS)}.")
 @click.option("--size", default="4KiB", show_default=True, metavar="SIZE", help="Bytes of a transaction.")
 @click.option(
     "--outstanding", type=click.IntRange(1, MOST_OUTSTANDING), default=64, show_default=True, metavar="N",
     help="Transactions of a flow under way.",
 )  # fmt: skip
-@click.option("--quick", is_flag=True, help="A third of the time each, whether or not rates are steady by then.")
+@click.option("--quick", is_flag=True, help="Measure for a third of the time, even if rates are not steady yet.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
 @click.option(
     "--threads", type=click.IntRange(1, 256), metavar="N",
-    help="At most N runs at once (default: one for each processor).",
+    help="At most N runs at once (default: one per processor).",
 )  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE|-", help="Write matrices, pairs and flows as JSON; - is the standard output.")  # fmt: skip
 @click.option("--plot", metavar="FILE.png", help="Draw the matrices as heat maps, the flows as bars.")
@@ -55,11 +55,11 @@ def p2p_command(
     size: str, outstanding: int, quick: bool, seed: int | None, threads: int | None, json_file: str | None,
     plot: str | None, output: str | None, quiet: bool,
 ) -> None:  # fmt: skip
-    """Measure what devices of an experiment exchange with each other, past the host's memory.
+    """Measure peer-to-peer transfers between the devices of an experiment.
 
-    Each pair alone, by writes (the source pushes) and by reads (the target pulls), both ways at once, the latency of a
-    small read; all devices at once in rings and each to each; from one switch to one or more others. Every figure is a
-    run of the experiment with these flows in place of its loads, once rates are steady. Rates are payload, 10^9 bytes a second.
+    Measures each pair alone: writes (the source pushes), reads (the target pulls), both ways at once, and the latency of
+    a small read; then all devices at once, in rings and all to all; then from one switch to others. Each figure is a run
+    of the experiment with these flows in place of its loads, in the steady state. Rates are payload in 10^9 bytes per second.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def p2p_command(
     flows = [flow_of(text) for text in flow_texts]
     if flows:
         if only is not None or devices is not None:
-            raise click.UsageError("--flow names all that is measured; leave --only and --devices out")
+            raise click.UsageError("--flow cannot be combined with --only and --devices; leave these out")
         taking = devices_of(read, experiment, list(dict.fromkeys(name for f in flows for name in (f.source, f.target))))
         listed = named(flows)
     else:
@@ -109,7 +109,7 @@ def bytes_of(text: str) -> int:
     except ValueError as error:
         raise click.UsageError(f"--size: {error}") from None
     if size == 0:
-        raise click.UsageError("--size: a transaction has one byte at least")
+        raise click.UsageError("--size: give at least one byte")
     return size
 
 
@@ -118,13 +118,13 @@ def parts_of(only: str | None) -> list[str]:
     wanted = list(PARTS) if only is None else [part.strip() for part in only.split(",")]
     for part in wanted:
         if part not in PARTS:
-            raise click.UsageError(f"--only: there is no part {part!r}; there are {', '.join(PARTS)}")
+            raise click.UsageError(f"--only: there is no part {part!r}; the parts are {', '.join(PARTS)}")
     return wanted
 
 
 def nothing_of(only: str | None, devices: Sequence[Device]) -> str:
     """Why there is nothing to measure."""
-    return f"--only {only}: nothing is measured so of {len(devices)} devices under {devices[0].under}; a fan needs two switches"
+    return f"--only {only}: no measurement is left for {len(devices)} devices under {devices[0].under}; a fan needs two switches"
 
 
 def flow_of(text: str) -> Flow:

@@ -99,8 +99,8 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
         if chosen.count(name) > 1:
             raise ExperimentError(experiment, None, None, "", f"{name} is named twice", "name each device once")
     if len(chosen) < FEWEST:
-        why = f"{len(chosen)} of its devices can take part, and two are the fewest"
-        raise ExperimentError(experiment, None, None, "", why, f'a device that can has model = "{MODEL}"')
+        why = f"{len(chosen)} of its devices can take part, and at least two are needed"
+        raise ExperimentError(experiment, None, None, "", why, f'give devices model = "{MODEL}"')
     return [Device(name, able[name]) for name in chosen]
 
 

@@ -19,7 +19,7 @@ from tlplab.summary import console_for
 # A page of a document is as wide.
 FILE_WIDTH = 80
 TITLES: dict[Kind, str] = {
-    "ring": "Rings: all at once, each to the device so far behind it",
+    "ring": "Rings: all at once, each device to the one at this distance",
     "all": "All to all",
     "fan": "From one switch to others, a flow from each device",
     "named": "The flows together",
@@ -113,7 +113,7 @@ def several(survey: Survey, kind: Kind) -> Sheet | None:
     if kind == "named":
         return together(survey, listed)
     sheet = Sheet(f"{TITLES[kind]} (GB/s)", [
-        Column("flows", name=True), Column("in all"), Column("each"), Column("least"), Column("most"), Column("mostly limited by", name=True),
+        Column("flows", name=True), Column("total"), Column("each"), Column("lowest"), Column("highest"), Column("mostly limited by", name=True),
     ])  # fmt: skip
     for one, found in listed:
         each = [rate.gbps for rate in found.rates]
@@ -142,7 +142,7 @@ def together(survey: Survey, listed: list[tuple[Together, Outcome]]) -> Sheet:
                 mark + figure(rate.gbps, ""),
                 rate.limit,
             )
-        sheet.add("in all", "", "", figure(found.total, ""), "", ends_section=True)
+        sheet.add("total", "", "", figure(found.total, ""), "", ends_section=True)
     return sheet
 
 
@@ -160,11 +160,11 @@ def notes(survey: Survey, console: Console) -> None:
         count = sum(any(rate.failed for rate in found.rates) for found in survey.outcomes.values())
         console.print()
         console.print(
-            f"in {count} of {len(survey.outcomes)} measurements requests failed ({FAILED}): {', '.join(sorted(failed))}",
+            f"in {count} of {len(survey.outcomes)} measurements, requests failed ({FAILED}): {', '.join(sorted(failed))}",
             style="dim",
         )
     unsteady = sum(not found.steady for found in survey.outcomes.values())
     if unsteady:
         console.print()
         what = "measurement was" if unsteady == 1 else "measurements were"
-        console.print(f"{UNSTEADY}: {q.significant(unsteady)} {what} not steady when the time was over", style="dim")
+        console.print(f"{UNSTEADY}: {q.significant(unsteady)} {what} not steady at the end", style="dim")

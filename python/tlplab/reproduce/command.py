@@ -18,23 +18,23 @@ from tlplab.reproduce import STUDIES, GuestOptions, in_guest, running
     metavar="DIR",
     default="studies",
     show_default=True,
-    help="Where the studies are, with their experiments.",
+    help="Folder of the studies and their experiments.",
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the rows; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page with the paper's figures as plots.")
-@click.option("--markdown", metavar="FILE|-", help="Write the study's page, as its README.md is.")
+@click.option("--markdown", metavar="FILE|-", help="Write the study's page, like its README.md.")
 @click.option(
-    "--captures", metavar="DIR", help="nettlp: where the published captures are.  [default: $TLPLAB_DATA/captures]"
+    "--captures", metavar="DIR", help="nettlp: folder of the published captures.  [default: $TLPLAB_DATA/captures]"
 )
 @click.option(
     "--no-measure",
     is_flag=True,
-    help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
+    help="Only simulated results, without captures and measurements of this machine (nettlp), and without area (speedy).",
 )
 @click.option(
     "--guest",
     is_flag=True,
-    help="Run it under Linux instead (gem5, pcie-bench, speedy, after `make linux`; nettlp, after `make guest-tools`).",
+    help="Run the study under Linux instead (gem5, pcie-bench, speedy, after `make linux`; nettlp, after `make guest-tools`).",
 )
 @click.option(
     "--block",
@@ -46,7 +46,7 @@ from tlplab.reproduce import STUDIES, GuestOptions, in_guest, running
     "--library",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="nettlp --guest: a checkout of the published library, whose tlpperf is measured, too.",
+    help="nettlp --guest: a checkout of the published library, to measure its tlpperf as well.",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def reproduce_command(
@@ -62,7 +62,7 @@ def reproduce_command(
     library: Path | None,
     quiet: bool,
 ) -> None:
-    """Run the experiments of a published system again and lay them beside what was published.
+    """Repeat the experiments of a published system and compare them with the published results.
 
     \b
     Studies: differential, gem5, gpu-host, nettlp, p2p, pcie-bench, speedy (after
@@ -86,7 +86,7 @@ def reproduce_command(
     if captures is not None and study != "nettlp":
         raise click.UsageError("--captures is for nettlp")
     if chosen.beside is None and no_measure:
-        raise click.UsageError(f"{study} is all simulated: --no-measure is for nettlp and speedy")
+        raise click.UsageError(f"--no-measure is for nettlp and speedy; {study} has no measurements")
     if captures is not None and not os.path.isdir(captures):
         raise click.UsageError(f"--captures {captures}: there is no such folder")
     if block is not None and not guest:

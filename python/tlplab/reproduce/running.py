@@ -47,7 +47,7 @@ def experiments_of(study: Study, folder: str) -> Path:
 def absent(file: Path) -> click.UsageError:
     """A file of the studies is not where they were said to be."""
     return click.UsageError(
-        f"{file} is not there; run this in tlplab's own folder, or say where the studies are with --experiments"
+        f"{file} is missing; run this in tlplab's folder, or name the folder of the studies with --experiments"
     )
 
 
@@ -56,7 +56,7 @@ def check_built(study: Study, place: Path) -> None:
     for made, how in study.built:
         if not (place / made).is_file():
             path = os.path.normpath(place / made)
-            raise click.UsageError(f"{path} is not there; `{how}` makes it, in tlplab's own folder")
+            raise click.UsageError(f"{path} is missing; make it with `{how}` in tlplab's folder")
 
 
 def one_run(place: str, one: Run) -> Result:

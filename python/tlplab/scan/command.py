@@ -31,15 +31,15 @@ MOST_BYTES = 1 << 30
     metavar="FILE|DIR|-",
     help="Read a dump of lspci, or a copy of /sys/bus/pci, instead of this machine.",
 )
-@click.option("--json", "json_file", metavar="FILE|-", help="Write all that is known; - is the standard output.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write all findings; - is the standard output.")
 @click.option("-o", "output", metavar="FILE.toml|-", help="Write the topology as an experiment that tlplab run takes.")
-@click.option("--all", "everything", is_flag=True, help="Show functions of the root complex without links, too.")
+@click.option("--all", "everything", is_flag=True, help="Also show functions of the root complex without links.")
 @click.option("--quiet", is_flag=True, help="No report.")
 def scan_command(source: str | None, json_file: str | None, output: str | None, everything: bool, quiet: bool) -> None:
-    """Show the PCI Express links of a machine, what limits each device and what would be gained.
+    """Show the PCI Express links of a machine, the limit of each device and the gain of each repair.
 
-    Reads /sys/bus/pci of this machine, as root more of it, or what lspci has printed on another one. Nothing is written to any
-    device: the setpci commands that are shown are for you to run. What the source does not tell is said to be unknown.
+    Reads /sys/bus/pci of this machine (more of it as root), or the output of lspci on another machine. No device is written to;
+    run the setpci commands of the report yourself. A fact that the source lacks is reported as unknown.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def scan_command(source: str | None, json_file: str | None, output: str | None, 
             experiment = topology.experiment(scan)
             if "\n[device." not in experiment:
                 click.echo(
-                    f"{output} has no device, which it needs to be run: no function here tells of a link or is on a bus",
+                    f"{output} would have no device: no function in the source has a link or is on a bus",
                     err=True,
                 )
             write_text(output, experiment)

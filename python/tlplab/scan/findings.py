@@ -78,11 +78,11 @@ def verdict(tree: Tree, throughput: Throughput, function: Function, uplink: Upli
     )  # fmt: skip
     owner = tree.owner(function)
     if owner is not function:
-        found.limit = f"a virtual function of {owner.address}, whose link and settings it has"
+        found.limit = f"a virtual function of {owner.address}, with its link and settings"
         return found
     first = link.lower is function
     if not first:
-        found.limit = f"has the link of {link.lower.address}"
+        found.limit = f"uses the link of {link.lower.address}"
     found.findings = [
         *of_link(throughput, function, link),
         *(of_links_above(tree, throughput, function) if first else []),
@@ -103,9 +103,7 @@ def shared_by(uplink: Uplink) -> list[Finding]:
         return []
     place = f"the link above {uplink.upper.address} ({called(uplink.link.speed, uplink.link.width)})"
     return [
-        Finding(
-            "shared", f"shares {place}, which carries {100 / uplink.ratio:.0f} % of what the links below it do together"
-        )
+        Finding("shared", f"shares {place}, which carries {100 / uplink.ratio:.0f} % of the sum of the links below it")
     ]
 
 
@@ -130,8 +128,8 @@ def limit(link: Link) -> str:
     else:
         whose = f"the two ends together ({upper.address} above: {above}; the device: {own})"
     if how.name == FULL:
-        return f"runs {runs}, all that {whose} can"
-    return f"runs {runs} of {most}, {how.name}: {how.why}; {most} is all that {whose} can"
+        return f"runs {runs}, the maximum of {whose}"
+    return f"runs {runs} of {most}, {how.name}: {how.why}; {most} is the maximum of {whose}"
 
 
 def of_link(throughput: Throughput, function: Function, link: Link) -> list[Finding]:
@@ -141,11 +139,11 @@ def of_link(throughput: Throughput, function: Function, link: Link) -> list[Find
         return []
     gain = throughput.rates(function, Knobs(link=True))
     if how.name == IDLE:
-        return [Finding("speed", "look again while it works; if it is at full speed then, nothing is wrong", gain)]
+        return [Finding("speed", "scan again under load; at full speed then, nothing is wrong", gain)]
     if how.name in (LIMITED, DEGRADED):
         return [remedy(link, how, gain)]
     if link.ends_known:
-        return [Finding("speed", "look again while it works; if it is as slow then, seat the card again", gain)]
+        return [Finding("speed", "scan again under load; if it is still slow, reseat the card", gain)]
     return []
 
 
@@ -157,7 +155,7 @@ def of_links_above(tree: Tree, throughput: Throughput, function: Function) -> li
         if link.lower is not function and link.upper is not None and how.name in (LIMITED, DEGRADED):
             one = remedy(link, how, throughput.rates(function, Knobs(link=True)))
             now, most = called(link.speed, link.width), called(link.speed_possible, link.width_possible)
-            one.text = f"the link above {link.lower.address}, which it needs, runs {now} of {most}, {how.name}: {how.why}. There, {one.text}"
+            one.text = f"the link above {link.lower.address}, on its path, runs {now} of {most}, {how.name}: {how.why}. For that link: {one.text}"
             found.append(one)
     return found
 
@@ -165,15 +163,15 @@ def of_links_above(tree: Tree, throughput: Throughput, function: Function) -> li
 def remedy(link: Link, how: State, gain: Rates) -> Finding:
     """What may be done about a link that is limited or degraded."""
     if how.name == LIMITED:
-        text = "the BIOS, or software, has set a lower speed for the slot (Max Link Speed, PCIe Speed)"
+        text = "the BIOS or software has set a lower speed for the slot (Max Link Speed, PCIe Speed)"
         return Finding("speed", text, gain, settings.target_speed(link))
     if (link.width or 0) < (link.width_possible or 0):
         text = (
-            "seat the card again, clean its contacts, try another slot or riser; in the BIOS, look for bifurcation of the slot. "
-            "A slot with fewer wires than its port has lanes looks the same"
+            "reseat the card, clean its contacts, try another slot or riser; in the BIOS, check the bifurcation of the slot. "
+            "A slot with fewer lanes than its port shows the same state"
         )
         return Finding("width", text, gain)
-    text = "seat the card again, try another slot, riser or cable; in the BIOS, set the slot's speed to its highest, not Auto"
+    text = "reseat the card, try another slot, riser or cable; in the BIOS, set the slot to its highest speed instead of Auto"
     return Finding("speed", text, gain, settings.retrain(link))
 
 
@@ -209,7 +207,7 @@ def different_requests(tree: Tree, port: Function) -> str:
     if len(sizes) < 2:
         return ""
     told = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]} B"
-    return f"; their read requests are of up to {told}, and where requests take turns, those with the smaller get less"
+    return f"; their read requests have up to {told}; where requests take turns, the device with the smaller ones gets less"
 
 
 def links_below(tree: Tree, upstream: Function) -> list[Link]:
@@ -233,11 +231,11 @@ def of_errors(function: Function, link: Link | None) -> list[Finding]:
         counts = {kind: count for kind, count in (end.error_counts or {}).items() if count}
         if counts:
             told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            found.append(Finding("errors", f"{where}errors counted since the start: {told} (aer_dev_* in /sys)"))
+            found.append(Finding("errors", f"{where}errors counted since boot: {told} (aer_dev_* in /sys)"))
         noted = [name for name in end.correctable or [] if name in OF_LINK]
         if noted:
-            text = f"{where}errors of the link are noted: {', '.join(noted)}; the connection may be bad"
+            text = f"{where}link errors are recorded: {', '.join(noted)}; the connection may be bad"
             found.append(Finding("errors", text))
         if end.uncorrectable:
-            found.append(Finding("errors", f"{where}uncorrectable errors are noted: {', '.join(end.uncorrectable)}"))
+            found.append(Finding("errors", f"{where}uncorrectable errors are recorded: {', '.join(end.uncorrectable)}"))
     return found

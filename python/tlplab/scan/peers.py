@@ -229,19 +229,17 @@ def words(peers: Peers) -> str:
         ports = " and ".join(str(port.address) for port in peers.redirecting[:2])
         ports += f" and {len(peers.redirecting) - 2} more" * (len(peers.redirecting) > 2)
         text += (
-            f", as access control at {ports} sends all of it up to the root complex and down again; "
-            f"without that {rate(peers.straight.one_way)} and {rate(peers.straight.both)}"
+            f", since access control at {ports} sends it through the root complex; "
+            f"without it {rate(peers.straight.one_way)} and {rate(peers.straight.both)}"
         )
     elif peers.redirecting:
-        text += "; access control sends it by way of the root complex, which costs latency, and the links above to all others"
+        text += "; access control sends it through the root complex, which adds latency and loads the links above"
     if peers.translating:
         ports = " and ".join(str(port.address) for port in peers.translating)
-        text += (
-            f"; access control at {ports} has the IOMMU translate it, if that is on, at a cost that is in no register"
-        )
+        text += f"; access control at {ports} has the IOMMU translate it, if enabled; no register shows the cost"
     if peers.faster is not None and peers.slow:
         links = ", ".join(str(link.lower.address) for link in peers.slow)
-        text += f"; with the links above {links} at what both ends can {rate(peers.faster.one_way)} and {rate(peers.faster.both)}"
+        text += f"; with the links above {links} at the maximum of both ends {rate(peers.faster.one_way)} and {rate(peers.faster.both)}"
     return text
 
 

@@ -130,7 +130,7 @@ def clip(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-HEADINGS = ("device", "link", "can", "", "MPS", "MRRS", "write", "read", "write", "read")
+HEADINGS = ("device", "link", "maximum", "", "MPS", "MRRS", "write", "read", "write", "read")
 
 
 def table(verdicts: list[Verdict], width: int) -> Iterator[str]:
@@ -197,7 +197,7 @@ def shared(uplink: Uplink, width: int) -> Iterator[str]:
 def exchanged(one: Peers, width: int) -> Iterator[str]:
     """What devices exchange with each other."""
     (a, b), count = one.pairs[0], len(one.pairs)
-    who = f"{a.address} ↔ {b.address}" + f" and {count - 1} pairs like it" * (count > 1)
+    who = f"{a.address} ↔ {b.address}" + f" and {count - 1} similar pairs" * (count > 1)
     yield from hanging(f"{who}: {peers.words(one)}.", "", width)
     for command in one.commands():
         yield f"    {command}"

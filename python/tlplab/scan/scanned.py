@@ -49,19 +49,19 @@ class Scan:
         told = []
         if hidden:
             told.append(
-                f"Not known of {len(hidden)} of {len(self.functions)} functions: their capabilities, and with them what rests on those. "
+                f"The capabilities of {len(hidden)} of {len(self.functions)} functions are unknown, and all findings that depend on them. "
                 + self.remedy()
             )
         linked = [verdict.function for verdict in self.verdicts]
         short = [one for one in linked if one.capabilities_known and not one.extended_known]
         if short:
-            told.append(f"Not known of {len(short)} devices: their extended capabilities (access control, errors).")
+            told.append(f"The extended capabilities (access control, errors) of {len(short)} devices are unknown.")
         if self.tree.astray:
-            told.append(f"Not known of {len(self.tree.astray)} functions: what bridge they are below.")
+            told.append(f"The bridge above {len(self.tree.astray)} functions is unknown.")
         if self.lines["unread"]:
             count = self.lines["unread"]
             told.append(
-                f"{count} line{'s' * (count != 1)} that tlplab has no meaning for {'is' if count == 1 else 'are'} in --json as `unread`."
+                f"{count} line{'s' * (count != 1)} that tlplab cannot interpret {'is' if count == 1 else 'are'} in --json as `unread`."
             )
         alone = [
             one
@@ -71,19 +71,17 @@ class Scan:
         if alone:
             told.append(
                 f"{len(alone)} port{'s' * (len(alone) != 1)} ({alone[0].address}{' and others' * (len(alone) > 1)}) with a link that is up "
-                "and nothing below: the source is cut off, or hides functions."
+                "and no function below: the source is incomplete or hides functions."
             )
         if not self.verdicts:
-            told.append(
-                "No device tells of a link, as in a virtual machine, so nothing can be said of what it could reach."
-            )
+            told.append("No device reports a link, as in a virtual machine; rates are unknown.")
         return told
 
     def remedy(self) -> str:
         """How to learn more."""
         if self.source.startswith(str(sysfs.HERE)):
-            return "Root may read them: sudo tlplab scan"
-        return "A dump made by root has them: sudo lspci -vvv -nn -xxxx"
+            return "Scan as root: sudo tlplab scan"
+        return "Make the dump as root: sudo lspci -vvv -nn -xxxx"
 
     def document(self) -> dict[str, Any]:
         """Everything, as JSON has it. What is null is not known."""

@@ -61,7 +61,7 @@ def payload(tree: Tree, throughput: Throughput, function: Function) -> list[Find
     top = path[-1]
     for port in path:
         if port.mps is not None and own > port.mps:
-            text = f"sends payloads of up to {own} B, but {port.address} above takes {port.mps} B: larger ones are malformed, a fatal error"
+            text = f"sends payloads of up to {own} B, but {port.address} above accepts {port.mps} B: larger TLPs are malformed, a fatal error"
             return [Finding("mps", text, commands=[set_payload(function, port.mps)])]
     if top.mps is not None and top.mps > own:
         return [smaller_than_above(tree, function, top, own, top.mps)]
@@ -72,23 +72,23 @@ def payload(tree: Tree, throughput: Throughput, function: Function) -> list[Find
     if gained(throughput.rates(function), then) <= WORTH:
         return []
     text = (
-        f"MPS is {own} B, and all below {top.address} could have {most} B: boot with pci=pcie_bus_safe, or set Maximum Payload in the BIOS "
-        f"(by hand, all at once and before drivers: {top.address} and every function below it)"
+        f"MPS is {own} B, and all functions below {top.address} support {most} B: boot with pci=pcie_bus_safe, or set Maximum Payload in the BIOS "
+        f"(by hand: before drivers load, {top.address} and every function below it at once)"
     )
     return [Finding("mps", text, then, commands_for_all(tree, top, most))]
 
 
 def smaller_than_above(tree: Tree, function: Function, top: Function, own: int, above: int) -> Finding:
     """A device that takes smaller payloads than the root port may send."""
-    text = f"takes payloads of {own} B, but {top.address} at the top may send {above} B"
+    text = f"accepts payloads of {own} B, but {top.address} at the top may send {above} B"
     if function.mrrs is not None and function.mrrs <= own:
-        return Finding("mps", f"{text}; reads are safe, for they ask for {function.mrrs} B at most")
-    text += ": larger ones are malformed, a fatal error"
+        return Finding("mps", f"{text}; reads are safe, since MRRS is {function.mrrs} B")
+    text += ": larger TLPs are malformed, a fatal error"
     if function.mps_supported is not None and function.mps_supported >= above:
         return Finding("mps", text, commands=[set_payload(function, above)])
     return Finding(
         "mps",
-        f"{text}; all below {top.address}, and it, must go down to {own} B",
+        f"{text}; set {top.address} and all functions below it to {own} B",
         commands=commands_for_all(tree, top, own),
     )
 
@@ -132,10 +132,10 @@ def read_request(throughput: Throughput, function: Function, now: Rates) -> list
             if more:
                 commands.append(setpci(function, "CAP_EXP+8", 0x0100, 0x0100))
             text = (
-                f"{tags(function)} tags and MRRS {mrrs} B are {quantities.size(under_way)} under way: reads reach the figure only "
-                f"if they are answered within {quantities.time(round_trip, 3)}"
+                f"{tags(function)} tags and MRRS {mrrs} B are {quantities.size(under_way)} under way: reads reach this rate only "
+                f"if completions return within {quantities.time(round_trip, 3)}"
             )
-            text += "; it can have 256 tags" if more else ""
+            text += "; it supports 256 tags" if more else ""
             found.append(Finding("tags", text, None, commands))
     if not found and mrrs < LARGEST_READ and gained(now, then) > WORTH:
         found.append(Finding("mrrs", f"MRRS is {mrrs} B; larger requests need fewer headers", then, [largest]))
@@ -149,11 +149,11 @@ def ordering(tree: Tree, function: Function) -> list[Finding]:
     top = (tree.path(function) or [function])[-1]
     if keeps_ordering_strict(top):
         text = (
-            f"relaxed ordering is off, as Linux wants it below {top.address}: root ports of Haswell and Broadwell Xeons run short of "
+            f"relaxed ordering is off, as Linux sets it below {top.address}: root ports of Haswell and Broadwell Xeons run short of "
             "credits with it (quirk_relaxedordering_disable)"
         )
         return [Finding("ordering", text)]
-    text = "relaxed ordering is off: what it reads waits behind all that was written before, also where it need not"
+    text = "relaxed ordering is off: completions of its reads wait behind all earlier writes, even where the order is not needed"
     return [Finding("ordering", text, commands=[setpci(function, "CAP_EXP+8", 0x0010, 0x0010)])]
 
 
@@ -184,7 +184,7 @@ def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, firs
     if not peers.redirects(above):
         return []
     text = (
-        f"access control at {above.address} sends what it has for its neighbours below the switch up to the root complex; without it "
+        f"access control at {above.address} sends its requests to other devices below the switch up to the root complex; without access control "
         "devices are not isolated from each other"
     )
     other = peers.neighbour(tree, function)

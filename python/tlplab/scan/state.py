@@ -41,14 +41,14 @@ def state(link: Link) -> State:
     if link.width == 0 or (link.width is None and link.upper is not None and link.upper.width == 0):
         return State(EMPTY, "nothing is connected, or the link is down")
     if link.speed is None or link.width is None:
-        return State(UNKNOWN, "the source does not tell at what the link runs")
+        return State(UNKNOWN, "the source lacks the current speed or width of the link")
     if not link.ends_known:
         end = "the port above" if link.upper is None or not link.upper.speed_possible else "the device"
         lower = called(link.speed_possible, link.width_possible)
         here = link.speed == link.speed_possible and link.width == link.width_possible
         if here:
-            return State(UNKNOWN, f"it runs at {lower}, all that one end can; what {end} can is not told")
-        return State(UNKNOWN, f"one end can {lower}; what {end} can is not told")
+            return State(UNKNOWN, f"it runs at {lower}, the maximum of one end; the capability of {end} is unknown")
+        return State(UNKNOWN, f"one end supports {lower}; the capability of {end} is unknown")
     narrow = (link.width_possible or 0) > link.width
     slow = (link.speed_possible or 0) > link.speed
     if not narrow and not slow:
@@ -64,19 +64,19 @@ def below(link: Link, *, narrow: bool) -> State:
         how = asleep.power_state if asleep.power_state in ASLEEP else "suspended"
         return State(IDLE, f"{asleep.address} sleeps ({how})")
     if any(end.autonomous_changed for end in ends):
-        return State(IDLE, "the hardware changed it on its own to save power (ABWMgmt+)")
+        return State(IDLE, "the hardware changed it to save power (ABWMgmt+)")
     if narrow:
         return State(DEGRADED, "the link trained with fewer lanes than both ends have")
     target = None if link.upper is None else link.upper.target_speed
     if target is not None and target <= (link.speed or 0):
-        return State(LIMITED, f"{ends[0].address} allows no more (target speed gen{target})")
+        return State(LIMITED, f"the target speed of {ends[0].address} is gen{target}")
     if lowers_speed(link.lower):
-        return State(IDLE, "such a device lowers the speed while it has nothing to do")
+        return State(IDLE, "devices of this class lower the speed while idle")
     if link.speed == 1:
         return State(UNKNOWN, "2.5 GT/s is also the speed of a link that saves power")
     if target is None or link.lower.power_state is None:
-        return State(UNKNOWN, "whether software allows more, or the device sleeps, is not told")
-    return State(DEGRADED, "the link trained slower than both ends can")
+        return State(UNKNOWN, "the source lacks the target speed or the power state")
+    return State(DEGRADED, "the link trained at a lower speed than both ends support")
 
 
 def lowers_speed(function: Function) -> bool:

@@ -21,7 +21,7 @@ def read(folder: Path) -> list[Function]:
     """The functions below `devices` in `folder`. Raises `NoDumpError`."""
     devices = folder / "devices"
     if not devices.is_dir():
-        raise NoDumpError("there is no folder devices in it, as in /sys/bus/pci")
+        raise NoDumpError("it has no folder devices, as /sys/bus/pci has")
     found = sorted((address, entry) for entry in devices.iterdir() if (address := address_of(entry.name)) is not None)
     if not found:
         raise NoDumpError("its folder devices holds no PCI function")

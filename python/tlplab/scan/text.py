@@ -68,10 +68,10 @@ CAPABILITY = re.compile(r"\[([0-9a-f]{2,3})(?: v(\d+))?\] ?(.*)")
 MOST_BYTES = 4096
 # Outputs of lspci that say too little, and what gives them away.
 OTHERS = (
-    (re.compile(r"[ \\|]*[-+\\]-?\[[0-9a-f:]+(?:-[0-9a-f]+)?\]-"), "the tree of lspci -t, which tells no link and no register"),
-    (re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] \""), "the output of lspci -m, which tells no registers"),
-    (re.compile(r"(?:Slot|Device):\t[0-9a-f:]+\.[0-7]$"), "the output of lspci -vm, which tells no registers"),
-    (re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7]/[01][0-9a-f]\.[0-7]"), "the output of lspci -P, which tells no bus numbers"),
+    (re.compile(r"[ \\|]*[-+\\]-?\[[0-9a-f:]+(?:-[0-9a-f]+)?\]-"), "the tree of lspci -t, which has no links and no registers"),
+    (re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] \""), "the output of lspci -m, which has no registers"),
+    (re.compile(r"(?:Slot|Device):\t[0-9a-f:]+\.[0-7]$"), "the output of lspci -vm, which has no registers"),
+    (re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7]/[01][0-9a-f]\.[0-7]"), "the output of lspci -P, which has no bus numbers"),
 )  # fmt: skip
 WANTED = "make a dump with: sudo lspci -vvv -nn -xxxx > dump.txt"
 
@@ -122,9 +122,7 @@ def read(text: str) -> Dump:
         if line[0] in "0123456789abcdef" and (begun := begin(line, number, reading)):
             if isinstance(begun, Reading):
                 if begun.function.address in readings:
-                    raise NoDumpError(
-                        f"line {number}: {begun.function.address} was there before; read one dump at a time"
-                    )
+                    raise NoDumpError(f"line {number}: {begun.function.address} appears twice; give one dump at a time")
                 reading = readings[begun.function.address] = begun
                 lines["function"] += 1
             else:
@@ -147,7 +145,7 @@ def refusal(lines: list[str]) -> str:
         if any(pattern.match(line) for line in lines[:100]):
             return f"this is {what}; {WANTED}"
     what = "no line begins with the address of a function such as 00:1c.0" if lines else "it is empty"
-    return f"this is no output of lspci: {what}; {WANTED}"
+    return f"this is not output of lspci: {what}; {WANTED}"
 
 
 def begin(line: str, number: int, reading: Reading | None) -> Reading | bool:
@@ -157,7 +155,7 @@ def begin(line: str, number: int, reading: Reading | None) -> Reading | bool:
         if match is None:
             return False
         if reading is None:
-            raise NoDumpError(f"line {number}: bytes, but no function before them")
+            raise NoDumpError(f"line {number}: bytes without a function above them")
         if int(match[1], 16) != len(reading.dumped):
             raise NoDumpError(f"line {number}: the bytes at {match[1]} do not follow those before them; {WANTED}")
         reading.dumped += bytes.fromhex(match[2])

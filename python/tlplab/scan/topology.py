@@ -69,10 +69,10 @@ class Writer:
             self.place(function)
         ids = [one or "71ab:0100" for one in self.root_ports]
         head = [
-            "# What `tlplab scan` found in " + comment(self.scan.source) + ".",
-            "# Links run as they ran then; what they could is beside them. Latencies, buffers and loads are not in any register: the values",
-            "# are tlplab's defaults, for you to replace.",
-            'title = "A machine that was scanned"',
+            "# Topology that `tlplab scan` found in " + comment(self.scan.source) + ".",
+            "# Links have the speed and width of the scan, with their maximum as a comment. No register has latencies, buffers and loads: these",
+            "# are tlplab's defaults; replace them.",
+            'title = "Scanned machine"',
             'stop = "100us"',
             'warmup = "10us"',
             'fidelity = "length-only"',
@@ -108,7 +108,7 @@ class Writer:
         elif parent is not None and parent.port not in (None, "upstream port", "downstream port", "root port"):
             self.leave(function, f"on the parallel bus below {parent.address}")
         elif parent is not None:
-            self.leave(function, "without a link that the source tells of")
+            self.leave(function, "without a link in the source")
         elif function.is_bridge:
             self.leave(function, "a bridge of the root complex")
         else:
@@ -122,13 +122,13 @@ class Writer:
             self.leave(function, "its link is down")
             return
         if not speed or width not in WIDTHS:
-            self.leave(function, "the source does not tell at what its link runs")
+            self.leave(function, "the source lacks the current speed or width of its link")
             return
         if under is None:
-            self.leave(function, "what is above it is not here")
+            self.leave(function, "the function above it is not in this experiment")
             return
         if function.port not in KINDS:
-            self.leave(function, f"tlplab has no {function.port}")
+            self.leave(function, f"tlplab has no model of a {function.port}")
             return
         kind = KINDS[function.port]
         name = self.named(function)
@@ -139,7 +139,7 @@ class Writer:
         beside = (
             ""
             if possible == called(speed, width)
-            else f"  # of {possible}" + ("" if link.ends_known else ", as one end says")
+            else f"  # of {possible}" + ("" if link.ends_known else ", by one end")
         )
         lines.append(f'link = "gen{speed} x{width}{flit}"{beside}')
         if function.mps is not None:
@@ -160,7 +160,7 @@ class Writer:
         at = function.address
         first = self.names.get(Address(at.domain, at.bus, at.device, 0))
         if at.function and first is None:
-            self.leave(function, "a further function of a device that is not here")
+            self.leave(function, "a further function of a device that is not in this experiment")
             return
         under = f"{first}.fn{at.function}" if at.function else self.names[bridge.address]
         name = self.named(function)
@@ -230,7 +230,7 @@ def bus(function: Function) -> list[str]:
         (one.text for cap in function.capabilities for one in cap.registers if one.name == "Secondary Status"), ""
     )
     clock = FREQUENCY.search(told)
-    lines = ['mode = "pci 33"  # nobody tells; the slowest'] if clock is None else [f'mode = "pci-x {clock[1]}"']
+    lines = ['mode = "pci 33"  # unknown; the slowest'] if clock is None else [f'mode = "pci-x {clock[1]}"']
     return [*lines, 'width = "64b"'] if "64bit+" in told else lines
 
 

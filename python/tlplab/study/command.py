@@ -27,7 +27,7 @@ def part_of(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[i
     found = re.fullmatch(r"(\d+)/(\d+)", value)
     part, parts = map(int, found.groups()) if found else (0, 0)
     if not 1 <= part <= parts:
-        raise click.BadParameter(f"{value!r} is no part; write 1/4 for the first of four, 4/4 for the last")
+        raise click.BadParameter(f"{value!r} is not a part; write 1/4 for the first of four, 4/4 for the last")
     return part - 1, parts
 
 
@@ -36,11 +36,11 @@ def engine_options(command: Command) -> Command:
     for decorate in (
         click.option(
             "--address", metavar="ADDRESS",
-            help="The scheduler of a cluster, such as tcp://10.0.0.1:8786; without it workers are started on this machine.",
+            help="The scheduler of a cluster, such as tcp://10.0.0.1:8786; without it, workers start on this machine.",
         ),
         click.option(
             "--engine", type=click.Choice(["local", "dask"]), default="local", show_default=True,
-            help="Where runs are made: on this machine's processors, or by workers of dask.distributed.",
+            help="Runs use this machine's processors (local), or the workers of dask.distributed (dask).",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -56,11 +56,11 @@ def study_options(command: Command) -> Command:
         ),
         click.option(
             "--threads", type=click.IntRange(1, 256), metavar="N",
-            help="At most N runs at once (default: one for each processor); N never changes a result.",
+            help="At most N runs at once (default: one per processor); N never changes a result.",
         ),
         click.option(
             "--where", metavar="EXPRESSION", multiple=True,
-            help="Only points of which this is true, as in --where 'mps <= 256 B'. May be given again.",
+            help="Only points for which this holds, as in --where 'mps <= 256 B'. May be given again.",
         ),
         click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment."),
         click.option(
@@ -78,24 +78,22 @@ def study_options(command: Command) -> Command:
 @engine_options
 @click.option("--shard", metavar="I/N", default="1/1", callback=part_of, help="Only part I of N, for an array of jobs.")
 @click.option("--metrics", metavar="LIST", help="Figures to show, as in 'throughput, ssd.throughput / throughput'.")
-@click.option("--verdict", is_flag=True, help="Find what limits each point, by further runs.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write the data set: FILE.parquet or FILE.csv, a row for each run."
-)
+@click.option("--verdict", is_flag=True, help="Find the limit of each point by further runs.")
+@click.option("-o", "--output", metavar="FILE", help="Write the data set, one row per run: FILE.parquet or FILE.csv.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a summary of each point; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the points: .png, .svg or .pdf.")
+@click.option("--html", metavar="FILE.html", help="Write one page for browsing the points and their pictures.")
+@click.option("--reports", is_flag=True, help="With --html: include the report of each point.")
+@click.option("--markdown", metavar="FILE.md", help="Write the page of the study: its finding and its points.")
+@click.option("--x", metavar="AXIS", help="The horizontal axis (default: the axis with the most numbers).")
 @click.option(
-    "--html", metavar="FILE.html", help="Write one page on which pictures of the points are chosen and points are read."
-)
-@click.option("--reports", is_flag=True, help="With --html: put the report of each point into the page.")
-@click.option("--markdown", metavar="FILE.md", help="Write the page of the study: what it found, and its points.")
-@click.option("--x", metavar="AXIS", help="The axis from left to right (default: that with the most numbers).")
-@click.option(
-    "--y", metavar="FIGURE|AXIS", help="What goes up: a figure (default: the first shown); with --colour an axis."
+    "--y",
+    metavar="FIGURE|AXIS",
+    help="The vertical axis: a figure (default: the first shown); with --colour an axis of the study.",
 )
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
-@click.option("--beside", metavar="AXIS", help="A picture for each value of this axis.")
-@click.option("--ecdf", metavar="FLOW", help="Draw how the latency of this flow is distributed in each point.")
+@click.option("--beside", metavar="AXIS", help="Draw one picture per value of this axis.")
+@click.option("--ecdf", metavar="FLOW", help="Draw the distribution of this flow's latency for each point.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, address: str | None, shard: tuple[int, int], metrics: str | None, verdict: bool,
@@ -103,10 +101,11 @@ def sweep_command(
     markdown: str | None, x: str | None, y: str | None, colour: str | None,
     beside: str | None, ecdf: str | None,
 ) -> int:  # fmt: skip
-    """Run many points of an experiment, a model or a benchmark, and show what each comes to.
+    """Run many points of an experiment, a model or a benchmark, and show the figures of each.
 
-    A study names what runs, axes over its keys, filters, and how often each point is run. What was run before is
-    not run again, whichever study asked for it; Ctrl-C keeps what is done, and the same command goes on from there.
+    A study names the experiment, model or benchmark, axes over its keys, filters, and the runs per point. Results
+    are stored, and all studies share them: a known point is not run again. Ctrl-C keeps the finished runs; the same
+    command resumes.
 
     \b
     Examples:
@@ -123,7 +122,7 @@ def sweep_command(
     )
     check_engine(engine, address, threads)
     if reports and html is None:
-        raise click.UsageError("--reports puts reports into the page; name it with --html")
+        raise click.UsageError("--reports needs a page: name one with --html")
     drawn = plots.Wanted(x, y, colour, beside, ecdf)
     drawn.check(plot)
     asked = running.Asked(
@@ -187,17 +186,17 @@ def told(done: running.Done, *, quiet: bool) -> int:
 @study_options
 @engine_options
 @click.argument("objectives", metavar="FIGURE,FIGURE…")
-@click.option("--all", "every", is_flag=True, help="Show the other points, too.")
+@click.option("--all", "every", is_flag=True, help="Also show the other points.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write all points; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the points by the first two figures: .png, .svg or .pdf.")
 def pareto_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, address: str | None, objectives: str, every: bool, json_file: str | None, plot: str | None,
 ) -> int:  # fmt: skip
-    """Show the points of a study that nothing beats: no other is better by one figure and as good by all.
+    """Show the Pareto front of a study: points for which no other is better by one figure and as good by all.
 
-    Of a metric it is known whether more or less is better; of an expression say it: max:EXPRESSION or min:EXPRESSION.
-    What was not run yet is run.
+    A metric defines whether more or less is better; for an expression write max:EXPRESSION or min:EXPRESSION.
+    Points without a stored result are run.
 
     \b
     Examples:
@@ -243,11 +242,11 @@ def check_engine(engine: str, address: str | None, threads: int | None) -> None:
     """Refuses an engine that cannot run, before the study is read. Raises `click.UsageError`."""
     if engine == "local":
         if address is not None:
-            raise click.UsageError("--address says where a cluster is; take it by --engine dask")
+            raise click.UsageError("--address names a cluster; use it with --engine dask")
         return
     if address is not None and threads is not None:
         raise click.UsageError(
-            "--threads is of this machine, and the runs are made by the cluster at --address; leave it out"
+            "--threads is for runs on this machine, but the cluster at --address makes the runs; leave it out"
         )
     dask_engine.check()
 
@@ -267,7 +266,7 @@ def tell_interrupted(done: running.Done) -> int:
     """Says how to go on; the exit status."""
     over, of, *_ = done.swept.progress
     over += done.not_counted
-    click.echo(f"interrupted: {over} of {of} runs are kept; the same command goes on from there", err=True)
+    click.echo(f"interrupted: {over} of {of} runs are stored; the same command resumes", err=True)
     return INTERRUPTED
 
 
@@ -276,5 +275,5 @@ def ended(done: running.Done) -> int:
     well, failed, refused = done.swept.counts()
     if well or not failed + refused:
         return 0
-    click.echo("no point ran to its end", err=True)
+    click.echo("no point was run successfully", err=True)
     return FAILED if failed else BAD_INPUT

@@ -102,7 +102,7 @@ def connected(address: str | None, threads: int | None) -> Iterator[Client]:
                 client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise mistake(f"--address {address}", f"no scheduler of dask answers there: {why}") from None
+            raise mistake(f"--address {address}", f"no dask scheduler answers at this address: {why}") from None
         yield stack.enter_context(client)
 
 
@@ -176,7 +176,7 @@ class Hands:
             self._threads = sum(self._client.nthreads().values())
             if not self._threads and now - begun > 3 and not (self._told_of_no_workers or self._quiet):
                 self._told_of_no_workers = True
-                print("note: the cluster has no workers yet; the study waits for them", file=sys.stderr)
+                print("note: the cluster has no workers yet; waiting for them", file=sys.stderr)
         # Without workers nothing is handed out: whoever comes first would get all.
         while self._waiting and len(self._under_way) < AHEAD * self._threads:
             batch = Batch(os.getcwd(), self._next())
@@ -212,9 +212,7 @@ class Hands:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "tlplab":
                 raise
-            raise mistake(
-                "dask", "a worker has no tlplab of this version", "install the client's wheel there"
-            ) from None
+            raise mistake("dask", "a worker lacks this version of tlplab", "install the client's wheel on it") from None
         each = made.seconds / len(made.came)
         self._seconds_each = each if self._seconds_each is None else (self._seconds_each + each) / 2
         for run, came in zip(batch.runs, made.came, strict=False):  # a batch ends with a run that differs
@@ -223,7 +221,7 @@ class Hands:
             self._waiting.extend(self._keep(run, came))
 
 
-NEEDED = "workers have the client's build of tlplab, and see its files by the same paths"
+NEEDED = "workers need the client's build of tlplab and its files at the same paths"
 
 
 def mistake(place: str, message: str, hint: str | None = None) -> ExperimentError:
@@ -233,9 +231,7 @@ def mistake(place: str, message: str, hint: str | None = None) -> ExperimentErro
 
 def lost(run: _core.Elsewhere) -> OSError:
     """A run that ends whoever makes it."""
-    return OSError(
-        f"the workers that made run {run[0][:12]}… were lost, each of several; all others that are over are kept"
-    )
+    return OSError(f"run {run[0][:12]}… lost several workers, one after the other; all other finished runs are stored")
 
 
 def make_batch(batch: Batch) -> Made:

@@ -47,22 +47,22 @@ class Found:
 @study_options
 @click.option(
     "--minimise", "--minimize", metavar="FIGURE", multiple=True,
-    help="Less of it is better, as in --minimise nic.latency.p99. May be given again.",
+    help="A figure to minimise, as in --minimise nic.latency.p99. May be given again.",
 )  # fmt: skip
 @click.option(
     "--maximise", "--maximize", metavar="FIGURE", multiple=True,
-    help="More of it is better. With several objectives the front is shown.",
+    help="A figure to maximise. With several objectives the Pareto front is shown.",
 )  # fmt: skip
 @click.option(
     "--subject-to", "subject_to", metavar="COMPARISON", multiple=True,
-    help="What has to hold, as in --subject-to 'nic.throughput >= 90 Gb/s'. May be given again.",
+    help="A constraint, as in --subject-to 'nic.throughput >= 90 Gb/s'. May be given again.",
 )  # fmt: skip
 @click.option(
     "--trials",
     type=click.IntRange(1, 1_000_000),
     default=TRIALS,
     metavar="N",
-    help=f"How many points are tried ({TRIALS}); a study of no more is run whole.",
+    help=f"Number of points to try ({TRIALS}); a study with no more points is run completely.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=1, metavar="S", help="Seed of the search (1), not of the runs."
@@ -72,16 +72,14 @@ class Found:
     type=click.IntRange(1, 256),
     default=BATCH,
     metavar="N",
-    help=f"Points that are chosen together and run side by side ({BATCH}).",
+    help=f"Points that are proposed together and run at once ({BATCH}).",
 )
 @click.option(
     "--storage",
     metavar="FILE|URL",
-    help="Keep the trials in a journal or a database (sqlite:///search.db): the same command goes on from there.",
+    help="Keep the trials in a journal or a database (sqlite:///search.db), from which the same command resumes.",
 )
-@click.option(
-    "--json", "json_file", metavar="FILE|-", help="Write all points that were tried; - is the standard output."
-)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write all points tried; - is the standard output.")
 def optimise_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, minimise: Sequence[str], maximise: Sequence[str], subject_to: Sequence[str],
@@ -89,8 +87,8 @@ def optimise_command(
 ) -> int:  # fmt: skip
     """Search the points of a study for the best one.
 
-    The axes of the study span what is searched, and figures are those of `tlplab sweep`. Optuna proposes points; what
-    was run before, by whichever study, is not run again. Ends with status 1 if no point fulfils the constraints.
+    The axes of the study span the space of the search, and figures are those of `tlplab sweep`. Optuna proposes points;
+    a point with a stored result is not run again. The exit status is 1 if no point fulfils the constraints.
 
     \b
     Examples:
@@ -109,9 +107,9 @@ def optimise_command(
         searched = search.run(lambda over, of: bar.show(over / of, f"{over} of {of} trials"))
         if searched.interrupted:
             kept = (
-                f"are kept in {storage}; the same command goes on from there"
+                f"are kept in {storage}; the same command resumes"
                 if storage
-                else "are over; with --storage the same command goes on from there"
+                else "are done; with --storage the same command resumes"
             )
             click.echo(f"interrupted: {searched.trials} of {search.trials} trials {kept}", err=True)
             return INTERRUPTED
@@ -156,7 +154,7 @@ def ended(searched: Searched, found: Found, *, told: bool) -> int:
         click.echo("no point fulfils the constraints", err=True)
     if any(point.kind == "failed" for point in searched.points) or found.nearest is not None:
         return FAILED
-    click.echo("no point ran to its end", err=True)
+    click.echo("no point was run successfully", err=True)
     return BAD_INPUT
 
 
@@ -216,7 +214,7 @@ def table(console: Console, spanned: Space, aim: Aim, points: Sequence[Point], t
 def compare(console: Console, aim: Aim, searched: Searched, found: Found) -> None:
     """How far the best point is from the best there is, where that is known."""
     if searched.whole:
-        show.note(console, "All points were tried: there is no better one." if found.best else "All points were tried.")
+        show.note(console, "All points were tried: no point is better." if found.best else "All points were tried.")
         return
     if found.known is None or not found.best:
         return

@@ -111,7 +111,7 @@ def read_aim(minimise: Sequence[str], maximise: Sequence[str], subject_to: Seque
             if len(_core.figures(text)) > 1:
                 raise click.UsageError(f"{text!r} is a list; give each figure an option of its own")
     if not objectives:
-        raise click.UsageError("say what is to be optimised: --minimise 'nic.latency.p99' or --maximise 'throughput'")
+        raise click.UsageError("an objective is missing: give --minimise 'nic.latency.p99' or --maximise 'throughput'")
     constraints = [Constraint(text.strip(), *_core.comparison(text)) for text in subject_to]
     return Aim(tuple(objectives), tuple(constraints))
 
@@ -209,7 +209,7 @@ class Search:
         except StorageInternalError as error:
             why = str(error.__cause__ or error).splitlines()[0]
             raise click.ClickException(
-                f"--storage: {why}; the points that were run are kept, and the same command goes on"
+                f"--storage: {why}; the finished runs are stored, and the same command resumes"
             ) from error
 
     def _over(self) -> list[optuna.trial.FrozenTrial]:
@@ -232,8 +232,8 @@ class Search:
             if told != (self.aim.values(point) if point.kind == "done" else None):
                 where = ", ".join(self.space.labels(point.steps))
                 raise click.UsageError(
-                    f"--storage has a search whose points came to something else, such as {where}: the experiment, a file of it"
-                    " or tlplab has changed since; name another storage"
+                    f"--storage has a search with other results, such as {where}: the experiment, one of its files"
+                    " or tlplab has changed; name another storage"
                 )
 
     def _step(self, watch: Watch) -> bool:

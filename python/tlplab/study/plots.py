@@ -55,13 +55,15 @@ class Wanted:
     def check(self, plot: str | None) -> None:
         """Refuses options that do not go together. Raises `click.UsageError`."""
         if plot is None and self.options():
-            raise click.UsageError("--x, --y, --colour, --beside and --ecdf say what is drawn; name a file with --plot")
+            raise click.UsageError(
+                "--x, --y, --colour, --beside and --ecdf choose the picture; name its file with --plot"
+            )
         if self.ecdf is not None and len(self.options()) > 1:
             raise click.UsageError(
-                "--ecdf draws a line for each point; --x, --y, --colour and --beside are of other pictures"
+                "--ecdf draws one line per point; --x, --y, --colour and --beside are for other pictures"
             )
         if self.colour is not None and self.beside is not None:
-            raise click.UsageError("--beside is of lines; a map is one picture: choose its points by --where")
+            raise click.UsageError("--beside is for lines; a map is one picture: choose its points by --where")
 
 
 def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
@@ -83,21 +85,21 @@ def study_figure(done: Done, figures: str, wanted: Wanted) -> Figure:
         return distributions(done, wanted.ecdf)
     names = [name for name, _, _ in done.sweep.axes]
     if not names:
-        raise click.UsageError("--plot: this study has no axis to draw along")
+        raise click.UsageError("--plot: this study has no axis to draw over")
     across = axis(names, "--x", wanted.x) if wanted.x is not None else usual(done)
     if wanted.colour is None:
         beside = axis(names, "--beside", wanted.beside) if wanted.beside is not None else None
         return lines_of(done, across, wanted.y or done.swept.figures(figures)[0][0], beside)
     others = [name for name in names if name != across]
     if wanted.y is None and not others:
-        raise click.UsageError("--colour: this study has but one axis; leave it out, and lines are drawn")
+        raise click.UsageError("--colour: this study has only one axis; leave the option out to draw lines")
     return map_of(done, across, axis(names, "--y", wanted.y) if wanted.y is not None else others[0], wanted.colour)
 
 
 def axis(names: Sequence[str], option: str, name: str) -> str:
     """The axis of this name. Raises `click.UsageError`."""
     if name not in names:
-        raise click.UsageError(f"{option} {name}: no axis is called so; there are {', '.join(names)}")
+        raise click.UsageError(f"{option} {name}: there is no such axis; the axes are {', '.join(names)}")
     return name
 
 
@@ -133,9 +135,9 @@ def figure_of(done: Done, option: str, name: str, says: str) -> tuple[str, str, 
 
 def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
     """A figure along one axis: a line for each combination of the other axes, with a band where there are repeats; with `beside` a picture for each value of another axis."""
-    written, name, unit = figure_of(done, "--y", y, "one figure goes up")
+    written, name, unit = figure_of(done, "--y", y, "the vertical axis shows one figure")
     if x == beside:
-        raise click.UsageError(f"--beside {beside}: this axis goes from left to right; name another one")
+        raise click.UsageError(f"--beside {beside}: this is the horizontal axis; name another one")
     summaries = done.swept.summaries(written)
     up, half = means(summaries, 0)
     known = ~np.isnan(up)
@@ -243,8 +245,8 @@ def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
     from matplotlib.colors import LogNorm, Normalize
 
     if x == y:
-        raise click.UsageError(f"--y {y}: this axis goes from left to right; name another one")
-    written, name, unit = figure_of(done, "--colour", colour, "one figure is shown")
+        raise click.UsageError(f"--y {y}: this is the horizontal axis; name another one")
+    written, name, unit = figure_of(done, "--colour", colour, "a map shows one figure")
     summaries = done.swept.summaries(written)
     points, (cells, _) = Columns.of(done, summaries), means(summaries, 0)
     if np.isnan(cells).all():
@@ -256,7 +258,7 @@ def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
         if axis not in (across, up) and points.vary(axis) and not (points.tied(axis, across) or points.tied(axis, up))
     ]
     if others:
-        raise click.UsageError(f"--colour: points differ by {', '.join(others)}, too; choose them by --where")
+        raise click.UsageError(f"--colour: points also differ in {', '.join(others)}; choose them by --where")
     columns, column = np.unique(points.at[across], return_inverse=True)
     rows, row = np.unique(points.at[up], return_inverse=True)
     shown = Figures.of(name, unit, cells[~np.isnan(cells)])
@@ -328,7 +330,7 @@ def front_figure(
 ) -> Figure:
     """The points by two figures, those marked that nothing beats; a third figure is their colour. Raises `click.UsageError`."""
     if len(objectives) < 2:
-        raise click.UsageError("--plot: a front is drawn of two figures or three; name another one")
+        raise click.UsageError("--plot: a front needs two or three figures; name another one")
     told = np.array([means(summaries, number)[0] for number in range(len(objectives))])
     whole = ~np.isnan(told).any(axis=0)
     if not whole.any():

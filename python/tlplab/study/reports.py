@@ -41,7 +41,7 @@ class Reports:
         """How many there are, and what they take."""
         whole = sum(map(len, self.results.values()))
         if not self.results:
-            return "reports: none, as no point ran to its end"
+            return "reports: none, since no point was run successfully"
         one = whole / len(self.results)
         count = f"{len(self.results)} report{'' if len(self.results) == 1 else 's'}"
         missing = f"; {len(self.failed)} could not be made" if self.failed else ""
@@ -68,7 +68,7 @@ def make(asked: Asked, done: Done) -> Reports:
     """Makes the first run of each point again, with all that a report tells. Raises `click.UsageError` if they are too large together."""
     experiment, load, common, own = done.sweep.inputs
     if experiment is None:
-        raise click.UsageError("--reports: only runs of an experiment have reports; leave it out")
+        raise click.UsageError("--reports: only experiments have reports; leave it out")
     table = done.swept.table().to_numpy()
     tasks: dict[int, Task] = {}
     for point, seed, kind in zip(*(table[name].tolist() for name in ("point", "seed", "kind")), strict=True):
@@ -86,7 +86,7 @@ def make(asked: Asked, done: Done) -> Reports:
             count = max(1, MOST_BYTES * len(reports.results) // whole)
             raise click.UsageError(
                 f"--reports: the report of a point takes {q.size(whole // len(reports.results), 3)}, and a page holds {q.size(MOST_BYTES)} of them:"
-                f" about {count} points, not {len(todo)}. Choose points by --where; without --reports the page tells the command for each report"
+                f" about {count} points, not {len(todo)}. Choose points by --where; without --reports the page shows the command for each report"
             )
 
     # The first one tells whether all of them fit.

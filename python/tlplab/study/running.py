@@ -132,7 +132,7 @@ def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
 def tell_of_processes(count: int) -> None:
     """Says that runs are not made in threads, and why."""
     what = "1 run has" if count == 1 else f"{count} runs have"
-    how = "it is made in a process, not in a thread" if count == 1 else "they are made in processes, not in threads"
+    how = "it runs in a process, not in a thread" if count == 1 else "they run in processes, not in threads"
     print(f"note: {what} a device or driver in Python: {how}", file=sys.stderr)
 
 
@@ -242,11 +242,11 @@ def sweep(
 ) -> _core.Table:
     """Runs a study and returns its data set, a row for each run: Arrow by the PyCapsule interface, which pandas, polars, DuckDB and pyarrow read.
 
-    `overrides` are `"key=value"` strings for all points, `where` expressions that points have to fulfil. Results that are known are not
-    made again; `store` is the folder with them. With `verdict`, what limits each point is found by runs. `engine` is `local`, or `dask`: then
+    `overrides` are `"key=value"` strings for all points, `where` expressions that points must fulfil. Stored results are not
+    computed again; `store` is their folder. With `verdict`, further runs find the limit of each point. `engine` is `local`, or `dask`: then
     workers of the cluster at `address` make the runs, or some that are started on this machine (from a script, behind `if __name__ ==
     "__main__"`, as they are processes). Raises `ExperimentError` for a
-    mistake in the study, and `KeyboardInterrupt` when it is interrupted; what was done then is kept.
+    mistake in the study, and `KeyboardInterrupt` when it is interrupted; finished runs are stored.
     """
     done = run(
         Asked(

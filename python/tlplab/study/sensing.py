@@ -93,7 +93,7 @@ def read_base(space: Space, at: Sequence[str]) -> dict[int, int]:
     for text in at:
         name, sign, value = text.partition("=")
         if not sign or name.strip() not in names:
-            raise click.UsageError(f"--at {text}: write NAME=VALUE; names are {'; '.join(names)}")
+            raise click.UsageError(f"--at {text}: write NAME=VALUE; the names are {'; '.join(names)}")
         number = names.index(name.strip())
         step = space.parameters[number].find(value.strip())
         if step is None:
@@ -116,7 +116,7 @@ def one_at_a_time(space: Space, figure: str, at: dict[int, int], tell: Tell) -> 
     stay = sorted(at.items())
     (base,) = along(space, figure, None, stay, lambda *_: None)
     if base.kind != "done":
-        raise click.UsageError(f"the base does not run, {base.kind}: {base.message or 'a filter leaves it out'}")
+        raise click.UsageError(f"the base cannot be run, {base.kind}: {base.message or 'a filter leaves it out'}")
     effects, fixed, points = [], [], [base]
     vary = [number for number, one in enumerate(space.parameters) if one.size > 1]
     for place, number in enumerate(vary):
@@ -248,8 +248,8 @@ def sampled(
     ]
     if len(whole) < LEAST_GROUPS:
         raise click.UsageError(
-            f"of {len(points) // size} groups of {size} samples {len(whole) or 'none'} had a figure at each of its points:"
-            " filters and refusals leave too little of the space; take axes whose values all go together, or one-at-a-time"
+            f"of {len(points) // size} groups of {size} samples {len(whole) or 'none'} have a figure at each of their points:"
+            " filters and refusals leave too small a part of the space; choose axes whose values can all be combined, or one-at-a-time"
         )
     kept = [number for begin in whole for number in range(begin, begin + size)]
     values = np.array([points[number].values[0] for number in kept])
@@ -261,5 +261,5 @@ def library() -> None:
     try:
         import SALib  # noqa: F401
     except ImportError:
-        raise click.UsageError("Morris's and Sobol's samples are SALib's: pip install 'tlplab[studies]'") from None
+        raise click.UsageError("the methods morris and sobol need SALib: pip install 'tlplab[studies]'") from None
     warnings.filterwarnings("ignore", module="SALib")

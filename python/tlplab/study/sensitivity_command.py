@@ -34,14 +34,16 @@ LONGEST_LABEL = 24
 @click.command("sensitivity")
 @study_options
 @click.option("--of", "figure", metavar="FIGURE", required=True, help="The figure, as in --of nic.latency.p99.")
-@click.option("--method", type=click.Choice(METHODS), default=METHODS[0], help="How points are chosen (one-at-a-time).")
+@click.option(
+    "--method", type=click.Choice(METHODS), default=METHODS[0], help="Method of choosing points (one-at-a-time)."
+)
 @click.option(
     "--at", metavar="NAME=VALUE", multiple=True,
-    help="Of one-at-a-time: an axis stays at this value where others vary (default: as the experiment has it).",
+    help="For one-at-a-time: the value of an axis while others vary (default: that of the experiment).",
 )  # fmt: skip
 @click.option(
     "--samples", type=click.IntRange(2, 1_000_000), metavar="N",
-    help="Trajectories of Morris (10), or base samples of Sobol, a power of 2 (64): runs are a multiple.",
+    help="Trajectories of Morris (10), or base samples of Sobol, a power of 2 (64); the number of runs is a multiple.",
 )  # fmt: skip
 @click.option(
     "--seed",
@@ -59,9 +61,9 @@ def sensitivity_command(
 ) -> int:  # fmt: skip
     """Show which parameter of a study changes a figure, and how much.
 
-    Parameters are the axes of the study. One at a time, each goes through its values while the others stay as the
-    experiment has them. Morris and Sobol go through the whole space: Morris tells the mean effect of each parameter over
-    its range, Sobol its share of the variance, alone and with others. What was run before is not run again.
+    Parameters are the axes of the study. With one-at-a-time, each takes its values while the others keep those of the
+    experiment. Morris and Sobol sample the whole space: Morris measures the mean effect of each parameter over its
+    range, Sobol its share of the variance, alone and with others. A point with a stored result is not run again.
 
     \b
     Examples:
@@ -90,7 +92,7 @@ def sensitivity_command(
                 sample = sensing.morris if method == "morris" else sensing.sobol
                 sensed = sample(spanned, figure, count, seed, watch)
         except SearchInterruptedError:
-            click.echo("interrupted: the runs that are over are kept; the same command goes on from there", err=True)
+            click.echo("interrupted: the finished runs are stored; the same command resumes", err=True)
             return INTERRUPTED
     if json_file is not None:
         write_text(json_file, as_json(spanned, name, unit, method, sensed))
@@ -107,17 +109,15 @@ def check_method(method: str, at: Sequence[str], samples: int | None) -> int:
     """How many samples there are. Raises `click.UsageError` for what does not go together."""
     if method == "one-at-a-time" and samples is not None:
         raise click.UsageError(
-            "--samples needs --method morris or sobol: one at a time takes every value of every axis once"
+            "--samples needs --method morris or sobol: one-at-a-time takes every value of every axis once"
         )
     if method != "one-at-a-time" and at:
-        raise click.UsageError(
-            f"--at is of one-at-a-time; {method} goes through the whole space (--where leaves out parts of it)"
-        )
+        raise click.UsageError(f"--at is for one-at-a-time; {method} samples the whole space (--where restricts it)")
     count = samples or SAMPLES.get(method, 0)
     if method == "sobol" and count & (count - 1):
         above = 1 << count.bit_length()
         raise click.UsageError(
-            f"--samples {count}: Sobol's sequence is even after a power of 2; take {above // 2} or {above}"
+            f"--samples {count}: Sobol's sequence is balanced only for a power of 2; give {above // 2} or {above}"
         )
     return count
 
@@ -139,7 +139,7 @@ def tell(console: Console, spanned: Space, name: str, unit: str, method: str, co
     if sensed.dropped:
         show.note(
             console, f"{sensed.dropped} of {sensed.groups} groups of samples have a point that filters leave out or that does not run:"
-            " the figures are of the other groups, and so of a part of the space only.", "yellow",
+            " the figures cover the other groups, and so only a part of the space.", "yellow",
         )  # fmt: skip
     too_few(console, method, count, sensed)
     for kind, message, number in space.trouble(sensed.points)[:MESSAGES]:
@@ -154,11 +154,13 @@ def too_few(console: Console, method: str, count: int, sensed: Sensed) -> None:
     """Says what the samples do not tell."""
     if method == "one-at-a-time":
         return
-    cannot = [f"{one} from nothing" for one in sensed.unclear]
+    cannot = [f"{one} from zero" for one in sensed.unclear]
     cannot += [f"{a} from {b}" for a, b in sensed.alike if not {a, b} & set(sensed.unclear)]
     if cannot:
         show.note(
-            console, f"{count} samples are too few to separate {', '.join(cannot)}; take --samples {4 * count}.", "yellow"
+            console,
+            f"{count} samples are too few to separate {', '.join(cannot)}; take --samples {4 * count}.",
+            "yellow",
         )
 
 

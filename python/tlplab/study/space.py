@@ -167,7 +167,7 @@ def as_point(steps: Steps, summary: _core.Summary | None) -> Point:
         return Point(steps, kind, message, ())
     means = [mean for mean in summary["means"] if mean is not None]
     if len(means) < len(summary["means"]):
-        return Point(steps, "without", "the point has not all of the figures", ())
+        return Point(steps, "without", "the point lacks some of the figures", ())
     return Point(steps, "done", None, tuple(means))
 
 
@@ -175,9 +175,7 @@ def open_space(asked: Asked) -> Space:
     """The space of a study that has something to vary. Raises `click.UsageError`."""
     space = Space(asked)
     if space.size < 2:
-        raise click.UsageError(
-            f"{asked.study}: its axes make one point only; an axis with two values is something to vary"
-        )
+        raise click.UsageError(f"{asked.study}: its axes form only one point; give an axis two values or more")
     return space
 
 

@@ -35,7 +35,7 @@ class Window:
 
 
 class TestedRun(Run):
-    """A run that has ended: `run["flows"]` is what `tl.run` gives, `run.tlps` a table, and `run.expect(…)` fails the test unless it holds."""
+    """A run that has ended: `run["flows"]` is the result of `tl.run`, `run.tlps` a table, and `run.expect(…)` fails the test if a condition does not hold."""
 
     __test__ = False  # no class of tests, whatever pytest thinks of its name
 
@@ -59,16 +59,16 @@ class TestedRun(Run):
         flows = {flow["name"]: flow for flow in self.result["flows"]}
         if name not in flows:
             raise LookupError(
-                f"the run has no flow {name!r}{meant(name, flows)}; there are {', '.join(flows) or 'none'}"
+                f"the run has no flow {name!r}{meant(name, flows)}; the flows are {', '.join(flows) or 'none'}"
             )
         return flows[name]
 
     @property
     def tlps(self) -> Tlps:
-        """Every TLP on every link, in order. The run is made again for it, unless it was short. Raises `LookupError` for a run that is too long."""
+        """Every TLP on every link, in order. The run is repeated for it, unless it was short. Raises `LookupError` for a run that is too long."""
         if not self._all.whole:
             raise LookupError(
-                f"the run has more than {MOST_PACKETS} packets, DLLPs among them; end it earlier, as in overrides=['stop=20us'], or look at a"
+                f"the run has more than {MOST_PACKETS} packets, including DLLPs; end it earlier, as in overrides=['stop=20us'], or read a"
                 " part of it: run.tlps_from('50us')"
             )
         return self._all.tlps
@@ -91,8 +91,8 @@ class TestedRun(Run):
             result = self._again([f'ladder={{ at = "{begin}", packets = {MOST_PACKETS} }}']).result()
             if result["trace_hash"] != self.result["trace_hash"]:
                 raise RuntimeError(
-                    f"{self.name} went another way when it was run again, so that its TLPs are not those of this run: part of it"
-                    " depends on something that is not in the experiment, such as a device in Python that keeps what it knows"
+                    f"a second run of {self.name} differs, so its TLPs are not those of this run: part of it"
+                    " depends on a state outside the experiment, such as a device in Python that keeps its state"
                 )
         packets = len((result["ladder"] or {"packets": []})["packets"])
         return Window(result, of_result(result), packets < MOST_PACKETS)
@@ -101,11 +101,11 @@ class TestedRun(Run):
         """Fails the test unless comparisons of figures hold: `run.expect("nic.throughput >= 90 Gb/s", "nic.share.tag_wait < 5 %")`.
 
         Figures and grammar are those of `tlplab list metrics` and docs/sweep.md. The message has the slowest transactions of the flows concerned.
-        Raises `ValueError` for what is no comparison.
+        Raises `ValueError` for text that is not a comparison.
         """
         __tracebackhide__ = True
         if not texts:
-            raise TypeError("say what has to hold: run.expect('nic.throughput >= 90 Gb/s')")
+            raise TypeError("a condition is missing, as in run.expect('nic.throughput >= 90 Gb/s')")
         wrong: list[str] = []
         names: list[str] = []
         for text in texts:

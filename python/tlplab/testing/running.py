@@ -79,7 +79,7 @@ class Runner:
         """Puts a device under a root port and runs its driver, as `tl.simulate` does."""
         __tracebackhide__ = True
         if driver is None and stop is None:
-            raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+            raise ValueError('without a driver the run has no end; give a driver, or stop="200us"')
         text = experiment_text(type(device).__name__, link=link, host=host, stop=stop, driver=driver is not None)
         capture = self._capture()
         simulation = _core.Simulation(

@@ -1,4 +1,4 @@
-"""The TLPs of a run as a table: filtered by what they are, counted, and held against what they have to be."""
+"""The TLPs of a run as a table: filtered, counted, and compared with conditions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ AROUND = 2
 
 @dataclass(frozen=True)
 class Tlp:
-    """A TLP on one link, from its first to its last symbol. One that crosses a switch is on two."""
+    """A TLP on one link, from its first to its last symbol. A TLP that crosses a switch has two rows."""
 
     kind: str
     """`MRd`, `MWr`, `CplD`…"""
     flow: str | None
-    """The flow that it is of; `None` of enumeration and messages."""
+    """Its flow; `None` for enumeration and messages."""
     link: str
     """The link, by the component below."""
     sender: str
@@ -44,31 +44,31 @@ class Tlp:
     transaction: int | None
     """The number of its transaction in the run."""
     bytes: int
-    """On the link, with framing."""
+    """Bytes on the link, with framing."""
     replay: bool
-    """It was sent before."""
+    """Whether it is a replay."""
     bad: bool
-    """It was damaged on its way."""
+    """Whether it was damaged on the link."""
     text: str
     """The line that says it."""
     length: int | None = None
-    """Of its payload, or of what it asks for, in DW."""
+    """Length of its payload, or of the data that it requests, in DW."""
     requester: str | None = None
     completer: str | None = None
     first_be: int | None = None
     last_be: int | None = None
     address: int | None = None
     status: str | None = None
-    """Of a completion: `SC`, `UR`, `CRS` or `CA`."""
+    """Status of a completion: `SC`, `UR`, `CRS` or `CA`."""
     byte_count: int | None = None
     lower_address: int | None = None
     function: str | None = None
-    """Of a configuration request: the function that it is for."""
+    """Target function of a configuration request."""
     register: int | None = None
 
     def __str__(self) -> str:
         of = f"  ({self.flow}, transaction {self.transaction})" if self.flow is not None else ""
-        marks = "".join(f" [{word}]" for word, told in (("sent again", self.replay), ("damaged", self.bad)) if told)
+        marks = "".join(f" [{word}]" for word, told in (("replay", self.replay), ("damaged", self.bad)) if told)
         return f"{self.start_ns:12.3f} ns  {self.sender} → {self.receiver}: {self.text}{marks}{of}"
 
 
@@ -109,9 +109,9 @@ class Tlps(Sequence[Tlp]):
         return "\n".join(map(str, self._rows))
 
     def where(self, **conditions: Any) -> Tlps:
-        """Those that are so: `where(kind="MRd", flow="nic.fetch", length=lambda dw: dw > 32)`.
+        """The TLPs that fulfil all conditions: `where(kind="MRd", flow="nic.fetch", length=lambda dw: dw > 32)`.
 
-        A condition is a value, a collection of values, or a function of the value. Raises `TypeError` for what is no column, `ValueError` for
+        A condition is a value, a collection of values, or a function of the value. Raises `TypeError` for an unknown column, `ValueError` for
         a kind, a flow, a link or a component that the run does not have.
         """
         self._check(conditions)
@@ -129,7 +129,9 @@ class Tlps(Sequence[Tlp]):
     def _check(self, conditions: Mapping[str, Any]) -> None:
         for name, wanted in conditions.items():
             if name not in COLUMNS:
-                raise TypeError(f"TLPs have no column {name!r}{meant(name, COLUMNS)}; there are {', '.join(COLUMNS)}")
+                raise TypeError(
+                    f"TLPs have no column {name!r}{meant(name, COLUMNS)}; the columns are {', '.join(COLUMNS)}"
+                )
             known = self._names.get(name)
             values = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, Collection) else []
             for value in values:
@@ -140,10 +142,12 @@ class Tlps(Sequence[Tlp]):
     def expect_count(
         self, exactly: int | None = None, *, at_least: int | None = None, at_most: int | None = None
     ) -> Tlps:
-        """Fails the test unless there are so many. Gives the table back."""
+        """Fails the test unless the number of TLPs is as given. Returns the table."""
         __tracebackhide__ = True
         if exactly is at_least is at_most is None:
-            raise TypeError("say how many: expect_count(4), expect_count(at_least=1), expect_count(at_most=8)")
+            raise TypeError(
+                "a count is missing, as in expect_count(4), expect_count(at_least=1), expect_count(at_most=8)"
+            )
         low = exactly if exactly is not None else at_least or 0
         high = exactly if exactly is not None else at_most
         if len(self) < low or (high is not None and len(self) > high):
@@ -157,18 +161,18 @@ class Tlps(Sequence[Tlp]):
         return self
 
     def expect_none(self) -> None:
-        """Fails the test if there is one."""
+        """Fails the test if there is a TLP."""
         __tracebackhide__ = True
         if len(self):
             raise AssertionError(f"{self!r}, where none is expected:\n{head(self)}")
 
     def expect_all(self, **conditions: Any) -> Tlps:
-        """Fails the test unless each of them is so, or if there is none. Conditions are those of `where`. Gives the table back."""
+        """Fails the test unless every TLP fulfils the conditions, or if there is no TLP. Conditions are those of `where`. Returns the table."""
         __tracebackhide__ = True
         self._check(conditions)
         if not len(self):
             raise AssertionError(
-                f"{self!r}, so nothing is {said(conditions)}; of all {counted(len(self._whole))}, the last are:\n{tail(self._whole)}"
+                f"{self!r}, so no TLP is {said(conditions)}; of all {counted(len(self._whole))}, the last are:\n{tail(self._whole)}"
             )
         wrong = [
             row for row in self if not all(fits(getattr(row, name), wanted) for name, wanted in conditions.items())

@@ -28,26 +28,20 @@ from tlplab.torture.tables import list_all, show, show_coverage
     "--device", "devices", metavar="NAME", multiple=True, help="Only TLPs of this device (default: all devices)."
 )
 @click.option("--fault", "faults", metavar="FAULT", multiple=True, help="Only this fault; --list shows them.")
-@click.option("--all", "every", is_flag=True, help="Every TLP, not the first one of each class.")
-@click.option(
-    "--sample", "size", type=click.IntRange(1), metavar="N", help="Only N cases, from all over; the same each time."
-)
-@click.option("--case", "name", metavar="NAME", help="Only this case, and its console.")
+@click.option("--all", "every", is_flag=True, help="All TLPs instead of the first one of each class.")
+@click.option("--sample", "size", type=click.IntRange(1), metavar="N", help="Only N cases, a fixed sample of all.")
+@click.option("--case", "name", metavar="NAME", help="Only this case, with its console.")
 @click.option(
     "--first", "firsts", metavar="NAME", multiple=True,
-    help="Pairs of faults: this case in every boot, and then the others in what the drivers do about it.",
+    help="Pairs of faults: the fault of this case in every boot, and a second fault while the drivers recover from it.",
 )  # fmt: skip
-@click.option(
-    "--list", "listed", is_flag=True, help="List the faults and the classes, and boot nothing but the reference."
-)
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), metavar="N", help="N boots at once (default: one for each processor)."
-)
+@click.option("--list", "listed", is_flag=True, help="List the faults and the classes after one boot without faults.")
+@click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="N boots at once (default: one per processor).")
 @click.option(
     "--linux",
     "folder",
     metavar="DIR",
-    help="The kernel in DIR, or `debug` or `coverage`, instead of what `make linux` built last.",
+    help="Use the kernel in DIR, or `debug` or `coverage`, instead of the last build of `make linux`.",
 )
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the verdicts; - is the standard output.")
@@ -56,23 +50,23 @@ def torture_command(
     experiment: str, devices: Sequence[str], faults: Sequence[str], every: bool, size: int | None, name: str | None,
     firsts: Sequence[str], listed: bool, jobs: int | None, folder: str | None, overrides: Sequence[str], json_file: str | None, report: str | None,
 ) -> int:  # fmt: skip
-    """Boot a guest again and again, each time with one fault on one TLP, and judge how its drivers take it.
+    """Boot a guest many times, each time with one fault on one TLP, and report how its drivers handle the fault.
 
-    A boot without faults shows what TLPs there are: by phase (probe, the script's work, removal), direction, kind, and
-    register or memory. The first of each class is hit by every fault that can be done to it. With the kernels of
-    `make linux DEBUG=1` and `COVERAGE=1`, allocations of the drivers fail, too (`no memory`). With `--first`, a fault
-    happens in every boot that the driver recovers from by itself, and each case is a second one during the recovery.
+    A boot without faults gives the classes of TLPs: by phase (probe, the script's work, removal), direction, kind, and
+    register or memory. Each applicable fault is injected into the first TLP of each class. With the kernels of
+    `make linux DEBUG=1` and `COVERAGE=1`, allocations of the drivers fail as well (`no memory`). With `--first`, each
+    boot has a fault from which the driver recovers automatically, and each case adds a second one during the recovery.
     The verdicts:
 
     \b
       recovered  the work is done
-      degraded   the work fails, with an error that the script saw; the kernel goes on
-      corrupted  data differ from what was written
-      leaked     mappings for DMA are left behind (seen by the kernel of `make linux DEBUG=1`: --linux debug)
-      hung       no end for 120 s of simulated time
-      oops       the kernel says so
-      missed     the fault did not strike
-      undecided  the guest loops, and virtual time does not advance
+      degraded   the work fails with an error in the script; the kernel continues
+      corrupted  data differ from the data written
+      leaked     DMA mappings remain (detected by the kernel of `make linux DEBUG=1`: --linux debug)
+      hung       no progress for 120 s of simulated time
+      oops       the kernel reports an oops, a warning or a bug
+      missed     the fault did not occur
+      undecided  the guest loops without advancing simulated time
 
     \b
     Examples:
@@ -88,7 +82,9 @@ def torture_command(
     machine = machine_of(experiment, overrides, folder)
     tried = Coverage.of(machine.kernel)
     if name is not None and firsts:
-        raise click.UsageError("--first: the name of a case has its first fault; leave --first or --case away")
+        raise click.UsageError(
+            "--first: the name in --case already includes the first fault; leave one of the options out"
+        )
     planned = prepare(machine, Wanted(devices, list(chosen), name, firsts, every), tried)
     if listed:
         list_all(chosen, planned.classes, planned.cases)
@@ -119,7 +115,7 @@ def torture_command(
     if report is not None:
         Path(report).write_text(page.render(document), encoding="utf-8")
     if interrupted:
-        click.echo(f"interrupted: the verdicts are those of {len(judged)} of {len(cases)} boots", err=True)
+        click.echo(f"interrupted: {len(judged)} of {len(cases)} boots have a verdict", err=True)
         return INTERRUPTED
     return 0
 

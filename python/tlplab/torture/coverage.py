@@ -101,7 +101,7 @@ def run(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise RunError(f"{command[0]} is not there; install gcc, whose counters these are") from None
+        raise RunError(f"{command[0]} is missing; install gcc") from None
     if done.returncode:
         raise RunError(f"{command[0]} cannot read the counters: {done.stderr.strip().splitlines()[-1:]}")
     return done.stdout

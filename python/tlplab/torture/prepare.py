@@ -28,7 +28,7 @@ def choose_faults(names: Sequence[str]) -> dict[str, str]:
     known = {**{fault.name: fault.doc for fault in FAULTS}, memory.FAULT: memory.DOC}
     for name in names:
         if name not in known:
-            raise click.UsageError(f'--fault: there is no fault "{name}"; there are {", ".join(known)}')
+            raise click.UsageError(f'--fault: there is no fault "{name}"; the faults are {", ".join(known)}')
     return {name: doc for name, doc in known.items() if not names or name in names}
 
 
@@ -40,7 +40,9 @@ def choose_devices(machine: Machine, names: Sequence[str]) -> dict[str, int]:
     }
     for name in names:
         if name not in known:
-            raise click.UsageError(f'--device: there is no device "{name}" with a link; there are {", ".join(known)}')
+            raise click.UsageError(
+                f'--device: there is no device "{name}" with a link; the devices are {", ".join(known)}'
+            )
     return {name: known[name] for name in names or known}
 
 
@@ -53,14 +55,12 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
     """What is booted. Raises `click.UsageError` where there is no script or no kernel."""
     guest = outline.read(experiment, overrides=overrides)["guest"]
     if guest is None or guest["run"] is None:
-        raise click.UsageError(
-            f"{experiment}: it has no guest that runs a script (guest.run): there is no driver to torture"
-        )
+        raise click.UsageError(f"{experiment}: it has no guest with a script (guest.run), and so no driver to test")
     found = kernel.find(folder)
     files = {Path(file).name: Path(file).read_bytes() for file in guest["files"]}
     for taken in (WORK, SCRIPT):
         if taken in files:
-            raise click.UsageError(f"guest.files: {taken} in /tlplab is the script's; give the file another name")
+            raise click.UsageError(f"guest.files: the script uses the name {taken} in /tlplab; rename the file")
     return Machine(experiment, tuple(overrides), folder, found, {**files, WORK: work_of(None, guest["run"])})
 
 
@@ -105,7 +105,7 @@ def prepare(machine: Machine, wanted: Wanted, tried: Coverage | None) -> Plan:
     classes = sort(read(capture.file, chosen, bars), plain.phases())
     if firsts:
         if memory.FAULT in wanted.faults and len(wanted.faults) == 1:
-            raise click.UsageError(f"--fault '{memory.FAULT}': it is not tried after another fault; leave --first away")
+            raise click.UsageError(f"--fault '{memory.FAULT}': it cannot follow another fault; leave --first out")
         return pairs(machine, wanted, tried, classes, plain, chosen, bars)
     cases = of_tlps(classes, wanted.faults, name, Numbers(classes), every=wanted.every)
     ranges = {driver: of for driver, of in memory.ranges(machine.kernel.build).items() if driver in drivers}
@@ -113,7 +113,7 @@ def prepare(machine: Machine, wanted: Wanted, tried: Coverage | None) -> Plan:
         ranges = {}
     elif not ranges and len(wanted.faults) == 1:
         raise click.UsageError(
-            f"--fault '{memory.FAULT}': the kernel cannot do that; take --linux coverage or --linux debug"
+            f"--fault '{memory.FAULT}': this kernel does not support it; use --linux coverage or --linux debug"
         )
     again = {
         driver: boot_with(machine, Allocation(driver, first, last, "probe", "slab", 0))
@@ -141,7 +141,7 @@ def pairs(
         first = exists(of_tlps(classes, names, of, Numbers(classes), every=True), of, "--case" if name else "--first")
         told, capture = reference(machine, tried, first.entries())
         if told.boot.struck == 0:
-            raise RunError(f"{of}: the fault did not strike; there is nothing after it")
+            raise RunError(f"{of}: the fault did not occur, so no second fault can follow")
         after[of] = told
         seen = sort(read(capture.file, chosen, bars), replace(told.phases(), fault=first.before[1]))
         recovery = [one for one in seen if one.phase == RECOVERY]
@@ -209,4 +209,4 @@ def succeeds(told: Told, when: str = "without a fault") -> None:
     """Raises `RunError` if the work fails."""
     if told.boot.status != 0 or not told.boot.removed:
         last = "".join(f"\n  {line}" for line in told.boot.console[-5:])
-        raise RunError(f"{when} the guest's work does not succeed; nothing can be judged by it{last}")
+        raise RunError(f"{when} the guest's work fails, so no case can be judged{last}")

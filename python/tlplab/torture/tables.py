@@ -50,8 +50,8 @@ def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
     shown.print(console)
     found = findings(judged)
     if found:
-        shown = Sheet("What the drivers did not take, and the case with the least before its fault", [
-            Column("verdict", name=True), Column("cases"), Column("minimal case", name=True), Column("told by", name=True),
+        shown = Sheet("Failures of the drivers, with the earliest case of each", [
+            Column("verdict", name=True), Column("cases"), Column("minimal case", name=True), Column("reported by", name=True),
         ])  # fmt: skip
         for one in found:
             of = one.minimal
@@ -61,7 +61,7 @@ def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
 
 def show_coverage(rows: Iterable[tuple[Lines, Lines]]) -> None:
     """What the faults have reached of the drivers."""
-    shown = Sheet("Lines that ran, of functions that ran in any boot", [
+    shown = Sheet("Lines executed, in functions executed in any boot", [
         Column("driver", name=True), Column("lines"), Column("no fault"), Column("all"),
         Column("for errors"), Column("no fault"), Column("all"), Column("all %"),
     ])  # fmt: skip

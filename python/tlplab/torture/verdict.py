@@ -11,8 +11,8 @@ RECOVERED, DEGRADED, CORRUPTED, HUNG, OOPS = "recovered", "degraded", "corrupted
 LEAKED, MISSED, UNDECIDED = "leaked", "missed", "undecided"
 # How a boot ends that is ended.
 SILENT = "no progress for 120 s of simulated time"
-ENDLESS = "still at work after an hour of simulated time"
-SPINS = "the processor is in a loop, during which the guest's time stands"
+ENDLESS = "still working after an hour of simulated time"
+SPINS = "the processor is in a loop without advancing the guest's time"
 VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, LEAKED, HUNG, OOPS, MISSED, UNDECIDED)
 FINDINGS = (CORRUPTED, LEAKED, HUNG, OOPS, MISSED, UNDECIDED)
 STAMP = re.compile(r"^\[ *\d+\.\d+\] ")
@@ -68,7 +68,7 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
         return next((line for line in new if pattern.search(line)), None)
 
     if boot.struck == 0:
-        return Verdict(MISSED, "the fault did not strike", new)
+        return Verdict(MISSED, "the fault did not occur", new)
     if boot.end.startswith("died"):
         return Verdict(OOPS, told(IS_OOPS) or boot.end, new)
     # The kernel warns of mappings that are left, so leaks come before warnings.
@@ -86,13 +86,13 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
         # A loop that waits for the clock ends on a PC, whose time passes meanwhile.
         return Verdict(UNDECIDED, f"{SPINS}; last: {last_line(boot)}", new)
     if boot.end == SILENT:
-        what = "the work does not end" if boot.status is None else "the devices are not let go"
+        what = "the work does not end" if boot.status is None else "the devices are not released"
         what = "the guest does not power off" if boot.removed else what
         return Verdict(HUNG, f"{what}, {SILENT}; last: {last_line(boot)}", new)
     if boot.end == ENDLESS:
         return Verdict(DEGRADED, boot.end, new)
     if boot.status is None or not boot.removed:
-        return Verdict(HUNG, f"the guest is off before the end: {boot.end}", new)
+        return Verdict(HUNG, f"the guest powered off before the end: {boot.end}", new)
     if boot.status != 0:
         return Verdict(DEGRADED, error_of(new) or f"the work ends with status {boot.status}", new)
     return Verdict(RECOVERED, error_of(new), new)

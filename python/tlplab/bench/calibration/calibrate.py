@@ -105,8 +105,8 @@ def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
     local = [data for data, _ in sets if data.setting.node == "local"]
     if not local:
         data = sets[0][0]
-        raise DatasetError(data.path, None, None, "", "this is of remote memory alone, which does not tell the way from the memory",
-                           "give the same machine's data set of local memory, too, or one of another machine with the same processor")  # fmt: skip
+        raise DatasetError(data.path, None, None, "", "it is of remote memory alone, which does not separate the memory from the path to it",
+                           "add the machine's data set of local memory, or one of another machine with the same processor")  # fmt: skip
     return min(local, key=lambda data: ("off", "on", "nosp").index(data.setting.iommu))
 
 
@@ -118,7 +118,9 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
     notes: list[str] = []
     if not observables:
         observables = observe.from_bandwidth(base, labels, device.slots)
-        notes.append("No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law.")
+        notes.append(
+            "The data sets lack latencies of 64 B reads: the parameters follow from bandwidths, by Little's law."
+        )
     observables += observe.writes_of(base, labels, device.mps, device.alone)
     for data, its_labels in sets:
         if data.setting.node == "remote":
@@ -126,8 +128,8 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
         elif data.setting.iommu == "nosp":
             observables += observe.iommu_of(data, its_labels)
     if not observables:
-        raise DatasetError(base.path, None, None, "", "nothing here shows a parameter of the host",
-                           "needed are random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
+        raise DatasetError(base.path, None, None, "", "no measurement determines a parameter of the host",
+                           "add random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
     once = {one.key: one for one in reversed(observables)}
     observables = list(reversed(once.values()))
     names = ", ".join(data.name for data, _ in sets)
@@ -165,13 +167,13 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
         observables = [one for one in observables if not one.key.startswith("cache.")]
         if far:
             unknown = (
-                "Neither a sys-cpuinfo.txt nor host-warm reads say how large the cache is"
+                "The size of the cache is neither in sys-cpuinfo.txt nor visible in host-warm reads"
                 if size is None
                 else "No warm read took less than a cold one"
             )
             profile = replace(
                 profile,
-                notes=(*profile.notes, f"{unknown}: this host has none, and warm lines take what cold ones do."),
+                notes=(*profile.notes, f"{unknown}: this host has no cache, and warm lines take as long as cold ones."),
             )
     for one in observables:
         first = one.bounded(one.first(one.measured(), profile.number))
@@ -193,7 +195,10 @@ def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device:
         names = ", ".join(key.removeprefix("iommu.") for key in missing)
         profile = replace(
             profile,
-            notes=(*profile.notes, f"Of page walks the data do not show {names}: see [host.iommu] for whose they are."),
+            notes=(
+                *profile.notes,
+                f"The data do not show these parameters of page walks: {names}. [host.iommu] names their source.",
+            ),
         )
     return profile
 
@@ -315,7 +320,7 @@ def explain(one: Observable, value: Value, simulated: float) -> Fitted:
 def given(profile: Profile, observables: Sequence[Observable]) -> list[Fitted]:
     """Parameters that were not fitted."""
     fitted = {one.key for one in observables}
-    return [Fitted(key, value, "as it says", value.why) for key, value in profile.values.items() if key not in fitted]
+    return [Fitted(key, value, "not fitted", value.why) for key, value in profile.values.items() if key not in fitted]
 
 
 def spread(profile: Profile) -> list[Fitted]:

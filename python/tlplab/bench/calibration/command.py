@@ -33,10 +33,14 @@ from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
 device_option = click.option(
-    "--device", default=hosts.DEVICE, show_default=True, metavar="DEVICE", help="Profile of the device that measured."
+    "--device",
+    default=hosts.DEVICE,
+    show_default=True,
+    metavar="DEVICE",
+    help="Profile of the device that made the measurements.",
 )
 link_option = click.option(
-    "--link", metavar="LINK", help="The device's link, as in 'gen3 x8'; as lspci of the data set says, else that."
+    "--link", metavar="LINK", help="The device's link, as in 'gen3 x8', if the lspci output of the data set lacks it."
 )
 
 
@@ -71,38 +75,40 @@ def refusing() -> Iterator[None]:
 @click.option(
     "--host",
     metavar="HOST",
-    help="A host profile, by name or file; else the shipped one of that machine, else a calibrated one.",
+    help="A host profile, by name or file. By default the shipped profile of the machine, or a newly calibrated one.",
 )
 @device_option
 @link_option
 @click.option(
     "--iommu",
     type=click.Choice(["off", "on", "nosp"]),
-    help="How the IOMMU was set; else as the folder's name ends: -iommu, -iommu-nosp.",
+    help="Setting of the IOMMU. By default the ending of the folder's name: -iommu, -iommu-nosp.",
 )
-@click.option("--predict", is_flag=True, help="Compare with profiles that never saw what they are compared with.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write the lines; - is the standard output.")
+@click.option("--predict", is_flag=True, help="Compare with profiles made without the measurements under comparison.")
+@click.option(
+    "--json", "json_file", metavar="FILE|-", help="Write the errors of each series; - is the standard output."
+)
 @click.option(
     "--plot",
     metavar="FILE",
-    help="Draw measured over simulated (.png, .svg, .pdf); of several data sets one file each.",
+    help="Draw measured and simulated figures (.png, .svg, .pdf), one file per data set.",
 )
 @click.option(
     "--markdown",
     metavar="FILE|-",
-    help="Write a page like studies/pcie_bench/hosts.md: fitted and, of several machines, predicted.",
+    help="Write a page like studies/pcie_bench/hosts.md: fitted and, with several machines, predicted figures.",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def validate(datasets: Sequence[str], host: str | None, device: str, link: str | None, iommu: str | None, predict: bool,
              json_file: str | None, plot: str | None, markdown: str | None, quiet: bool) -> None:  # fmt: skip
-    """Simulate everything that was measured on a machine, and say how far off the simulator is.
+    """Simulate all measurements of a machine, and report the error of the simulator.
 
-    DATASET is a folder of pcie-bench: CSV files of one machine, and what lspci, lstopo and /proc/cpuinfo said there. Every
+    DATASET is a folder of pcie-bench: CSV files of one machine, and its output of lspci, lstopo and /proc/cpuinfo. Every
     point of every file is simulated. A folder's name may end in -iommu or -iommu-nosp, and in -sA-sB-sC: sockets of device,
     memory and program.
 
-    With --predict the other data sets make the profiles: a machine's bandwidth is predicted from its own latencies and a
-    device fitted on the other machines; its runs with page walks from its runs without and another machine's page walks.
+    With --predict, profiles come from other measurements: a machine's bandwidth is predicted from its own latencies and a
+    device fitted on the other machines; its runs with page walks from its runs without them and another machine's walks.
 
     \b
     Examples:
@@ -114,7 +120,7 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
         {"--json": json_file, "--plot": plot, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
     )
     if host is not None and predict:
-        raise click.UsageError("--predict makes its own hosts; leave --host out")
+        raise click.UsageError("--predict makes its own host profiles; leave --host out")
     sets = read_all(datasets)
     if iommu is not None:
         sets = [replace(data, setting=Setting(iommu, data.setting.node)) for data in sets]
@@ -122,7 +128,7 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
     card = Card(device, link)
     plans = planned(sets) if predict or markdown is not None else []
     if predict and not plans:
-        raise DatasetError(sets[0].path, None, None, "", "nothing can be predicted",
+        raise DatasetError(sets[0].path, None, None, "", "these data sets allow no prediction",
                            "give data sets of two machines or more, at least one of them with bandwidths and one with latencies")  # fmt: skip
     plans = possible(plans, card)
     if predict and not plans:
@@ -265,27 +271,32 @@ def show(lines: Sequence[Summary]) -> None:
 @device_option
 @link_option
 @click.option(
-    "--json", "json_file", metavar="FILE|-", help="Write what fixed each parameter; - is the standard output."
+    "--json", "json_file", metavar="FILE|-", help="Write each parameter with its measurement; - is the standard output."
 )
 @click.option(
-    "--fit", "what", type=click.Choice(["host", "device"]), default="host", show_default=True, help="What to fit."
+    "--fit",
+    "what",
+    type=click.Choice(["host", "device"]),
+    default="host",
+    show_default=True,
+    help="The profile to fit.",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def calibrate(
     datasets: Sequence[str], output: str, device: str, link: str | None, what: str, json_file: str | None, quiet: bool
 ) -> None:
-    """Fit a host profile to what was measured on a machine.
+    """Fit a host profile to measurements of a machine.
 
-    The data sets are of one machine in different settings: IOMMU off, and on with pages of 4 KiB; memory of this node, and
-    of the other. Latencies fix the parameters, each the one that it shows; bandwidth is used for what latencies do not
-    show (how soon page walks follow each other), or where there is nothing else. The table and the profile's comments say which measurement
-    fixed what, and how well. Of remote memory alone, local memory may be that of another machine with the same processor.
+    The data sets are of one machine in different settings: IOMMU off, and on with pages of 4 KiB; local and remote memory.
+    Each latency determines one parameter. Bandwidth determines the interval of page walks, which latencies do not show, and
+    replaces missing latencies. The table and the profile's comments name the measurement behind each parameter and the residual.
+    For remote memory alone, local memory may be that of another machine with the same processor.
 
-    At the end the host is laid beside its own data. Where it is off by more than 10 % (median over the points), that is said, in the
-    profile, too, and the exit status is 1.
+    At the end the host is compared with its own data. If the error exceeds 10 % (median over the points), a warning is printed and
+    written into the profile, and the exit status is 1.
 
-    With --fit device the data sets may be of any machines, and what writes take fixes the device profile: that of --device with
-    other figures.
+    With --fit device the data sets may be of any machines; the times of writes determine the device profile, which is that of
+    --device with other figures.
 
     \b
     Examples:
@@ -338,15 +349,15 @@ def check_machines(sets: Sequence[DataSet]) -> None:
         and len({data.machine_name for data in remote}) == len({data.machine_name for data in local}) == 1
     ):
         return
-    hint = "calibrate one at a time; only where all of a machine's data sets are of remote memory, local memory may be that of another with the same processor"
-    raise click.UsageError(f"these are different machines: {', '.join(names)}; {hint}")
+    hint = "calibrate one machine at a time; only if all its data sets are of remote memory, local memory may be that of another machine with the same processor"
+    raise click.UsageError(f"the data sets are of different machines: {', '.join(names)}; {hint}")
 
 
 def show_device(values: Sequence[DeviceValue]) -> None:
     """Prints what fixed each parameter of a device."""
-    sheet = Sheet("What fixed the device", [
-        Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("shown by", name=True), Column("measured"),
-        Column("left over"),
+    sheet = Sheet("Parameters of the device", [
+        Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("determined by", name=True), Column("measured"),
+        Column("residual"),
     ])  # fmt: skip
     for one in values:
         left = f"{one.simulated - one.measured:+.2f}"
@@ -356,9 +367,9 @@ def show_device(values: Sequence[DeviceValue]) -> None:
 
 def show_fitted(found: Calibration) -> None:
     """Prints what fixed each parameter."""
-    sheet = Sheet(f"What fixed {found.profile.title}", [
-        Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("shown by", name=True), Column("measured"),
-        Column("left over"),
+    sheet = Sheet(f"Parameters of {found.profile.title}", [
+        Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("determined by", name=True), Column("measured"),
+        Column("residual"),
     ])  # fmt: skip
     for one in found.fitted:
         measured = "–" if one.measured is None else f"{one.measured:.4g}"

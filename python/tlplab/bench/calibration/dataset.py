@@ -160,11 +160,11 @@ def read_dataset(path: str | Path) -> DataSet:
     if not files:
         inside = [one.name for one in sorted(folder.iterdir()) if one.is_dir() and any(one.glob("*.csv"))]
         hint = (
-            f"its folders have some: {', '.join(inside[:3])}, …"
+            f"its subfolders have some: {', '.join(inside[:3])}, …"
             if inside
             else "bw_dma_sz_sweep.csv is one, for example"
         )
-        raise DatasetError(str(path), None, None, "", "there is no CSV file of pcie-bench in this folder", hint)
+        raise DatasetError(str(path), None, None, "", "this folder has no CSV file of pcie-bench", hint)
     tables: list[Table] = []
     mistakes: list[DatasetError] = []
     for file in files:

@@ -51,7 +51,9 @@ def with_field(text: str, table: str, key: str, field: str, value: str) -> str:
     pattern = rf'(^\[{re.escape(table)}\](?:\n(?!\[).*)*?\n{key}\s*=\s*\{{[^}}\n]*\b{field}\s*=\s*)"[^"]*"'
     changed, count = re.subn(pattern, lambda found: f'{found[1]}"{value}"', text, flags=re.MULTILINE)
     if not count:
-        raise ValueError(f"this device profile has no {table}.{key} with a {field}, which writes would fix")
+        raise ValueError(
+            f"this device profile has no {table}.{key} with a {field}, the parameter that writes determine"
+        )
     return changed
 
 
@@ -84,7 +86,7 @@ def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, li
     one, two = writes(sets, PIECE // 2), writes(sets, PIECE + 1)
     if not one or not two:
         raise DatasetError(
-            sets[0].path, None, None, "", "there are no writes of 64 B and of 129 B", "both are in bw_dma_sz_sweep.csv"
+            sets[0].path, None, None, "", "writes of 64 B and of 129 B are missing", "both are in bw_dma_sz_sweep.csv"
         )
     pieces = fmean(per_transfer(p.value, p.case.size) for p in two) - fmean(
         per_transfer(p.value, p.case.size) for p in one

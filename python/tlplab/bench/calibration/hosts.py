@@ -151,6 +151,6 @@ def lacks(sets: Sequence[DataSet], card: Card, data: DataSet) -> str | None:
     """Why a host that is fitted to `sets` could not stand for the machine of `data`; nothing has to be simulated to know that."""
     profile, _ = start([(one, card.labels(one)) for one in sets], card.facts(sets[0], {}))
     if data.setting.node == "remote" and "numa.hop" not in profile.values:
-        return ("the way to its remote memory is not known: the latencies lack 64 B reads by DMA in windows of 256 KiB or less, "
+        return ("the latency of its remote memory is unknown: the data lack 64 B reads by DMA in windows of 256 KiB or less, "
                 "cold of local memory and device-thrash of remote memory")  # fmt: skip
     return None

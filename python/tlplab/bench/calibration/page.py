@@ -11,7 +11,7 @@ from tlplab.reproduce.markdown import table
 
 # A series is met whose 95th percentile is no further off.
 CLOSE = 0.1
-HEADING = ("data set", "what", "points", "median error", "95 %", "largest", "within a tick")
+HEADING = ("data set", "kind", "points", "median error", "95 %", "largest", "within a tick")
 
 
 def cells(line: Summary, host: str | None = None) -> list[str]:
@@ -72,19 +72,19 @@ def figures(name: str, comparisons: Sequence[Comparison]) -> str:
         of_kind = [summarise("", one.series, [one]) for one in comparisons if one.kind == line.kind]
         close = sum(one.p95_error <= CLOSE for one in of_kind) / len(of_kind)
         rows.append([*cells(line)[1:5], f"{100 * close:.1f} % of {len(of_kind)}"])
-    heading = ("what", "points", "median error", "95 %", "series whose 95 % are within 10 %")
+    heading = ("kind", "points", "median error", "95 %", "series whose 95 % are within 10 %")
     return f"\n{name}\n\n{table(heading, rows)}\n"
 
 
 PAGE = """# The hosts of pcie-bench, simulated
 
-The data sets of pcie-bench (Neugebauer and others, SIGCOMM 2018) say what DMA takes on real machines: bandwidth by size, offset and window,
+The data sets of pcie-bench (Neugebauer and others, SIGCOMM 2018) are measurements of DMA on real machines: bandwidth by size, offset and window,
 latency by size, offset, window and cache state, and distributions of latency. Here every point of {machines} in {settings} is simulated
-and laid beside what was measured. This page is written by the command that does it:
+and compared with the measurement. This command writes the page:
 `tlplab validate --markdown studies/pcie_bench/hosts.md DATASET...`.
 
 The relative error of a bandwidth, of a median latency, or of a quantile of a distribution is given as its median, 95th percentile and maximum over
-the points. *Within a tick*: the share of latencies that are not further off than one step of the device's timestamps{tick}.
+the points. *Within a tick*: the share of latencies with an error of at most one step of the device's timestamps{tick}.
 
 ## Fitted
 
@@ -96,23 +96,23 @@ By file, over all data sets:
 
 {files}
 
-What the rules of the device do not give is in [nfp6000.md](nfp6000.md).
+[nfp6000.md](nfp6000.md) has the measurements that the rules of the device do not explain.
 """
 
 CALIBRATED = """
 Each of these hosts was calibrated on the machine's latencies (`tlplab calibrate`; its profile names the measurement behind each value). Bandwidths
-fixed nothing of a host but how soon one page walk follows another and, of a desktop machine, how soon one posted write does.
+determined only the interval of page walks and, for a desktop machine, the interval of posted writes.
 """
 
 PREDICTED = """
 ## Predicted
 
-Nothing that is fitted here was fitted to what a prediction is laid beside. A *bandwidth* is predicted from the machine's own latencies and a device of
-which two figures, what a write takes and each piece of it, were fitted on the writes of the other machines. Latencies do not show how soon one page
-walk follows another: that comes from another machine. Runs *without super-pages* are predicted a second time, from the machine's runs with the IOMMU
-off and the page walks of another machine. A machine that sleeps between reads has no like here: every other of its series makes the host, which predicts
-those between. Not fitted here are the rules of the device's engine (how it cuts, what waits for what), all its other figures, and the figures of hosts
-that no calibration changes: they were found on the four servers of pcie-bench together, those laid beside included, and are the same for each.
+No prediction is compared with the measurements to which its parameters were fitted. A *bandwidth* is predicted from the machine's own latencies and a
+device with two figures, the time of a write and the time of each piece of it, fitted on the writes of the other machines. Latencies do not show the
+interval of page walks, which comes from another machine. Runs *without super-pages* are predicted a second time, from the machine's runs with the IOMMU
+off and the page walks of another machine. A machine that sleeps between reads has no similar machine here: half of its series make the host, which predicts
+the other half. Some parameters are not fitted here: the rules of the device's engine (its cuts and its order), all its other figures, and the figures of
+hosts that no calibration changes. They were found on all four servers of pcie-bench together, and are the same for each.
 
 {predictions}
 """

@@ -36,7 +36,7 @@ class Labels:
 
     def notes(self) -> list[str]:
         """In words."""
-        said = [f"runs of the {interface} interface called {cache} were not: they take as long as cold ones"
+        said = [f"runs of the {interface} interface labelled {cache} count as cold: they take as long as cold runs"
                 for interface, cache in sorted(self.cold)]  # fmt: skip
         return said + [
             f"runs of the {interface} interface were at local memory, by their latency"

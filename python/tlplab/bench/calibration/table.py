@@ -87,13 +87,13 @@ def read_table(path: Path) -> Table:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        mistakes.add(None, "", f"byte {error.start} is not text", "a table of pcie-bench is CSV in ASCII")
+        mistakes.add(None, "", f"byte {error.start} is not ASCII", "a table of pcie-bench is CSV in ASCII")
         mistakes.complain()
         raise
     try:
         lines = list(csv.reader(text.splitlines(), skipinitialspace=True))
     except csv.Error as error:
-        mistakes.add(None, "", f"this is no CSV: {error}", "the file is damaged; copy it again")
+        mistakes.add(None, "", f"this is not CSV: {error}", "the file is damaged; copy it again")
         mistakes.complain()
         raise
     if not any(lines):
@@ -108,7 +108,7 @@ def read_table(path: Path) -> Table:
             table.rows.append(record)
             table.lines.append(number)
     if not table.rows and not mistakes.found:
-        mistakes.add(1, "", "there is no row below the column names", "the file was cut off; copy it again")
+        mistakes.add(1, "", "there is no row below the column names", "the file is truncated; copy it again")
     if not mistakes.found:
         check_distributions(table, mistakes)
     mistakes.complain()
@@ -120,18 +120,18 @@ def kind_of(header: Sequence[str], mistakes: Mistakes) -> Kind:
     kind = max(COLUMNS, key=lambda k: len(set(COLUMNS[k]) & set(header)))
     shared = set(COLUMNS[kind]) & set(header)
     if len(shared) < 2:
-        mistakes.add(1, "", f"these are no columns of pcie-bench: {shorten(','.join(header))}",
+        mistakes.add(1, "", f"these are not columns of pcie-bench: {shorten(','.join(header))}",
                      f"a bandwidth file begins with {','.join(COLUMNS['bandwidth'][:8])},…")  # fmt: skip
         return kind
     for name in header:
         if header.count(name) > 1:
-            mistakes.add(1, name, "is there twice")
+            mistakes.add(1, name, "appears twice")
             return kind
     missing = [name for name in COLUMNS[kind] if name not in header]
     for name in missing:
         foreign = next((other for other in header if other not in COLUMNS[kind] and stem(other) == stem(name)), None)
         if foreign is not None:
-            mistakes.add(1, foreign, "has a unit that pcie-bench does not write", f"it should be {unit_of(name)}")
+            mistakes.add(1, foreign, "has a unit that pcie-bench does not use", f"it should be {unit_of(name)}")
         else:
             mistakes.add(1, name, "is missing", f"a {kind} file has {','.join(COLUMNS[kind])}")
     return kind
@@ -154,7 +154,7 @@ def record_of(header: Sequence[str], cells: Sequence[str], line: int, kind: Kind
     before = len(mistakes.found)
     if len(cells) != len(header):
         many = f"{len(cells)} value{'s' if len(cells) != 1 else ''} where there are {len(header)} columns"
-        mistakes.add(line, "", many, "the line was cut off; copy the file again" if len(cells) < len(header) else None)
+        mistakes.add(line, "", many, "the line is truncated; copy the file again" if len(cells) < len(header) else None)
         return None
     record: Record = {}
     for name, raw in zip(header, cells, strict=True):
@@ -170,7 +170,7 @@ def cell_of(name: str, raw: str, line: int, kind: Kind, mistakes: Mistakes) -> C
     words = TESTS[kind] if name == "Test" else WORDS.get(name)
     if words is not None:
         if raw not in words:
-            mistakes.add(line, name, f"“{shorten(raw)}” is not known", f"one of {', '.join(words)}")
+            mistakes.add(line, name, f"“{shorten(raw)}” is unknown", f"one of {', '.join(words)}")
         return raw
     try:
         value = float(raw)
@@ -178,7 +178,9 @@ def cell_of(name: str, raw: str, line: int, kind: Kind, mistakes: Mistakes) -> C
         mistakes.add(line, name, f"“{shorten(raw)}” is not a number", number_hint(name, raw))
         return 0.0
     if not math.isfinite(value) or value < 0 or (value == 0 and name in NOT_ZERO):
-        mistakes.add(line, name, f"{raw} cannot be", "a number above 0" if name in NOT_ZERO else "a number from 0 on")
+        mistakes.add(
+            line, name, f"{raw} is out of range", "a number above 0" if name in NOT_ZERO else "a number of 0 or more"
+        )
     elif name in COUNTS and value != int(value):
         mistakes.add(line, name, f"{raw} is not a whole number")
     return value
@@ -189,7 +191,7 @@ def number_hint(name: str, raw: str) -> str:
     if not raw:
         return "the value is missing"
     if raw[0].isdigit():
-        return f"a bare number, without a unit: the unit is that of the column, {unit_of(name)}"
+        return f"a number without a unit; the column is in {unit_of(name)}"
     return "a number such as 64 or 32.617"
 
 
@@ -203,7 +205,7 @@ def check_record(record: Record, line: int, kind: Kind, mistakes: Mistakes) -> N
         if value("SZ") > value("WinSZ"):
             mistakes.add(line, "SZ", f"{value('SZ'):.0f} bytes do not fit in a window of {value('WinSZ'):.0f}")
         if "_CMD_" in str(record["Test"]) and value("SZ") > 64:
-            mistakes.add(line, "SZ", f"{value('SZ'):.0f} bytes by the command interface", "it moves 64 bytes at most")
+            mistakes.add(line, "SZ", f"{value('SZ'):.0f} bytes by the command interface", "it moves at most 64 bytes")
     if kind == "bandwidth":
         agree(record, line, "Bytes", value("SZ") * value("Trans"), "SZ times Trans", mistakes)
         agree(record, line, "BW (GB/s)", value("Bytes") * 8 / value("Time"), "Bytes and Time, in Gb/s,", mistakes)
@@ -226,7 +228,7 @@ def agree(record: Record, line: int, name: str, other: float, how: str, mistakes
     """`name` must say what other columns say."""
     value = float(record[name])
     if abs(value - other) > SAME * max(value, other):
-        hint = f"{how} give {other:.6g}; is the unit another, or was the file cut off?"
+        hint = f"{how} give {other:.6g}; check the unit, or copy the file again"
         mistakes.add(line, name, f"{value:.6g} does not agree with the other columns", hint)
 
 
@@ -234,7 +236,7 @@ def check_clock(line: int, cycles: float, nanoseconds: float, name: str, mistake
     """Cycles and nanoseconds must belong to some clock that a timestamp can have."""
     clock = cycles / nanoseconds
     if not CLOCKS[0] <= clock <= CLOCKS[1]:
-        mistakes.add(line, name, f"{nanoseconds:g} ns for {cycles:g} cycles would be a clock of {clock:g} GHz",
+        mistakes.add(line, name, f"{nanoseconds:g} ns for {cycles:g} cycles is a clock of {clock:g} GHz",
                      "the column is in nanoseconds")  # fmt: skip
 
 
@@ -255,11 +257,11 @@ def check_distributions(table: Table, mistakes: Mistakes) -> None:
                 )
                 return
             if last != 1:
-                mistakes.add(line, "cdf", f"the distribution before ends at {last:g}", "at 1; the file was cut off")
+                mistakes.add(line, "cdf", f"the distribution before ends at {last:g}", "at 1; the file is truncated")
                 return
         last = now
     if last != 1:
-        mistakes.add(table.lines[-1], "cdf", f"the last distribution ends at {last:g}", "at 1; the file was cut off")
+        mistakes.add(table.lines[-1], "cdf", f"the last distribution ends at {last:g}", "at 1; the file is truncated")
 
 
 def distributions(table: Table) -> list[list[tuple[float, float]]]:
@@ -284,14 +286,14 @@ def file_of_rows(name: str) -> str:
 def distributions_by_row(table: Table, rows: Table | None) -> list[tuple[Record, list[tuple[float, float]]]]:
     """The distributions of a `cdf` file with the rows of the file beside it, in their order."""
     if rows is None or rows.kind != "latency":
-        hint = f"it stands beside a file of distributions, whose name ends in {CDF_ENDING}"
+        hint = f"it belongs in the same folder as the file of distributions, whose name ends in {CDF_ENDING}"
         raise DatasetError(
-            table.path, None, None, "", "there is no file that says what these distributions are of", hint
+            table.path, None, None, "", "the file with the cases of these distributions is missing", hint
         )
     steps = distributions(table)
     if len(steps) != len(rows.rows):
         many = f"there are {len(steps)} distributions here and {len(rows.rows)} rows in {Path(rows.path).name}"
-        raise DatasetError(table.path, None, None, "", many, "one for each row; was the file cut off?")
+        raise DatasetError(table.path, None, None, "", many, "one per row; copy the file again if it is truncated")
     return list(zip(rows.rows, steps, strict=True))
 
 

@@ -54,7 +54,7 @@ class Gpu:
         try:
             self._library = ctypes.CDLL(LIBRARY)
         except OSError:
-            raise CudaError(f"there is no {LIBRARY}: NVIDIA's driver, which brings it, is not installed here") from None
+            raise CudaError(f"{LIBRARY} is missing: install NVIDIA's driver") from None
         count, self._device, self._context, module = (
             ctypes.c_int(),
             ctypes.c_int(),
@@ -87,7 +87,7 @@ class Gpu:
             said = ctypes.c_char_p()
             self._library.cuGetErrorString(status, ctypes.byref(said))
             why = said.value.decode() if said.value else "no reason given"
-            raise CudaError(f"the GPU's driver refuses {function}: {why} (status {status})")
+            raise CudaError(f"the GPU's driver refused {function}: {why} (status {status})")
 
     def use(self) -> None:
         """Whatever this thread calls is for this GPU."""

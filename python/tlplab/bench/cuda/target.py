@@ -78,11 +78,11 @@ class CudaTarget:
         """Raises ValueError for a case that a GPU cannot measure."""
         if case.interface != "dma" or case.device_offset:
             raise ValueError(
-                "a GPU's warps have neither a command interface nor an offset in the GPU's memory; leave them out"
+                "a GPU has neither a command interface nor an offset in its memory; leave these options out"
             )
         if case.node != "local":
             raise ValueError(
-                "which node a GPU's buffer is on is not chosen here; run the whole on that node, as with numactl --membind"
+                "the node of a GPU's buffer cannot be chosen; run tlplab on that node, as with numactl --membind"
             )
         if case.size % WORD or case.host_offset % WORD:
             raise ValueError(
@@ -186,12 +186,12 @@ class CudaTarget:
 
     def remarks(self, cases: Iterable[Case]) -> list[str]:
         """What to know of the figures."""
-        said = ["measured by the GPU's own loads and stores: a latency has the GPU's way to its link in it"]
+        said = ["measured by the GPU's own loads and stores: a latency includes the GPU's path to its link"]
         if any(case.cache != "host-warm" for case in cases):
             said.append("the processor's caches were thrashed by reading other memory, and may have kept some lines")
         if self._clocks and max(self._clocks) > (1 + STEADY) * min(self._clocks):
             said.append(
-                f"the GPU's clock ran at {min(self._clocks) / 1e6:.0f} to {max(self._clocks) / 1e6:.0f} MHz: latencies are off by as much"
+                f"the GPU's clock ran at {min(self._clocks) / 1e6:.0f} to {max(self._clocks) / 1e6:.0f} MHz: latencies have the same relative error"
             )
         return said
 
@@ -248,5 +248,5 @@ def number_of(target: str) -> int:
     if not number and target == "cuda":
         return 0
     if not number.isdigit():
-        raise CudaError(f"there is no target {target!r}; cuda is the first GPU, cuda:1 the second")
+        raise CudaError(f"there is no target {target!r}; the first GPU is cuda, the second cuda:1")
     return int(number)

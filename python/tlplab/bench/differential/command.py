@@ -51,12 +51,12 @@ class Request:
     "registers",
     metavar="BDF:BAR+OFFSET",
     multiple=True,
-    help="Read this mapped register, too, as in 02:00.0:0+0x8. Needs root and --reads-are-safe. May be given again.",
+    help="Also read this mapped register, as in 02:00.0:0+0x8. Needs root and --reads-are-safe. May be given again.",
 )
 @click.option(
     "--reads-are-safe",
     is_flag=True,
-    help="You know from the device's manual that reading these registers changes nothing: some clear, pop or start something.",
+    help="Confirms that, by the device's manual, reading these registers has no side effects such as clearing a status or popping a queue.",
 )
 @click.option(
     "--samples",
@@ -70,19 +70,23 @@ class Request:
     metavar="S",
     default=SECONDS,
     show_default=True,
-    help="Stop after this time, all targets together.",
+    help="Stop after this time in total.",
 )
-@click.option("--core", type=click.IntRange(min=0), metavar="N", help="Measure on this core.  [default: where it runs]")
+@click.option(
+    "--core", type=click.IntRange(min=0), metavar="N", help="Measure on this core.  [default: the current one]"
+)
 @click.option("--on", "experiment", metavar="EXPERIMENT.toml", help="Measure a simulated topology, not this machine.")
 @click.option(
     "--compare",
     metavar="MACHINE.toml",
-    help="Lay the simulated topology beside this machine, as `tlplab scan -o` wrote it; it is idle.",
+    help="Compare with the simulated topology, idle, that `tlplab scan -o` wrote.",
 )
-@click.option("--idle", is_flag=True, help="With --on, leave out the experiment's loads, which else are cross traffic.")
+@click.option(
+    "--idle", is_flag=True, help="With --on, leave out the experiment's loads, which are cross traffic otherwise."
+)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the simulated reads.")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write what was measured; - is the standard output.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the measurements; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the distributions and the links (.png, .svg, .pdf).")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 @click.option("--sysfs", metavar="DIR", default=SYSFS, hidden=True)
@@ -105,9 +109,9 @@ def measure_command(
 ) -> int:
     """Measure the latency of each link by the differential method.
 
-    Reads single double words of a bridge and of what is below it, one at a time, very often. The shortest read of the one less the
-    shortest of the other is the latency of the link between them. Nothing is ever written. Configuration reads need no privilege and no
-    kernel module. In a virtual machine, where a program answers such reads, no latency of a link is told.
+    Reads one doubleword of a bridge and one of each function below it, many times, one read at a time. The shortest read of the
+    function minus the shortest read of the bridge is the latency of the link between them. Nothing is written. Configuration reads
+    need no privilege and no kernel module. In a virtual machine the hypervisor answers these reads, so no link latency is reported.
 
     \b
     Examples:
@@ -119,16 +123,16 @@ def measure_command(
     """
     if experiment is not None and (devices or registers or core is not None or compare is not None):
         raise click.UsageError(
-            "--on measures a simulated topology: --device, --register, --core and --compare are of this machine"
+            "--device, --register, --core and --compare are for this machine, --on is for a simulated topology; give one or the other"
         )
     if experiment is None and idle:
-        raise click.UsageError("--idle is of an experiment; name one with --on")
+        raise click.UsageError("--idle needs an experiment: name one with --on")
     if experiment is None and compare is None and (overrides or seed is not None):
-        raise click.UsageError("--set and --seed are of an experiment; name one with --on or --compare")
+        raise click.UsageError("--set and --seed need an experiment: name one with --on or --compare")
     if registers and not reads_are_safe:
         raise click.UsageError(
-            "reading a register can change the device (clear a status, pop a queue, start something); give --reads-are-safe "
-            "if its manual says that these may be read"
+            "reading a register can change the device (clear a status, pop a queue, start an operation); give --reads-are-safe "
+            "if its manual allows reads of these registers"
         )
     named = {"--on": experiment, "--compare": compare}
     check_outputs({"--json": json_file, "--plot": plot}, to_stdout={"--json"}, inputs=named)
@@ -188,6 +192,6 @@ def simulate(
     document = cast(Document, json.loads(text))
     if not idle and outline.read(experiment, overrides=overrides)["loads"]:
         cast(dict[str, Any], document)["notes"] = [
-            "The experiment's loads ran meanwhile: what reads wait behind them counts as latency of a link (--idle leaves them out)"
+            "The experiment's loads ran during the measurement, and waits behind them are part of a link's latency (--idle leaves them out)"
         ]
     return document

@@ -51,7 +51,7 @@ def distributions(axes: Axes, document: Document, simulated: Document | None) ->
         axes.set_xlim(first - room, last + room)
     axes.set_ylim(0.0, 1.02)
     axes.set_xlabel("time of a read, ns")
-    axes.set_ylabel("part of the reads that took so long or less")
+    axes.set_ylabel("share of reads at or below this time")
     axes.grid(alpha=0.3)
     if ends:
         axes.legend(fontsize=7, loc="lower right")
@@ -77,7 +77,7 @@ def differences(axes: Axes, document: Document, simulated: Document | None) -> N
     machine = machine_of(document)
     if not links:
         refusal = None if machine is None else machine["refusal"]
-        why = f"No latency of a link can be had here: {refusal}" if refusal else "There is no link between two targets"
+        why = f"Link latencies are not available here: {refusal}" if refusal else "No link has a target at both ends"
         axes.text(0.5, 0.5, textwrap.fill(why, 52), ha="center", va="center", transform=axes.transAxes, fontsize=10)
         axes.set_axis_off()
         return
@@ -104,5 +104,5 @@ def differences(axes: Axes, document: Document, simulated: Document | None) -> N
         axes.legend(fontsize=8)
     axes.set_yticks(places, [f"{link['near']}\n{link['far']}" for link in links], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("latency of the link, there and back, ns; grey: not to be told from nothing")
+    axes.set_xlabel("latency of the link, round trip, ns; grey: not distinguishable from zero")
     axes.grid(alpha=0.3, axis="x")

@@ -21,7 +21,7 @@ def show(document: Document, simulated: Document | None, file: TextIO) -> None:
         links_of(document, simulated).print(console)
     if simulated is not None and not any(is_beside(link, simulated) for link in document["links"]):
         console.print()
-        links_of(simulated, None, "The simulated machine's links, of which none was measured here").print(console)
+        links_of(simulated, None, "Links of the simulated machine, none of them measured here").print(console)
     console.print()
     for sentence in conclusions(document):
         console.print(sentence)
@@ -52,16 +52,16 @@ def heading(document: Document) -> str:
     machine = machine_of(document)
     where = f"this machine, core {machine['core']}" if machine is not None else "the simulator"
     step = f"in steps of {q.time(clock['step_ns'], 3)}"
-    return f"Reads of single double words on {where}, timed by {clock['source']} {step}"
+    return f"Reads of one doubleword on {where}, timed by {clock['source']} {step}"
 
 
-LINKS = "Links: minimum at the far end less minimum at the near end"
+LINKS = "Links: minimum of the far end minus minimum of the near end"
 
 
 def links_of(document: Document, simulated: Document | None, title: str = LINKS) -> Sheet:
     """The links: what the differences of minima are, and what they are worth."""
     columns = [
-        Column("link, there and back", name=True),
+        Column("link, round trip", name=True),
         Column("latency"),
         Column("±"),
         Column("verdict"),
@@ -97,17 +97,17 @@ def conclusions(document: Document) -> list[str]:
     call = member(document, "system_call_ns")
     if call is not None:
         sentences.append(
-            f"A configuration read is a system call, which takes {q.time(call, 3)} when it reads nothing; "
-            "that goes out of every difference of two of them."
+            f"A configuration read is a system call, which takes {q.time(call, 3)} without a read; "
+            "this time cancels in the differences."
         )
     links = document["links"]
     machine = machine_of(document)
     refusal = None if machine is None else machine["refusal"]
     if refusal is not None:
-        sentences.append(f"No latency of a link can be had here: {refusal}.")
-        sentences.append("What can be had is above: what each read costs a program on this machine.")
+        sentences.append(f"Link latencies are not available here: {refusal}.")
+        sentences.append("The table above shows the time of each read as a program on this machine sees it.")
     elif not links:
-        sentences.append("No function is below a bridge, so there is no link with a target at both ends.")
+        sentences.append("No function is below a bridge, so no link has a target at both ends.")
     else:
         good = sum(link["verdict"] == "measured" for link in links)
         sentences.append(f"{good} of {len(links)} differences measured.")
