@@ -8,6 +8,7 @@ use tlplab_fabric::attribution::Interval;
 use tlplab_fabric::probe::{BusRecord, Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
 use tlplab_fabric::topology::Topology;
 use tlplab_units::Time;
+use tlplab_wire::tlp::Kind;
 
 /// Which packets are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +154,7 @@ impl Ladder {
             }
             UnitContent::Dllp(dllp) => {
                 let text = dllp.to_string();
-                let kind = text.split([',', ' ']).next().unwrap_or_default().to_owned();
+                let kind = dllp.name().to_owned();
                 let class = result::PacketClass::Dllp;
                 self.keep(record, result::Packet { kind, text, class, ..result::Packet::default() });
             }
@@ -174,7 +175,7 @@ impl Ladder {
         let clocks: u32 = record.phases.iter().map(|(_, clocks)| clocks).sum();
         let end = record.start + record.cycle * u64::from(clocks);
         let sent = record.sent.to_string();
-        let kind = sent.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let kind = record.sent.name().to_owned();
         let phases: Vec<String> =
             record.phases.iter().map(|(cause, clocks)| format!("{} {clocks}", cause.name())).collect();
         let text = format!(
@@ -187,6 +188,7 @@ impl Ladder {
         let id = record.sent.transaction_id();
         let packet = result::Packet {
             kind,
+            role: Some(role_of(record.sent.kind())),
             text,
             flow: Some(record.flow.index()),
             transaction: record.transaction,
@@ -197,7 +199,7 @@ impl Ladder {
                 .iter()
                 .map(|(cause, clocks)| (*cause as usize, (record.cycle * u64::from(*clocks)).as_fs()))
                 .collect(),
-            outcome: Some(record.outcome.name().to_owned()),
+            outcome: Some(record.outcome.into()),
             ..result::Packet::default()
         };
         let unit = UnitRecord {
@@ -225,10 +227,11 @@ impl Ladder {
             return;
         }
         let text = tlp.repr.to_string();
-        let kind = text.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let kind = tlp.repr.name().to_owned();
         let tag = tlp.repr.transaction_id().tag.value();
         let packet = result::Packet {
             kind,
+            role: Some(role_of(tlp.repr.kind())),
             text,
             flow: Some(tlp.flow.index()),
             transaction: tlp.transaction,
@@ -294,7 +297,7 @@ impl Ladder {
             start_fs: record.start.as_fs(),
             end_fs: record.end.as_fs(),
             text: format!("{what} of {} B at {:#x}", record.bytes, record.address),
-            ending: record.ending.token().into(),
+            ending: record.ending.into(),
             intervals: Vec::new(),
         });
         self.intervals.push(record.intervals.to_vec());
@@ -326,6 +329,14 @@ impl Ladder {
             packets,
             transactions,
         })
+    }
+}
+
+fn role_of(kind: &Kind) -> result::PacketRole {
+    match kind {
+        completion if completion.is_completion() => result::PacketRole::Completion,
+        request if request.asks_for_data() => result::PacketRole::Read,
+        _ => result::PacketRole::Write,
     }
 }
 

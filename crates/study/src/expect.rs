@@ -4,7 +4,7 @@ use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::figures::Metrics;
 use crate::metrics::{self, nearest};
 use crate::unit::Unit;
-use tlplab_experiment::result::cause_names;
+use tlplab_experiment::result::causes;
 use tlplab_experiment::{Error, Experiment};
 
 /// An expectation that can be judged.
@@ -103,7 +103,7 @@ impl Expectation {
 fn value(of: &Metrics, name: &str) -> Option<f64> {
     of.get(name).or_else(|| {
         let (flow, cause) = name.split_once(".share.")?;
-        let known = cause_names().iter().any(|one| one.replace(' ', "_") == cause);
+        let known = causes().iter().any(|one| one.0.name().replace(' ', "_") == cause);
         (known && of.get(&format!("{flow}.latency.mean")).is_some()).then_some(0.0)
     })
 }

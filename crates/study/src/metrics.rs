@@ -7,7 +7,9 @@
 use crate::expression::NoName;
 use crate::figures::Metrics;
 use crate::unit::Unit;
-use tlplab_experiment::result::{Direction, Document, Flow, Latency, Link, Network, NetworkDirection};
+use tlplab_experiment::result::{
+    CauseName, Direction, Document, Flow, Latency, Link, Network, NetworkDirection,
+};
 
 /// What has a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -445,7 +447,7 @@ impl Found {
         }
     }
 
-    fn flow(&mut self, flow: &Flow, causes: &[String]) {
+    fn flow(&mut self, flow: &Flow, causes: &[CauseName]) {
         let name = &flow.name;
         self.put(name, "throughput", flow.payload_bps);
         self.put(name, "rate", flow.transactions as f64 / self.span_ns * 1e9);
@@ -474,7 +476,7 @@ impl Found {
                     .map(|part| part.share)
                     .fold(None, |sum: Option<f64>, share| Some(sum.unwrap_or(0.0) + share));
                 if let Some(share) = share {
-                    self.put(name, &format!("share.{}", cause.replace(' ', "_")), share);
+                    self.put(name, &format!("share.{}", cause.0.name().replace(' ', "_")), share);
                 }
             }
         }

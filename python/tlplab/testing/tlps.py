@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, overload
 
-from tlplab.result import Result
+from tlplab.result import Document
 
 KINDS = (
     "MRd", "MRdLk", "MWr", "DMWr", "IORd", "IOWr", "CfgRd0", "CfgRd1", "CfgWr0", "CfgWr1", "Msg", "MsgD", "Cpl", "CplD",
@@ -235,11 +235,11 @@ def around(rows: Sequence[Tlp], row: Tlp) -> str:
     return "\n".join(f"{'>' if one is row else ' '} {one}" for one in list(rows)[begin : at + AROUND + 1])
 
 
-def of_result(result: Result) -> Tlps:
+def of_result(result: Document) -> Tlps:
     """The TLPs in the ladder of a result document."""
-    ladder = result["ladder"] or {"packets": []}
+    packets = [] if (ladder := result["ladder"]) is None else ladder["packets"]
     flows, links = [flow["name"] for flow in result["flows"]], result["links"]
-    rows = [as_tlp(packet, flows, links) for packet in ladder["packets"] if packet["class"] == "tlp"]
+    rows = [as_tlp(packet, flows, links) for packet in packets if packet["class"] == "tlp"]
     components = {end for link in links for end in (link["upper"], link["lower"])}
     names = {
         "kind": KINDS, "status": STATUSES, "flow": flows, "link": [link["name"] for link in links],

@@ -1,4 +1,4 @@
-//! The result document and the page's types say the same.
+//! The result document is what its schema says.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,31 +6,14 @@ use tlplab_experiment::result::*;
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// Field names of each interface of `report/src/result.ts`, inline objects left out.
-fn page_types() -> Fields {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../report/src/result.ts");
-    #[allow(clippy::disallowed_methods, reason = "the page's types are in a file of another language")]
-    let text = std::fs::read_to_string(path).expect("the page's types");
-    let mut out = Fields::new();
-    for part in text.split("export interface ").skip(1) {
-        let (name, rest) = part.split_once('{').expect("an interface has a body");
-        let mut fields = BTreeSet::new();
-        let mut depth = 0;
-        for line in rest.lines() {
-            let line = line.trim();
-            if depth == 0 && line == "}" {
-                break;
-            }
-            if depth == 0
-                && !line.starts_with(['/', '*', '}', '&', ')'])
-                && let Some((field, _)) = line.split_once(':')
-            {
-                fields.insert(field.trim_end_matches('?').trim().to_owned());
-            }
-            depth += line.matches(['{', '(']).count() as i32 - line.matches(['}', ')']).count() as i32;
-        }
-        out.insert(name.trim().into(), fields);
-    }
+/// The keys of each type that the JSON Schema describes.
+fn schema_types() -> Fields {
+    let schema = schema();
+    let keys =
+        |one: &Value| Some(one["properties"].as_object()?.keys().cloned().collect::<BTreeSet<String>>());
+    let parts = schema["$defs"].as_object().expect("the schema has parts");
+    let mut out: Fields = parts.iter().filter_map(|(name, one)| Some((name.clone(), keys(one)?))).collect();
+    out.insert("Document".to_owned(), keys(&schema).expect("a document has keys"));
     out
 }
 
@@ -43,8 +26,16 @@ fn keys(value: impl serde::Serialize) -> BTreeSet<String> {
 
 fn our_types() -> Fields {
     let pairs: Vec<(&str, BTreeSet<String>)> = vec![
-        ("Result", keys(Document::default())),
+        ("Document", keys(Document::default())),
         ("Verdict", keys(Verdict::default())),
+        ("Limit", keys(Limit::default())),
+        ("Next", keys(Next::default())),
+        ("Errors", keys(Errors::default())),
+        ("Topology", keys(Topology::default())),
+        ("Dllps", keys(Dllps::default())),
+        ("Stalls", keys(Stalls::default())),
+        ("FlowSeries", keys(FlowSeries::default())),
+        ("DirectionSeries", keys(DirectionSeries::default())),
         ("Phase", keys(Phase::default())),
         ("Tried", keys(Tried::default())),
         ("Gain", keys(Gain::default())),
@@ -86,8 +77,8 @@ fn our_types() -> Fields {
 }
 
 #[test]
-fn the_page_and_the_document_have_the_same_fields() {
-    assert_eq!(page_types(), our_types());
+fn what_is_written_is_what_the_schema_says() {
+    assert_eq!(schema_types(), our_types());
 }
 
 #[test]
@@ -98,9 +89,11 @@ fn seeds_stay_exact() {
 }
 
 #[test]
-fn kinds_are_written_as_the_page_reads_them() {
+fn kinds_have_the_names_of_before() {
     let text = |kind: LimitKind| serde_json::to_value(kind).unwrap();
     assert_eq!(text(LimitKind::Outstanding), "outstanding");
+    assert_eq!(serde_json::to_value(Stopped::LoadsDone).unwrap(), "loads-done");
+    assert_eq!(serde_json::to_value(ErrorName::BadTlp).unwrap(), "Bad TLP");
     assert_eq!(serde_json::to_value(NodeKind::RootPort).unwrap(), "root port");
     assert_eq!(serde_json::to_value(PacketClass::Dllp).unwrap(), "dllp");
 }
