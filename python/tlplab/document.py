@@ -12,7 +12,7 @@ from tlplab.rows import Rows
 
 SCHEMA = "tlplab/result/1"
 
-__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
@@ -93,6 +93,10 @@ RefusalReason = Literal["not-mapped", "no-read", "no-write", "translated", "tran
 
 Access = Literal["read", "write"]
 """What an access does."""
+
+
+CompletionStatus = Literal["SC", "UR", "CRS", "CA"]
+"""How a completion ends its request."""
 
 
 class Document(TypedDict):
@@ -786,7 +790,9 @@ Packet = TypedDict(
         "class": "PacketClass",
         # What it is in its transaction; null for what is no TLP.
         "role": "PacketRole | None",
-        # What it says, in a line.
+        # What the header of a TLP says; null for what is no TLP.
+        "header": "TlpHeader | None",
+        # What it says, in a line, for people.
         "text": "str",
         # Its flow, an index in `flows`; null where it has none.
         "flow": "int | None",
@@ -910,6 +916,38 @@ class Stalls(TypedDict):
     """Tags."""
     replay_buffer: float
     """Room in the replay buffer."""
+
+
+class TlpHeaderOptional(TypedDict, total=False):
+    """Keys of `TlpHeader` that are not always there."""
+
+    address: str
+    """The address of a memory or I/O request, hexadecimal."""
+    byte_count: int
+    """Bytes that a completion and those behind it bring."""
+    completer: str
+    """The function that completes."""
+    first_be: int
+    """Byte enables of the first doubleword, 0 to 15."""
+    function: str
+    """The function that a configuration request is for."""
+    last_be: int
+    """Byte enables of the last doubleword, 0 to 15."""
+    length: int
+    """Length of its data, or of the data that it asks for, in doublewords of 4 bytes."""
+    lower_address: int
+    """The lowest bits of the address of a completion's first byte."""
+    register: int
+    """The offset in configuration space of a configuration request, in bytes."""
+    status: CompletionStatus
+    """How a completion ends its request."""
+
+
+class TlpHeader(TlpHeaderOptional):
+    """Fields of the header of a TLP; a key that its type does not have is absent."""
+
+    requester: str
+    """The function that requests, of a completion that requested: `03:00.0`."""
 
 
 class Interval(TypedDict):

@@ -30,7 +30,7 @@ def html(result: Document) -> str:
     rest = f"<p>and {len(flows) - FLOWS} more flows</p>" if len(flows) > FLOWS else ""
     return (
         f'<div class="tlplab">{STYLE}<p><b>{text(result["title"])}</b><br>{text(result["verdict"]["sentence"])}</p>'
-        + (table(shown) + legend(shown) if shown else "")
+        + (f'<div style="overflow-x:auto">{table(shown)}</div>{legend(shown)}' if shown else "")
         + rest
         + "</div>"
     )

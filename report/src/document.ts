@@ -925,7 +925,9 @@ export interface Packet {
   class: PacketClass;
   /** What it is in its transaction; null for what is no TLP. */
   role?: PacketRole | null;
-  /** What it says, in a line. */
+  /** What the header of a TLP says; null for what is no TLP. */
+  header?: TlpHeader | null;
+  /** What it says, in a line, for people. */
   text: string;
   /** Its flow, an index in `flows`; null where it has none. */
   flow: number | null;
@@ -1141,6 +1143,32 @@ export type PacketRole =
   /** A completion. */
   | "completion";
 
+/** Fields of the header of a TLP; a key that its type does not have is absent. */
+export interface TlpHeader {
+  /** The function that requests, of a completion that requested: `03:00.0`. */
+  requester: string;
+  /** The address of a memory or I/O request, hexadecimal. */
+  address?: string;
+  /** Bytes that a completion and those behind it bring. */
+  byte_count?: number;
+  /** The function that completes. */
+  completer?: string;
+  /** Byte enables of the first doubleword, 0 to 15. */
+  first_be?: number;
+  /** The function that a configuration request is for. */
+  function?: string;
+  /** Byte enables of the last doubleword, 0 to 15. */
+  last_be?: number;
+  /** Length of its data, or of the data that it asks for, in doublewords of 4 bytes. */
+  length?: number;
+  /** The lowest bits of the address of a completion's first byte. */
+  lower_address?: number;
+  /** The offset in configuration space of a configuration request, in bytes. */
+  register?: number;
+  /** How a completion ends its request. */
+  status?: CompletionStatus;
+}
+
 /** What came of a transaction of a bus. */
 export type Outcome =
   /** Data were moved. */
@@ -1185,6 +1213,17 @@ export type Access =
   | "read"
   /** It writes. */
   | "write";
+
+/** How a completion ends its request. */
+export type CompletionStatus =
+  /** Successful completion. */
+  | "SC"
+  /** Unsupported request. */
+  | "UR"
+  /** Configuration request retry status. */
+  | "CRS"
+  /** Completer abort. */
+  | "CA";
 
 /** All causes, in the order of `causes`. */
 export const CAUSES: Cause[] = ["processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link", "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer", "translation wait"];

@@ -8,7 +8,7 @@ use tlplab_fabric::attribution::Interval;
 use tlplab_fabric::probe::{BusRecord, Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
 use tlplab_fabric::topology::Topology;
 use tlplab_units::Time;
-use tlplab_wire::tlp::Kind;
+use tlplab_wire::tlp::{Kind, Repr, Span};
 
 /// Which packets are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +189,7 @@ impl Ladder {
         let packet = result::Packet {
             kind,
             role: Some(role_of(record.sent.kind())),
+            header: Some(header_of(record.sent)),
             text,
             flow: Some(record.flow.index()),
             transaction: record.transaction,
@@ -232,6 +233,7 @@ impl Ladder {
         let packet = result::Packet {
             kind,
             role: Some(role_of(tlp.repr.kind())),
+            header: Some(header_of(tlp.repr)),
             text,
             flow: Some(tlp.flow.index()),
             transaction: tlp.transaction,
@@ -337,6 +339,49 @@ fn role_of(kind: &Kind) -> result::PacketRole {
         completion if completion.is_completion() => result::PacketRole::Completion,
         request if request.asks_for_data() => result::PacketRole::Read,
         _ => result::PacketRole::Write,
+    }
+}
+
+fn header_of(repr: &Repr) -> result::TlpHeader {
+    let kind = repr.kind();
+    let length = Some(kind.payload_dw()).filter(|dw| *dw > 0);
+    let base = result::TlpHeader {
+        requester: repr.transaction_id().requester.to_string(),
+        length,
+        ..result::TlpHeader::default()
+    };
+    let hexadecimal = |address: u64| Some(format!("{address:#x}"));
+    let of_span = |span: &Span| result::TlpHeader {
+        address: hexadecimal(span.address()),
+        first_be: Some(span.enables().first()),
+        last_be: Some(span.enables().last()),
+        ..base.clone()
+    };
+    match kind {
+        Kind::MemRead { span, .. } => {
+            result::TlpHeader { length: Some(span.length().dw().into()), ..of_span(span) }
+        }
+        Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => of_span(span),
+        Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => result::TlpHeader {
+            address: hexadecimal(port.address().into()),
+            first_be: Some(port.enables()),
+            ..base
+        },
+        Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => result::TlpHeader {
+            function: Some(target.function().to_string()),
+            register: Some(target.register()),
+            first_be: Some(target.enables()),
+            ..base
+        },
+        Kind::AtomicOp { target, .. } => result::TlpHeader { address: hexadecimal(target.address()), ..base },
+        Kind::Message(_) => base,
+        Kind::Completion(completion) => result::TlpHeader {
+            completer: Some(completion.completer().to_string()),
+            status: Some(completion.status().into()),
+            byte_count: Some(completion.byte_count().into()),
+            lower_address: Some(completion.lower_address()),
+            ..base
+        },
     }
 }
 

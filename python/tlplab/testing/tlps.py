@@ -14,11 +14,6 @@ KINDS = (
     "CplLk", "CplDLk", "FetchAdd", "Swap", "CAS",
 )  # fmt: skip
 STATUSES = ("SC", "UR", "CRS", "CA")
-# In the words of a TLP's line, what each part is; numbers are read.
-WORDS = {
-    "len": "length", "requester": "requester", "completer": "completer", "last": "last_be", "first": "first_be",
-    "addr": "address", "byte count": "byte_count", "lowaddr": "lower_address", "to": "function", "reg": "register",
-}  # fmt: skip
 # Lines that a message shows.
 MOST_LINES = 12
 # Others around a TLP that is not as it has to be.
@@ -252,13 +247,9 @@ def as_tlp(packet: Mapping[str, Any], flows: Sequence[str], links: Sequence[Any]
     """A packet of the ladder as a row."""
     link = links[packet["link"]]
     way = link["directions"][packet["direction"]]
-    told: dict[str, Any] = {}
-    for part in packet["text"].split(", ")[1:]:
-        word, _, value = part.rpartition(" ")
-        if part in STATUSES:
-            told["status"] = part
-        elif word in WORDS and WORDS[word] not in told:
-            told[WORDS[word]] = value if word in ("requester", "completer", "to") else int(value, 0)
+    told = dict(packet["header"])
+    if "address" in told:
+        told["address"] = int(told["address"], 16)
     return Tlp(
         kind=packet["kind"],
         flow=None if packet["flow"] is None else flows[packet["flow"]],

@@ -1,6 +1,6 @@
 //! Every packet of a window of time.
 
-use super::words::{Ending, Outcome, PacketRole};
+use super::words::{CompletionWord, Ending, Outcome, PacketRole};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,7 +41,10 @@ pub struct Packet {
     /// What it is in its transaction; null for what is no TLP.
     #[schemars(extend("x-revision" = 2))]
     pub role: Option<PacketRole>,
-    /// What it says, in a line.
+    /// What the header of a TLP says; null for what is no TLP.
+    #[schemars(extend("x-revision" = 2))]
+    pub header: Option<TlpHeader>,
+    /// What it says, in a line, for people.
     pub text: String,
     /// Its flow, an index in `flows`; null where it has none.
     pub flow: Option<usize>,
@@ -64,6 +67,53 @@ pub struct Packet {
     pub phases: Vec<(usize, u64)>,
     /// Of a transaction of a bus: what came of it; null otherwise.
     pub outcome: Option<Outcome>,
+}
+
+/// Fields of the header of a TLP; a key that its type does not have is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TlpHeader {
+    /// The function that requests, of a completion that requested: `03:00.0`.
+    pub requester: String,
+    /// Length of its data, or of the data that it asks for, in doublewords of 4 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub length: Option<u32>,
+    /// The address of a memory or I/O request, hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub address: Option<String>,
+    /// Byte enables of the first doubleword, 0 to 15.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
+    pub first_be: Option<u8>,
+    /// Byte enables of the last doubleword, 0 to 15.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
+    pub last_be: Option<u8>,
+    /// The function that a configuration request is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub function: Option<String>,
+    /// The offset in configuration space of a configuration request, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u16")]
+    pub register: Option<u16>,
+    /// The function that completes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub completer: Option<String>,
+    /// How a completion ends its request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CompletionWord")]
+    pub status: Option<CompletionWord>,
+    /// Bytes that a completion and those behind it bring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub byte_count: Option<u32>,
+    /// The lowest bits of the address of a completion's first byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
+    pub lower_address: Option<u8>,
 }
 
 /// What a unit on a wire is.

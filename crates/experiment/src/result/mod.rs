@@ -24,7 +24,7 @@ use crate::stop::StopReason;
 pub use errors::{Detected, Outage, Reported, Struck};
 pub use flows::{Attribution, Bar, Calls, Errors, Failures, Flow, Latency, Measured, Sample};
 pub use host::{AnsweredTranslations, CacheUse, DeviceTranslations, HostUse, IommuUse, TranslationFault};
-pub use ladder::{Interval, Ladder, Packet, PacketClass, Transaction};
+pub use ladder::{Interval, Ladder, Packet, PacketClass, TlpHeader, Transaction};
 pub use limits::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 pub use links::{Direction, Dllps, Link, Node, NodeKind, Stalls, Topology, Utilization};
 pub use network::{Network, NetworkDirection};
@@ -34,8 +34,8 @@ use serde::{Serialize, Serializer};
 pub use series::{DirectionSeries, FlowSeries, Resource, Series};
 use tlplab_fabric::attribution::Cause;
 pub use words::{
-    Access, Ending, ErrorName, FaultDamage, FaultOf, Framing, GuestEnding, MessageName, Outcome, PacketRole,
-    ProblemName, RefusalReason, ResourceKind, Stopped, WaitedFor, Way,
+    Access, CompletionWord, Ending, ErrorName, FaultDamage, FaultOf, Framing, GuestEnding, MessageName,
+    Outcome, PacketRole, ProblemName, RefusalReason, ResourceKind, Stopped, WaitedFor, Way,
 };
 
 /// Value of [`Document::schema`].

@@ -9,6 +9,7 @@ use tlplab_cfgspace::enumerate::ProblemKind as Unable;
 use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_fabric::FaultReason;
 use tlplab_fabric::probe::BusOutcome;
+use tlplab_wire::tlp::CompletionStatus;
 
 /// Declares sets of names: each an enum whose values are written as the names beside them.
 macro_rules! words {
@@ -342,6 +343,18 @@ words! {
         /// A completion.
         Completion = "completion",
     }
+    /// How a completion ends its request.
+    #[schemars(rename = "CompletionStatus")]
+    CompletionWord {
+        /// Successful completion.
+        Success = "SC",
+        /// Unsupported request.
+        UnsupportedRequest = "UR",
+        /// Configuration request retry status.
+        RetryStatus = "CRS",
+        /// Completer abort.
+        CompleterAbort = "CA",
+    }
     /// What came of a transaction of a bus.
     Outcome {
         /// Data were moved.
@@ -433,6 +446,17 @@ impl From<FaultReason> for RefusalReason {
             FaultReason::NoWrite => Self::NoWrite,
             FaultReason::Translated => Self::Translated,
             FaultReason::Asked => Self::Asked,
+        }
+    }
+}
+
+impl From<CompletionStatus> for CompletionWord {
+    fn from(status: CompletionStatus) -> Self {
+        match status {
+            CompletionStatus::Success => Self::Success,
+            CompletionStatus::UnsupportedRequest => Self::UnsupportedRequest,
+            CompletionStatus::RetryStatus => Self::RetryStatus,
+            CompletionStatus::CompleterAbort => Self::CompleterAbort,
         }
     }
 }

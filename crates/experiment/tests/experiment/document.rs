@@ -24,6 +24,23 @@ fn keys(value: impl serde::Serialize) -> BTreeSet<String> {
     }
 }
 
+/// One with all fields, which no TLP has.
+fn whole_header() -> TlpHeader {
+    TlpHeader {
+        requester: String::new(),
+        length: Some(1),
+        address: Some(String::new()),
+        first_be: Some(1),
+        last_be: Some(1),
+        function: Some(String::new()),
+        register: Some(1),
+        completer: Some(String::new()),
+        status: Some(CompletionWord::Success),
+        byte_count: Some(1),
+        lower_address: Some(1),
+    }
+}
+
 fn our_types() -> Fields {
     let pairs: Vec<(&str, BTreeSet<String>)> = vec![
         ("Document", keys(Document::default())),
@@ -71,6 +88,7 @@ fn our_types() -> Fields {
         ("Ladder", keys(Ladder::default())),
         ("Packet", keys(Packet::default())),
         ("Transaction", keys(Transaction::default())),
+        ("TlpHeader", keys(whole_header())),
         ("Interval", keys(Interval::default())),
     ];
     pairs.into_iter().map(|(name, keys)| (name.to_owned(), keys)).collect()
@@ -79,6 +97,15 @@ fn our_types() -> Fields {
 #[test]
 fn what_is_written_is_what_the_schema_says() {
     assert_eq!(schema_types(), our_types());
+}
+
+/// A key, a name or a cause that is new has to reach Python, the page and the reference, which are made of this file.
+#[test]
+fn the_schema_in_the_documentation_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/result.schema.json");
+    #[allow(clippy::disallowed_methods, reason = "the schema is a file of the documentation")]
+    let written = std::fs::read_to_string(path).expect("the schema");
+    assert!(written == format!("{:#}\n", schema()), "run `make generate`");
 }
 
 #[test]
