@@ -118,7 +118,7 @@ mod tests {
         let schema = schema();
         each(&schema, "result", &mut |path, one| {
             let said = one["description"].as_str().unwrap_or_default();
-            assert!(said.ends_with('.') && said.len() > 4, "{path}: {said:?}");
+            assert!(said.ends_with('.') && said.len() > 3, "{path}: {said:?}");
             assert!(
                 !said.contains("[`") && !said.contains("`None`"),
                 "{path} is no text for readers of JSON: {said}"
