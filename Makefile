@@ -83,7 +83,7 @@ install-lib: ## install the C library under PREFIX (/usr/local)
 	echo "libtlp $$version is in $$to"
 
 .PHONY: generate
-generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, layouts for C and RTL
+generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the schemas of experiments and results, the studies, layouts for C and RTL
 	$(MAKE) build
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test library tlp_layout_header
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-cosim --test cosim rtl_package
@@ -93,6 +93,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	@# Each page says the command that writes it.
 	for page in studies/designs/*.md; do sed -n 's/^This page is generated from .*`tlplab \(.*\)`\.$$/\1 --quiet/p' $$page | xargs --no-run-if-empty $(BIN)/tlplab; done
 	$(BIN)/python -m studies.designs.index
+	$(BIN)/python site/result_types.py
 	$(BIN)/python site/reference.py
 	$(BIN)/python site/diagrams.py
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/

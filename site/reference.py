@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,49 +41,6 @@ def tree(
             found = command.get_command(context, word)
             if found is not None and not found.hidden:
                 yield from tree(found, context, word, below)
-
-
-def result_page() -> str:
-    """The fields of a result document."""
-    source = ast.parse((ROOT / "python/tlplab/result.py").read_text(encoding="utf-8"))
-    tables = [node for node in source.body if isinstance(node, ast.ClassDef)]
-    names = {node.name for node in tables}
-    # The document first, then its parts as they stand in the file.
-    tables.sort(key=lambda node: node.name != "Result")
-    about = (ast.get_docstring(source) or "").split("\n\n", 1)[1].replace("\n", " ")
-    parts = [
-        "# The result document\n\n`tlplab run --json FILE` and `tl.run` give a document of the schema `tlplab/result/1`. "
-        f"{about}\n\nThe types are those of Python, as in `tlplab.Result`; a name is a table below. {GENERATED}\n"
-    ]
-    for node in tables:
-        parts.append(f"\n## {node.name}\n\n{(ast.get_docstring(node) or '').replace(chr(10), ' ')}\n")
-        bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in names]
-        if bases:
-            parts.append(f"\nBesides the fields of [{bases[0]}](#{bases[0].lower()}):\n")
-        rows = [row(field, note, names) for field, note in fields(node)]
-        if rows:
-            parts.append("\n| field | type | meaning |\n|---|---|---|\n" + "".join(rows))
-    return "".join(parts)
-
-
-def fields(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
-    """Each field, and the text below it."""
-    for number, statement in enumerate(node.body):
-        if isinstance(statement, ast.AnnAssign):
-            after = node.body[number + 1] if number + 1 < len(node.body) else None
-            is_note = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            yield statement, str(after.value.value) if is_note else ""  # type: ignore[union-attr]
-
-
-def row(field: ast.AnnAssign, note: str, names: set[str]) -> str:
-    kind = ast.unparse(field.annotation).replace("|", r"\|")
-    linked = [name for name in re.findall(r"\w+", kind) if name in names]
-    shown = kind if linked else f"`{kind}`"
-    for name in set(linked):
-        shown = re.sub(rf"\b{name}\b", f"[{name}](#{name.lower()})", shown)
-    shown = re.sub(r"\[(?=\[)", r"\\[", shown)
-    text = " ".join(note.split()).replace("|", r"\|")
-    return f"| `{ast.unparse(field.target)}` | {shown} | {text} |\n"
 
 
 def rust_page() -> str:
@@ -128,7 +84,6 @@ def example_rows() -> Iterator[str]:
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/commands.md": command_page,
-    "docs/result.md": result_page,
     "docs/rust.md": rust_page,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from tlplab.result import SCHEMA, Direction, Flow, Latency, Link, Result
+from tlplab.result import SCHEMA, Direction, Document, Flow, Latency, Link
 
 
 def direction(source: str, to: str, payload: float, idle: float, credits: float = 0.0) -> Direction:
@@ -82,7 +82,7 @@ def flow(name: str, behind: str) -> Flow:
     }  # fmt: skip
 
 
-def result() -> Result:
+def result() -> Document:
     """Two writers behind one uplink."""
     return copy.deepcopy(
         {

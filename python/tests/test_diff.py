@@ -29,7 +29,7 @@ from tlplab.compare import alternatives, page, words
 from tlplab.compare.difference import Difference, difference, run_of
 from tlplab.compare.figures import Cause, figures_of, streams_of
 from tlplab.compare.show import circumstances, sentence
-from tlplab.result import Result
+from tlplab.result import Document
 
 SHORT = """\
 title = "Two writers"
@@ -77,12 +77,12 @@ def text_of(*overrides: str) -> str:
     return simulation.finish(brief=True)
 
 
-def result(*overrides: str) -> Result:
-    document: Result = json.loads(text_of(*overrides))
+def result(*overrides: str) -> Document:
+    document: Document = json.loads(text_of(*overrides))
     return document
 
 
-def between(one: Result, other: Result) -> Difference:
+def between(one: Document, other: Document) -> Difference:
     return difference(run_of("one", one), run_of("other", other))
 
 
@@ -140,7 +140,7 @@ def test_changes_of_causes_add_up_to_the_change_of_the_mean() -> None:
         assert mean.difference == pytest.approx(float(flow.mean.difference) / 1e6)
 
 
-def grown(document: Result, flow: int, part: int, by_ns: float, mean: bool = True) -> Result:
+def grown(document: Document, flow: int, part: int, by_ns: float, mean: bool = True) -> Document:
     """The same, in which transactions of a flow spend so much more on one cause."""
     changed = copy.deepcopy(document)
     of = changed["flows"][flow]

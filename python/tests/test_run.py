@@ -58,7 +58,7 @@ def test_changing_one_key_changes_the_limit(quickstart: tl.Result) -> None:
 def test_the_document_has_the_keys_that_its_type_names(quickstart: tl.Result) -> None:
     direction = quickstart["links"][0]["directions"][0]
     for value, kind in [
-        (quickstart, shape.Result),
+        (quickstart, shape.Document),
         (quickstart["verdict"], shape.Verdict),
         (quickstart["verdict"]["limit"], shape.Limit),
         (quickstart["flows"][0], shape.Flow),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,10 @@ import diagrams
 import pages
 import pytest
 import reference
+import result_types
 import words
+
+from tlplab import _core
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -153,3 +157,9 @@ def test_the_site_is_built(tmp_path: Path) -> None:
         assert (tmp_path / html).is_file(), html
     assert (tmp_path / "examples/python/copier.py.html").is_file()
     assert "unpkg.com" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", result_types.FILES)
+def test_what_is_made_of_the_schema_of_results_is_fresh(path: str) -> None:
+    made = result_types.FILES[path](json.loads(_core.result_schema()))
+    assert (ROOT / path).read_text(encoding="utf-8") == made, "run `make generate`"

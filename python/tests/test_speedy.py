@@ -100,7 +100,7 @@ def without_rtl(tmp_path: Path) -> Path:
 def test_the_experiments_run_without_rtl(without_rtl: Path) -> None:
     small = {"late.toml": ("load.core.size=64KiB",), "both.toml": ("load.core.size=64KiB", "load.back.size=64KiB")}
     for name in ("gen1-x8.toml", "gen2-x8.toml", "both.toml", "pio.toml", "late.toml", "latency.toml"):
-        found = run(str(without_rtl / name), overrides=small.get(name, ()))
+        found = run(str(without_rtl / name), overrides=small.get(name, ())).result
         calls = load(found)["calls"]
         assert calls is not None, name
         assert calls["count"] >= 1, name

@@ -21,7 +21,7 @@ from terminal import Terminal
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.guest.kernel import Kernel
-from tlplab.result import Result
+from tlplab.result import Document
 from tlplab.torture import cases, page, verdict
 from tlplab.torture.boot import Machine, spent, strikes
 from tlplab.torture.classes import PER_SECOND, Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
@@ -205,9 +205,9 @@ def test_what_a_process_and_its_children_take_is_counted_and_what_they_wait_is_n
     assert waiting < 0.25
 
 
-def told(faults: list[dict[str, object]], outages: list[dict[str, object]]) -> Result:
+def told(faults: list[dict[str, object]], outages: list[dict[str, object]]) -> Document:
     """What a result says of faults."""
-    return cast("Result", {"faults": faults, "outages": outages})
+    return cast("Document", {"faults": faults, "outages": outages})
 
 
 @pytest.mark.parametrize(("hits", "struck"), [((1, 0), 0), ((0, 1), 1), ((1, 1), 1)])
@@ -245,7 +245,11 @@ def test_a_link_that_goes_down_for_another_reason_is_not_the_fault() -> None:
         (Boot(GOOD.console, SILENT, 0, True), "hung", "does not power off"),
         (Boot(GOOD.console[:1], verdict.SPINS, None, False), "undecided", "without advancing the guest's time"),
         (Boot(GOOD.console, verdict.ENDLESS, None, False), "degraded", "after an hour"),
-        (Boot((*GOOD.console, "[    1.0] Kernel panic - not syncing"), "died: 1", None, False), "oops", "panic"),
+        (
+            Boot((*GOOD.console, "[    1.0] Kernel panic - not syncing"), "died: 1", None, False, died=True),
+            "oops",
+            "panic",
+        ),
         (Boot((*GOOD.console, "WARNING: drivers/pci/pci.c:1"), "powered off", 0, True), "oops", "pci.c"),
         # The kernel prints a trace for an allocation that failed.
         (

@@ -4,8 +4,8 @@
     >>> result = tl.run("experiments/quickstart.toml", seed=7)      # doctest: +SKIP
     >>> print(result["verdict"]["sentence"])                        # doctest: +SKIP
 
-Modules: `cli` reads the command line, `session` runs an experiment to its end,
-`_core` is the simulator (Rust), `result` defines the result document, `summary` prints it in a terminal.
+The way through the package: `cli` reads the command line, `session` runs an experiment to its end and watches over it,
+`experiment` makes one of objects, `_core` is the simulator (Rust), `result` is what comes out (`document` its shape), `summary` prints it in a terminal.
 """
 
 from importlib import import_module
@@ -16,15 +16,19 @@ from tlplab.capabilities import Acs, Ats, Ltr, Pasid, ResizableBar, SerialNumber
 from tlplab.device import CompleterAbort, Context, Device, UnsupportedRequest
 from tlplab.driver import Host
 from tlplab.errors import ExperimentError, RunError
+from tlplab.experiment import Experiment
 from tlplab.identity import Ids
 from tlplab.nettlp.serve import NetTLP, serve
 from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
-from tlplab.session import Run, run
+from tlplab.session import run
 from tlplab.simulation import simulate
 from tlplab.study.running import sweep
 from tlplab.tasks import DmaError
 from tlplab.vfio import VfioUser
+
+# What `tl.simulate` gave before `tl.run` gave the same.
+Run = Result
 
 if TYPE_CHECKING:
     from tlplab import model
@@ -37,6 +41,7 @@ __all__ = [
     "Context",
     "Device",
     "DmaError",
+    "Experiment",
     "ExperimentError",
     "Host",
     "Ids",

@@ -6,6 +6,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, overload
 import numpy as np
 import numpy.typing as npt
 
+from tlplab.result import GuestEnding
+
 __version__: str
 
 @final
@@ -363,9 +365,9 @@ class Simulation:
         with several; the cables of the NICs `open_ends` lead to others (`Cabling`). With `all_details` the document of a large fabric is as long as it gets.
         `keep_transactions` is for `transactions`, and leaves no room for a trace or a capture.
         """
-    def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]:
+    def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[GuestEnding, str, int | None] | None]:
         """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far
-        simulated time is, in fs; how the guest has ended, if it has, and its script's exit status. Raises RunError.
+        simulated time is, in fs; how the guest has ended, if it has, by its name and for people, and its script's exit status. Raises RunError.
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
@@ -378,7 +380,7 @@ class Simulation:
     def finish(
         self,
         stopped_by: str | None = None,
-        guest: tuple[str, str, str, str, int | None] | None = None,
+        guest: tuple[str, str, str, GuestEnding, str, int | None] | None = None,
         *,
         brief: bool = False,
     ) -> str:
@@ -415,7 +417,7 @@ class Cabling:
 
         Opens the capture of frames `pcap`. Raises ValueError, OSError.
         """
-    def advance(self) -> list[tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]]:
+    def advance(self) -> list[tuple[list[tuple[int, bytes]], int, tuple[GuestEnding, str, int | None] | None]]:
         """Lets all go on for a while. Of each guest, as `Simulation.advance_guest` tells it. Raises RunError."""
     def finish(self) -> int:
         """Closes the capture; the number of frames that went over the cables. Raises OSError."""
@@ -452,8 +454,18 @@ class Task:
     def result(self) -> tuple[str, float, float, float] | None:
         """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares; None: there is no such run."""
 
-def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None, loads_follow: bool = False) -> str:
-    """Reads an experiment without running it; its outline as JSON. It may have no load if `loads_follow`. Raises ExperimentError."""
+def check(
+    path: str,
+    *,
+    text: str | None = None,
+    overrides: Sequence[str] = (),
+    load: str | None = None,
+    loads_follow: bool = False,
+) -> str:
+    """Reads an experiment without running it; its outline as JSON. It may have no load if `loads_follow`; `text` takes the place of what is at `path`.
+
+    Raises ExperimentError.
+    """
 
 def check_guests(path: str, *, overrides: Sequence[str] = ()) -> str:
     """Reads the experiment of a guest, or of several, without running it; what `tlplab.outline.Guests` has, as JSON. Raises ExperimentError."""
@@ -476,6 +488,8 @@ def generations() -> list[tuple[int, float, bool]]:
 
 def widths() -> list[int]:
     """The lanes that a link may have."""
+def result_schema() -> str:
+    """The JSON Schema of result documents."""
 
 def schema() -> str:
     """The JSON Schema of experiment files."""
@@ -603,6 +617,11 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def to_numpy(self) -> dict[str, npt.NDArray[Any]]:
         """A copy of each column."""
+
+def table(
+    columns: Sequence[tuple[str, str | None, Literal["whole", "number", "truth", "text"], Sequence[Any]]],
+) -> Table:
+    """A table of columns: name, unit, what the values are (whole numbers from 0, numbers, truths, texts), and these, or None. Raises TypeError, OverflowError."""
 
 def model_bandwidth(op: str, grid: Sequence[npt.NDArray[np.int64]], rules: Rules) -> Table:
     """Bandwidth of transfers. Raises ValueError, as do all of these."""

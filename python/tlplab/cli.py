@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import click
@@ -271,22 +271,30 @@ def completion(shell: str) -> None:
 
 @commands.command()
 @click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
-@click.option("--markdown", is_flag=True, help="Print the keys and their meanings as Markdown instead.")
-@click.option("--metrics", is_flag=True, help="Print the figures of studies and their meanings as Markdown instead.")
-def schema(output: str, markdown: bool, metrics: bool) -> None:
-    """Print the JSON Schema of experiment files, for editors.
+@click.option("--markdown", is_flag=True, help="The keys and their meanings as Markdown instead.")
+@click.option("--metrics", is_flag=True, help="The figures of studies and their meanings as Markdown instead.")
+@click.option("--result", is_flag=True, help="The JSON Schema of result documents instead.")
+def schema(output: str, markdown: bool, metrics: bool, result: bool) -> None:
+    """Print the JSON Schema of experiment files, for editors, or of result documents.
 
     An editor that knows TOML checks an experiment as you type when its first line is
     `#:schema ./schema.json`.
 
     \b
-    Example:
+    Examples:
       tlplab schema -o schema.json
+      tlplab schema --result -o result.schema.json
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
-    if markdown and metrics:
-        raise click.UsageError("--markdown and --metrics print different pages; give one of them")
-    write_text(output, catalog.reference() if markdown else catalog.figures() if metrics else _core.schema() + "\n")
+    asked = {"--markdown": markdown, "--metrics": metrics, "--result": result}
+    if len(chosen := [option for option, given in asked.items() if given]) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} are different things; ask for one of them")
+    texts: dict[str, Callable[[], str]] = {
+        "--markdown": catalog.reference,
+        "--metrics": catalog.figures,
+        "--result": lambda: _core.result_schema() + "\n",
+    }
+    write_text(output, texts[chosen[0]]() if chosen else _core.schema() + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tlplab.session import Run
+    from tlplab.result import Result
 
 # What a command ends with: a run that failed, bad input, Ctrl-C.
 FAILED = 1
@@ -46,8 +46,12 @@ class DatasetError(ExperimentError):
 class RunError(RuntimeError):
     """A run that failed, or whose results could not be written."""
 
-    run: Run | None = None
-    """For `tl.run` and `tl.simulate`: the run up to the failure, as in `error.run.report("failed.html")`."""
+    run: Result | None = None
+    """Of `tl.run` and `tl.simulate`: the run up to there, as in `error.run.report("failed.html")`."""
+
+
+class RequestTimeoutError(RunError):
+    """A request that was not answered in time."""
 
 
 def explain(error: BaseException) -> str:

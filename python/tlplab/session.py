@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core, quantities
 from tlplab.catalog import find_experiment
 from tlplab.errors import RunError
-from tlplab.result import Result
+from tlplab.experiment import Experiment
+from tlplab.result import Document, Result
 
 # A slice takes about this long: often enough to move a bar and to answer Ctrl-C, seldom enough to cost nothing.
 SLICE_SECONDS = 0.05
@@ -47,9 +49,9 @@ class Finished:
     untried: bool = False
     """Whether the search for what limits was stopped: the figures of the run speak."""
 
-    def result(self) -> Result:
+    def result(self) -> Document:
         """The result document."""
-        return cast(Result, json.loads(self.text))
+        return cast(Document, json.loads(self.text))
 
     def failures(self) -> list[str]:
         """Why the run failed, in lines; none if it did not."""
@@ -104,7 +106,7 @@ def finish(simulation: Running, watch: Watch | None = None) -> Finished:
     return Finished(simulation.finish("interrupted" if interrupted else None), interrupted)
 
 
-def failures(result: Result) -> list[str]:
+def failures(result: Document) -> list[str]:
     """Why a run failed that came to its end: bus numbers or addresses ran out, or drivers wait for what never comes."""
     exhausted = [problem["message"] for problem in result["problems"] if problem["exhausted"]]
     waits = [f"driver of {one['device']} still waits for {one['what']} ({one['place']})" for one in result["waiting"]]
@@ -119,39 +121,17 @@ def succeed(finished: Finished) -> None:
         raise RunError("; ".join(failed))
 
 
-class Run:
-    """A run that has ended."""
-
-    def __init__(self, finished: Finished) -> None:
-        self._text = finished.text
-        self.result: Result = finished.result()
-        """The result document."""
-
-    @property
-    def sentence(self) -> str:
-        """The sentence that names the limit of the run."""
-        return self.result["verdict"]["sentence"]
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page that shows the run."""
-        _core.write_report(os.fspath(path), self._text)
-
-    def json(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result document."""
-        _core.write_text(os.fspath(path), self._text + "\n")
-
-
 def succeeded(simulation: _core.Simulation) -> Finished:
     """A run that came to its end. Raises `KeyboardInterrupt` where it was interrupted, `RunError` with the run up to there where it failed."""
     try:
         finished = finish(simulation)
     except RunError as error:
-        error.run = Run(Finished(simulation.finish("failed"), interrupted=False))
+        error.run = Result(simulation.finish("failed"))
         raise
     try:
         succeed(finished)
     except RunError as error:
-        error.run = Run(finished)
+        error.run = Result(finished.text)
         raise
     return finished
 
@@ -194,8 +174,28 @@ def make_runs(judge: _core.Judge, pool: ThreadPoolExecutor, at_once: int, watch:
             watch(*judge.progress())
 
 
+def simulation_of(
+    experiment: str | os.PathLike[str] | Experiment,
+    *,
+    overrides: Sequence[str] = (),
+    load: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    pcap: str | os.PathLike[str] | None = None,
+) -> _core.Simulation:
+    """A run that is about to begin. Raises `ExperimentError`."""
+    start = partial(
+        _core.Simulation, overrides=list(overrides), load=None if load is None else os.fspath(load), seed=seed,
+        trace=None if trace is None else os.fspath(trace), pcap=None if pcap is None else os.fspath(pcap),
+    )  # fmt: skip
+    if not isinstance(experiment, Experiment):
+        return start(find_experiment(os.fspath(experiment)))
+    with experiment.places():
+        return start(experiment.path, text=experiment.to_toml(), objects=experiment.objects())
+
+
 def run(
-    experiment: str | os.PathLike[str],
+    experiment: str | os.PathLike[str] | Experiment,
     *,
     overrides: Sequence[str] = (),
     load: str | os.PathLike[str] | None = None,
@@ -205,18 +205,14 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     verdict: bool = True,
 ) -> Result:
-    """Runs an experiment file, or one of tlplab's own by name (`quickstart`), and returns its result document.
+    """Runs an experiment: a file, one of tlplab's own by name (`quickstart`), or one made of objects. Returns its result document.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them. `report`, `trace` and `pcap` name
     files to write: the page, a Perfetto trace, a capture. Further runs, each with one relaxed resource, find the limit;
     without `verdict` the figures of this run alone name it. Raises `ExperimentError` for a mistake in the experiment,
     `RunError` when the run fails, and `KeyboardInterrupt` when it is interrupted.
     """
-    simulation = _core.Simulation(
-        find_experiment(os.fspath(experiment)), overrides=overrides, load=None if load is None else os.fspath(load), seed=seed,
-        trace=None if trace is None else os.fspath(trace),
-        pcap=None if pcap is None else os.fspath(pcap),
-    )  # fmt: skip
+    simulation = simulation_of(experiment, overrides=overrides, load=load, seed=seed, trace=trace, pcap=pcap)
     finished = succeeded(simulation)
     if verdict:
         finished = judged(simulation, finished)
@@ -224,4 +220,4 @@ def run(
             raise KeyboardInterrupt
     if report is not None:
         _core.write_report(os.fspath(report), finished.text)
-    return finished.result()
+    return Result(finished.text)

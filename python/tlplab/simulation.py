@@ -5,14 +5,14 @@ tl.simulate(Copier(), driver).report("copier.html")
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tlplab import _core
 from tlplab.device import Device
-from tlplab.session import Run, succeeded
+from tlplab.experiment import Experiment
+from tlplab.result import Result
+from tlplab.session import simulation_of, succeeded
 
 NAME = "device"
 
@@ -28,7 +28,7 @@ def simulate(
     seed: int = 1,
     trace: str | os.PathLike[str] | None = None,
     pcap: str | os.PathLike[str] | None = None,
-) -> Run:
+) -> Result:
     """Puts `device` under a root port and runs until `driver` returns, or for the time `stop`.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them; the device is called `device` there.
@@ -36,32 +36,17 @@ def simulate(
     raises (the exception is its `__cause__`), or the driver waits for an event that never comes.
     """
     if driver is None and stop is None:
-        raise ValueError('without a driver the run has no end; give a driver, or stop="200us"')
-    text = experiment_text(type(device).__name__, link=link, host=host, stop=stop, driver=driver is not None)
-    simulation = _core.Simulation(
-        "simulate.toml",
-        text=text,
-        objects={NAME: (device, driver)},
-        overrides=list(overrides),
-        seed=seed,
-        trace=None if trace is None else os.fspath(trace),
-        pcap=None if pcap is None else os.fspath(pcap),
-    )
-    return Run(succeeded(simulation))
+        raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+    experiment = experiment_of(device, driver, link=link, host=host, stop=stop)
+    simulation = simulation_of(experiment, overrides=overrides, seed=seed, trace=trace, pcap=pcap)
+    return Result(succeeded(simulation).text)
 
 
-def experiment_text(name: str, *, link: str, host: str, stop: str | None, driver: bool) -> str:
-    """The experiment that `simulate` runs; its Python files are never read, the objects take their place."""
-    quoted = {key: json.dumps(value) for key, value in {"link": link, "host": host, "stop": stop}.items()}
-    return "\n".join(
-        [
-            f"title = {json.dumps(f'{name}, simulated')}",
-            f"host = {quoted['host']}",
-            *([f"stop = {quoted['stop']}"] if stop is not None else []),
-            f"[device.{NAME}]",
-            'under = "host.rp0"',
-            f"link = {quoted['link']}",
-            f'model = "simulate.py:{name}"',
-            *(['driver = "simulate.py:driver"'] if driver else []),
-        ]
-    )
+def experiment_of(
+    device: Device, driver: Callable[..., Any] | None, *, link: str, host: str, stop: str | None
+) -> Experiment:
+    """The experiment that `simulate` runs."""
+    experiment = Experiment(title=f"{type(device).__name__}, simulated", host=host)
+    if stop is not None:
+        experiment.set("stop", stop)
+    return experiment.device(NAME, device, driver=driver, under="host.rp0", link=link)

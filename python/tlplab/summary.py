@@ -16,6 +16,7 @@ from tlplab.result import (
     Detected,
     DeviceTranslations,
     Direction,
+    Document,
     Flow,
     Frames,
     HostUse,
@@ -23,7 +24,6 @@ from tlplab.result import (
     Measured,
     Network,
     Outage,
-    Result,
     Struck,
     TranslationFault,
 )
@@ -51,7 +51,7 @@ def console_for(stream: TextIO) -> Console:
     return Console(file=stream, width=max(width, 60), highlight=False, emoji=False)
 
 
-def show(result: Result, stream: TextIO) -> None:
+def show(result: Document, stream: TextIO) -> None:
     """Prints the summary of `result`."""
     console = console_for(stream)
     show_headline(console, result)
@@ -68,7 +68,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_attribution(console, result)
 
 
-def show_headline(console: Console, result: Result) -> None:
+def show_headline(console: Console, result: Document) -> None:
     """The title, the sentence that names the limit, the evidence and what would limit next."""
     span = q.time_fs(result["end_fs"] - result["start_fs"])
     run = f"{span} simulated ({result['stop_text']}), seed {result['seed']}, trace {result['trace_hash']}"
@@ -376,7 +376,7 @@ def direction_cells(direction: Direction) -> list[str]:
     ]
 
 
-def show_attribution(console: Console, result: Result) -> None:
+def show_attribution(console: Console, result: Document) -> None:
     """For each flow, what its latency consists of, largest first."""
     shown = Sheet("Where the time went, on each transaction's critical path", [
         Column("flow", name=True), Column("share %"), Column("each"), Column("cause", name=True, fold=False),
@@ -409,7 +409,7 @@ def more(console: Console, hidden: int, what: str) -> None:
         console.print(Text(f"… and {hidden} more {what}: --report or --json shows them all", style="dim"))
 
 
-def as_text(result: Result) -> str:
+def as_text(result: Document) -> str:
     """The summary as plain text, for a file."""
     stream = StringIO()
     show(result, stream)

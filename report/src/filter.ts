@@ -25,15 +25,10 @@ export function matches(sample: Sample, filter: Filter): boolean {
   return range === null || (sample.start_fs < range[1] && sample.start_fs + sample.latency_ns * 1e6 > range[0]);
 }
 
-/** The index of the link whose direction is this place, or whose name or ends this text names; null if there is none. */
+/** The index of the link whose direction is this place; null if it is none. */
 export function linkOfPlace(result: Result, place: string): number | null {
-  const bare = place.replace(/^link\s+/, "");
-  const found = result.links.findIndex(
-    (l) => l.directions.some((d) => `${d.from} → ${d.to}` === bare || place.endsWith(`${d.from} → ${d.to}`)),
-  );
-  if (found >= 0) return found;
-  const named = result.links.findIndex((l) => place === `link ${l.name}`);
-  return named >= 0 ? named : null;
+  const found = result.links.findIndex((l) => l.directions.some((d) => `${d.from} → ${d.to}` === place));
+  return found >= 0 ? found : null;
 }
 
 /** Links on the way from node `a` to node `b` through the tree. */

@@ -1,7 +1,6 @@
 /** The answer first: the sentence, its evidence, what would limit next, and the figures of each flow. */
 import { useState } from "preact/hooks";
 import { flowBytes, flowRate, latencyOf } from "./derive";
-import { linkOfPlace } from "./filter";
 import { bytes, count, digits, ns, percent, plural, rate, time } from "./format";
 import { ENDINGS, flowColour } from "./palette";
 import type { Flow } from "./result";
@@ -35,8 +34,8 @@ export function Headline({ view }: { view: View }) {
 
 /** The sentence, with the limiting link as a button that filters by it. */
 function Sentence({ view, text }: { view: View; text: string }) {
-  const { resource } = view.result.verdict.limit;
-  const link = linkOfPlace(view.result, resource);
+  const { resource, links } = view.result.verdict.limit;
+  const link = links?.[0] ?? null;
   const name = resource.replace(/^link\s+/, "");
   const at = text.toLowerCase().indexOf(name.toLowerCase()); // a sentence may begin with it
   if (link === null || at < 0) return <>{text}</>;

@@ -42,7 +42,7 @@ export function bandsOf(p: Packet, y: (fs: number) => number): Band[] {
 }
 
 /** Do data of a read come back in the transaction that asks for them? */
-export const answersAtOnce = (p: Packet): boolean => p.outcome === "data" && /^(?:MRd|IORd|CfgRd|Fetch|Swap|CAS)/.test(p.kind);
+export const answersAtOnce = (p: Packet): boolean => p.outcome === "data" && p.role === "read";
 
 export interface Rungs {
   columns: string[];
@@ -148,10 +148,8 @@ function scale(starts: number[], tops: number[], heights: number[], unit: number
   };
 }
 
-const REQUEST = /^(?:MRd|MWr|IORd|IOWr|CfgRd|CfgWr|Fetch|Swap|CAS|DMWr|Msg)/;
-const carriesTlp = (p: Packet): boolean => p.class === "tlp" || p.class === "bus";
-export const isRequest = (p: Packet): boolean => carriesTlp(p) && REQUEST.test(p.kind);
-export const isCompletion = (p: Packet): boolean => carriesTlp(p) && p.kind.startsWith("Cpl");
+export const isRequest = (p: Packet): boolean => p.role === "read" || p.role === "write";
+export const isCompletion = (p: Packet): boolean => p.role === "completion";
 
 /** The packet's request (before it) or completion (after it), within its transaction and, where known, of its tag. */
 export function partner(rungs: Rung[], from: number, which: "request" | "completion"): number | null {
@@ -178,7 +176,7 @@ export function abridge(p: Packet): { brief: string; address: string } {
   const field = (name: string): string => new RegExp(`, ${name} ([^ ,]*[^ ,:])`).exec(text)?.[1] ?? "";
   const address = field("addr");
   const dw = Number(field("len"));
-  if (!carriesTlp(p) || (dw === 0 && !address)) return { brief: text, address };
+  if (!p.role || (dw === 0 && !address)) return { brief: text, address };
   const tag = field("tag");
   const size = dw > 0 ? ` ${requested(dw, field("first"), field("last")) ?? completed(dw, field("lowaddr"), field("byte count"))} B` : "";
   return { brief: `${p.kind}${size}${address ? ` @ ${address}` : tag && ` tag ${tag}`}`, address };

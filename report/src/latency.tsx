@@ -136,7 +136,7 @@ function Percentiles({ stats }: { stats: Latency }) {
 /** What became of those that did not end well, and where their time went. */
 function FailedTables({ view, flow }: { view: View; flow: number }) {
   const { failures = [], name } = view.result.flows[flow]!;
-  return <>{failures.map((f) => <AttributionTable key={f.ending} view={view} rows={[...f.attribution]} title={`${count(f.count)} ${ENDINGS[f.ending]}, ${ns(f.mean_ns)} each: where the time of ${name} went`} />)}</>;
+  return <>{failures.map((f) => <AttributionTable key={f.ending} view={view} rows={[...f.attribution]} title={`${count(f.count)} ${f.ending === "done" ? f.ending : ENDINGS[f.ending]}, ${ns(f.mean_ns)} each: where the time of ${name} went`} />)}</>;
 }
 
 function EndedWell({ view, flow }: { view: View; flow: number }) {

@@ -1,18 +1,13 @@
 /**
- * One colour per meaning, everywhere on the page. The values live in `style.css` as custom properties, for light and dark; here
- * are their names. Cool colours are work that must be done, warm ones are waiting, wine and grey are repairs; violet to cyan is the work of
+ * One colour per meaning, everywhere on the page. The values live in `style.css` and, of causes, in `causes.css` as custom properties, for
+ * light and dark; here are their names. Of causes, cool colours are work that must be done, warm ones are waiting, wine and grey are repairs; violet to cyan is the work of
  * a parallel bus.
  */
-import type { Flow, Utilization } from "./result";
+import { CAUSES, type Errors, type Utilization } from "./result";
 
-export const CAUSES = [
-  "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link",
-  "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer",
-  "translation wait",
-];
-
+/** A document of a later version may have a cause that this page has no colour for. */
 export const causeColour = (name: string): string =>
-  CAUSES.includes(name) ? `var(--cause-${name.replaceAll(" ", "-")})` : "var(--cause-other)";
+  (CAUSES as string[]).includes(name) ? `var(--cause-${name.replaceAll(" ", "-")})` : "var(--cause-other)";
 
 export const FLOW_COLOURS = 8;
 
@@ -29,7 +24,7 @@ export const PART_NAMES: Record<Part, string> = {
 export const partColour = (part: Part): string => `var(--part-${part.replace("_", "-")})`;
 
 /** How transactions end that do not end well. */
-export const ENDINGS: Record<keyof Flow["errors"], string> = {
+export const ENDINGS: Record<keyof Errors, string> = {
   ur: "unsupported", ca: "aborted", timeout: "timed out", poisoned: "poisoned", lost: "lost", malformed: "malformed",
 };
 

@@ -1,7 +1,6 @@
 /** Payload of each flow over time, and beside it what the wire of one link carried. */
 import { useMemo } from "preact/hooks";
 import { busiest, flowRate } from "./derive";
-import { linkOfPlace } from "./filter";
 import { rate, percent } from "./format";
 import { BUSY, flowColour, flowDashed, PART_NAMES, partColour } from "./palette";
 import { Empty, Section } from "./section";
@@ -50,7 +49,7 @@ export function Throughput({ view }: { view: View }) {
 /** The chosen link; without a choice the one that limits the run, else the busiest. */
 function Wire({ view }: { view: View }) {
   const { result, filter } = view;
-  const link = filter.link ?? linkOfPlace(result, result.verdict.limit.resource) ?? busiest(result);
+  const link = filter.link ?? result.verdict.limit.links?.[0] ?? busiest(result);
   const charts = useMemo(
     () => (link === null ? [] : [0, 1].map((direction): Line[] => {
       const data = result.series.directions.find((d) => d.link === link && d.direction === direction);

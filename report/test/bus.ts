@@ -30,7 +30,7 @@ function ladder(result: Result): Ladder {
     const kind = p.kind!;
     packets.push({
       id: packets.length, link: link(on), direction, start_fs: start, end_fs: start + fs, arrive_fs: start + fs, class: "tlp", bytes: 24, sequence: 0,
-      text: `${kind}, len 1, requester 00:00.0, tag 0x0${t.id}, last 0x0, first 0xf, addr 0x1000: data`, flow: t.flow, transaction: t.id, tag: t.id, replay: false, bad: false, kind, ...p,
+      text: `${kind}, len 1, requester 00:00.0, tag 0x0${t.id}, last 0x0, first 0xf, addr 0x1000: data`, flow: t.flow, transaction: t.id, tag: t.id, replay: false, bad: false, nullified: false, phases: [], outcome: null, kind, role: kind.startsWith("Cpl") ? "completion" : kind.endsWith("Wr") ? "write" : "read", ...p,
     });
     return start + fs;
   };
@@ -40,13 +40,13 @@ function ladder(result: Result): Ladder {
       t.end_fs += fs;
     }
   };
-  const begin = (flow: number, at: number): Transaction => ({ id: flow, flow, start_fs: at, end_fs: at, text: "read of 4 B at 0x1000", intervals: [] });
+  const begin = (flow: number, at: number): Transaction => ({ id: flow, flow, start_fs: at, end_fs: at, text: "read of 4 B at 0x1000", ending: "done", intervals: [] });
   const wire = (t: Transaction, on: string, direction: number, fs: number, kind: string) => {
     const d = result.links[link(on)]!.directions[direction]!;
     packet(t, on, direction, t.end_fs, fs, { kind });
     charge(t, `${d.from} → ${d.to}`, [[SERIALISATION, fs]]);
   };
-  const bus = (t: Transaction, on: string, direction: number, wait: number, clocks: [cause: number, n: number][], kind: string, outcome: string) => {
+  const bus = (t: Transaction, on: string, direction: number, wait: number, clocks: [cause: number, n: number][], kind: string, outcome: "data" | "split" | "retry" | "abort") => {
     const d = result.links[link(on)]!.directions[direction]!;
     const phases = clocks.map(([cause, n]): [number, number] => [cause, n * CLOCK]);
     const place = `${d.from} → ${d.to}`;

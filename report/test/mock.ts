@@ -3,10 +3,9 @@
  * packets follow each other as they would; the other figures are plausible, not measured.
  */
 import {
-  SCHEMA, type Attribution, type Bar, type Direction, type Flow, type Ladder, type Latency, type Link, type Node,
+  CAUSES, SCHEMA, type Attribution, type Bar, type Direction, type Flow, type Ladder, type Latency, type Link, type Node, type Resource,
   type Packet, type Result, type Sample, type Transaction, type Utilization,
 } from "../src/result";
-import { CAUSES } from "../src/palette";
 
 /** A reproducible stream of numbers in 0..1 (mulberry32). */
 function random(seed: number): () => number {
@@ -108,11 +107,11 @@ export function mock(spec: MockSpec): Result {
     schema: SCHEMA, title: spec.title, version: "0.1.0", seed: 1, experiment: toml(spec), settings: {}, trace_hash: "9f3c2a7be41d0586",
     start_fs: 0, end_fs: END, stop_reason: "stop-time", stop_text: "the stop time", waiting: [], problems: [],
     verdict: spec.empty
-      ? { sentence: "Nothing limits the run: no transaction was started.", limit: { resource: "none", kind: "none", utilization: 0, evidence: [] }, next: null }
+      ? { sentence: "Nothing limits the run: no transaction was started.", limit: { resource: "none", kind: "none", utilization: 0, evidence: [], links: [], gain: null, change: null }, next: null, limits: [], phases: [], tried: null }
       : {
           sentence: `The link ${place} limits the run: its wire is busy 99.7 % of the time, and ${flows[0]!.name} and the flows beside it wait for each other there.`,
           limit: {
-            resource: `link ${place}`, kind: "link", utilization: 0.997,
+            resource: `link ${place}`, kind: "link", utilization: 0.997, links: [limited], gain: 0.41, change: "x4 → x8",
             evidence: [
               `${place} carries TLPs 98.9 % of the time, DLLPs and ordered sets 0.8 %.`,
               `${flows[0]!.name} spends 61 % of its latency queueing at ${place}, nearly all of it behind other flows.`,
@@ -120,7 +119,7 @@ export function mock(spec: MockSpec): Result {
             ],
           },
           next: { resource: "outstanding requests of ssd", kind: "outstanding", headroom: 0.41, text: "With a wider link, the 32 outstanding requests of ssd would limit next, at 1.41 times today's throughput." },
-          limits: [{ resource: `link ${place}`, gain: 0.41, change: "x4 → x8" }],
+          limits: [{ resource: `link ${place}`, kind: "link", utilization: 0.997, links: [limited], evidence: [], gain: 0.41, change: "x4 → x8" }], phases: [],
           tried: {
             candidates: 31, tried: 29, events: 2_100_000, until_fs: null,
             gains: [
@@ -130,6 +129,7 @@ export function mock(spec: MockSpec): Result {
             ],
           },
         },
+    guest: null, measured: [], networks: [], host: null, translations: [],
     places, flows, causes: CAUSES, topology: { nodes }, links, series, samples, ladder,
     errors: spec.empty ? [] : [{ name: "Surprise Down", port: place, count: 1, first_fs: END / 4, header: null, message: "ERR_FATAL", messages: 1 }],
     reported: spec.empty ? [] : [{ port: "host.rp0", source: "02:00.0", message: "ERR_FATAL", count: 1, first_fs: END / 4, interrupts: 1 }],
@@ -145,11 +145,11 @@ function link(name: string, upper: string, generation: number, width: number, i:
   const raw = gts * 1e9 * width * (generation < 3 ? 0.8 : generation < 6 ? 128 / 130 : 1);
   const direction = (from: string, to: string, n: number): Direction => ({
     from, to, interface: n, utilization: { payload: 0, overhead: 0, dllp: 0, ordered_sets: 0, replay: 0, idle: 1 }, tlps: 0, payload_bytes: 0,
-    dllps: { ack: 0, nak: 0, update_fc: 0, init_fc: 6, other: 0, worked_out: 0 }, replayed: 0, replay_timeouts: 0, bad_lcrc: 0, no_room: 0,
+    dllps: { ack: 0, nak: 0, update_fc: 0, init_fc: 6, other: 0, worked_out: 0 }, replayed: 0, nullified: 0, replay_timeouts: 0, bad_lcrc: 0, no_room: 0,
     stalls: { credits: 0, tags: 0, replay_buffer: 0 },
   });
   return {
-    name, upper, lower: name, generation, width, mode: generation >= 6 ? "flit" : "non-flit", mps: 256, raw_bps: raw,
+    name, upper, lower: name, generation, width, mode: generation >= 6 ? "flit" : "non-flit", mps: 256, raw_bps: raw, bus: null,
     directions: [direction(name, upper, 2 * i), direction(upper, name, 2 * i + 1)],
   };
 }
@@ -215,7 +215,7 @@ function flow(d: DeviceSpec, k: number, spec: MockSpec, links: Link[], way: numb
   const attribution: Attribution[] = spec.empty ? [] : parts.map(([cause, p, behind, share]) => ({ cause, place: p, behind, share, total_ns: share * total }));
   return {
     name: d.name, device: d.name, op: d.op, target: "host", transactions: Math.round(bytes / d.size), bytes: Math.round(bytes), payload_bps: bps,
-    errors: { ur: 0, ca: 0, timeout: k === 1 ? 2 : 0, poisoned: 0, lost: k === 1 ? 7 : 0, malformed: 0 }, latency_ns: latency, histogram, attribution,
+    errors: { ur: 0, ca: 0, timeout: k === 1 ? 2 : 0, poisoned: 0, lost: k === 1 ? 7 : 0, malformed: 0 }, latency_ns: latency, histogram, attribution, failures: [],
   };
 }
 
@@ -234,7 +234,7 @@ function makeSamples(flows: Flow[], ways: number[][], n: number, rnd: () => numb
 }
 
 function resources(series: Result["series"], links: Link[], spec: MockSpec, rnd: () => number): void {
-  const add = (name: string, kind: string, unit: string, capacity: number | null, level: number, l: number | null, direction: number | null) => {
+  const add = (name: string, kind: Resource["kind"], unit: string, capacity: number | null, level: number, l: number | null, direction: number | null) => {
     const mean = Array.from({ length: series.bins }, (_, b) => (capacity ?? 40) * Math.min(1, level * (b < 4 ? b / 4 : 1) * (0.9 + 0.2 * rnd())));
     series.resources.push({ name, kind, link: l, direction, capacity, unit, mean, max: mean.map((m) => Math.min(capacity ?? 1e9, Math.ceil(m * 1.25))) });
   };
@@ -263,7 +263,7 @@ function makeLadder(spec: MockSpec, links: Link[], ways: number[][], limit: numb
     if (seq !== null) sequence.set(key, seq + 1);
     const packet: Packet = {
       id: packets.length, link: l, direction, start_fs: Math.round(start), end_fs: Math.round(end), arrive_fs: Math.round(end + 20e6), kind: "MWr", class: "tlp",
-      text: "", flow: null, transaction: null, tag: null, sequence: seq, bytes, replay: false, bad: false, ...p,
+      text: "", flow: null, transaction: null, tag: null, sequence: seq, bytes, replay: false, bad: false, nullified: false, phases: [], outcome: null, ...p,
     };
     packets.push(packet);
     if (seq !== null && seq % 4 === 0) send(l, 1 - direction, packet.arrive_fs + 30e6, 8, { kind: "Ack", class: "dllp", text: `Ack ${seq}` });
@@ -293,15 +293,15 @@ function makeLadder(spec: MockSpec, links: Link[], ways: number[][], limit: numb
     const d = spec.devices[k]!;
     const start = from + Math.floor(n / spec.devices.length) * 110e6 + k * 31e6;
     const address = 0x10000000 + n * d.size;
-    const t: Transaction = { id: 1000 + n, flow: k, start_fs: start, end_fs: start, text: `${d.op} ${d.size} B @ 0x${address.toString(16)}`, intervals: [] };
+    const t: Transaction = { id: 1000 + n, flow: k, start_fs: start, end_fs: start, text: `${d.op} ${d.size} B @ 0x${address.toString(16)}`, ending: "done", intervals: [] };
     const way = ways[k]!;
     const tag = n % 32;
     if (d.op === "write") {
-      t.end_fs = hop(t, way, 0, start, 280, { kind: "MWr", text: `MWr, len 64, requester 01:00.0, tag 0x00, last 0xf, first 0xf, addr 0x${address.toString(16)}`, replay: n % 37 === 20 });
+      t.end_fs = hop(t, way, 0, start, 280, { kind: "MWr", role: "write", text: `MWr, len 64, requester 01:00.0, tag 0x00, last 0xf, first 0xf, addr 0x${address.toString(16)}`, replay: n % 37 === 20 });
     } else {
-      const at = hop(t, way, 0, start, 24, { kind: "MRd", tag, text: `MRd, len ${d.size / 4}, requester 01:00.0, tag 0x${tag.toString(16)}, last 0xf, first 0xf, addr 0x${address.toString(16)}` });
+      const at = hop(t, way, 0, start, 24, { kind: "MRd", role: "read", tag, text: `MRd, len ${d.size / 4}, requester 01:00.0, tag 0x${tag.toString(16)}, last 0xf, first 0xf, addr 0x${address.toString(16)}` });
       t.intervals.push({ cause: 9, place: "host", behind: null, start_fs: at, duration_fs: 200e6 });
-      t.end_fs = hop(t, [...way].reverse(), 1, at + 200e6, 276, { kind: "CplD", tag, text: `CplD, len 64, completer 00:00.0, SC, byte count ${d.size}, requester 01:00.0, tag 0x${tag.toString(16)}, lowaddr 0x00` });
+      t.end_fs = hop(t, [...way].reverse(), 1, at + 200e6, 276, { kind: "CplD", role: "completion", tag, text: `CplD, len 64, completer 00:00.0, SC, byte count ${d.size}, requester 01:00.0, tag 0x${tag.toString(16)}, lowaddr 0x00` });
     }
     transactions.push(t);
   }

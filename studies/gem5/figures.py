@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tlplab.reproduce import HEADING, Outcomes, Row, Run, Verdict
 from tlplab.reproduce.chart import Chart
 from tlplab.reproduce.markdown import table
-from tlplab.result import Result
+from tlplab.result import Document
 
 PAPER = "gem5"
 SECTOR_BITS = 4096 * 8
@@ -98,20 +98,20 @@ class Disk:
     """TLPs sent again, of each 100 TLPs."""
 
 
-def disk(result: Result) -> Disk:
+def disk(result: Document) -> Disk:
     """Reads a run's document."""
     latency = next(flow for flow in result["flows"] if flow["name"] == "disk.to_host")["latency_ns"]
     assert latency is not None
     return Disk(result["measured"][0]["payload_bps"] / 1e9, SECTOR_BITS / latency["mean"], *replays(result))
 
 
-def replays(result: Result) -> tuple[float, float]:
+def replays(result: Document) -> tuple[float, float]:
     """Timeouts, and TLPs sent again, of each 100 TLPs that the disk sent."""
     up = next(link for link in result["links"] if link["name"] == "disk")["directions"][0]
     return 100 * up["replay_timeouts"] / up["tlps"], 100 * up["replayed"] / up["tlps"]
 
 
-def read_ns(result: Result) -> float:
+def read_ns(result: Document) -> float:
     """The time of a register read, ns."""
     latency = result["flows"][0]["latency_ns"]
     assert latency is not None

@@ -10,7 +10,7 @@ from studies.nettlp.rows import compared, fitted, ranged, shape, teeth
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
-from tlplab.result import Result
+from tlplab.result import Document
 
 CORES = (1, 2, 4, 8, 12, 16)
 SIZES = (256, 512, 1024)
@@ -70,18 +70,18 @@ def runs() -> list[Run]:
     ]  # fmt: skip
 
 
-def rate(result: Result) -> float:
+def rate(result: Document) -> float:
     """Goodput in Gb/s."""
     return result["flows"][0]["payload_bps"] / 1e9
 
 
-def seen_us(result: Result) -> float:
+def seen_us(result: Document) -> float:
     """The median time of a read as the software sees it, in µs."""
     latency = result["networks"][0]["latency_ns"]
     return latency["p50"] / 1e3 if latency else float("nan")
 
 
-def waited_us(result: Result) -> float:
+def waited_us(result: Document) -> float:
     """The median time of a read as the fabric sees it, in µs."""
     latency = result["flows"][0]["latency_ns"]
     return latency["p50"] / 1e3 if latency else float("nan")
@@ -134,7 +134,7 @@ def timed(size: int) -> str:
     )
 
 
-def lost(result: Result) -> float:
+def lost(result: Document) -> float:
     """The share of datagrams that Ethernet could not carry, in percent."""
     way = result["networks"][0]["to_software"]
     return 100 * way["dropped"] / (way["datagrams"] + way["dropped"])

@@ -25,7 +25,7 @@ from tlplab.reproduce import HEADING, ByGuest, GuestOptions, Row, Run
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.running import one_run
-from tlplab.result import Result
+from tlplab.result import Document
 
 GUEST, HARNESS = "guest.toml", "harness.toml"
 # The paper's sizes end here on its fastest slot; on the others, where the curve is flat.
@@ -50,7 +50,7 @@ class Found:
 
     program: dict[str, Any]
     """The test program's own document."""
-    harness: dict[tuple[str, int], Result]
+    harness: dict[tuple[str, int], Document]
     """Without Linux, by direction and size."""
 
     def row(self, way: str, size: int) -> dict[str, Any] | None:
@@ -114,7 +114,7 @@ def why(ended: Ended) -> str:
     return "; ".join([ended.end, *ended.finished.failures(), *ended.last[-5:]])
 
 
-def without_linux(place: Path, slot: Slot, way: str, size: int) -> Result:
+def without_linux(place: Path, slot: Slot, way: str, size: int) -> Document:
     """The same calls by the harness, as the study's figure has them."""
     count = 1 if size > 65536 else 4
     overrides = (

@@ -10,7 +10,7 @@ from studies.speedy.transfers import LEAST, mean_read_ns, read_ns
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
-from tlplab.result import Result
+from tlplab.result import Document
 
 GIB = 1 << 30
 # Latency of host memory, ns: with root complex and link the first makes a read of 512 B take 2.4 us.
@@ -160,7 +160,7 @@ def descriptors(outcomes: Outcomes) -> list[Row]:
     return listed
 
 
-def register_ns(result: Result) -> tuple[float, float]:
+def register_ns(result: Document) -> tuple[float, float]:
     """Mean and longest read of a register."""
     latency = next(flow["latency_ns"] for flow in result["flows"] if flow["name"] == "peek")
     assert latency is not None

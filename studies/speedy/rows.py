@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tlplab.reproduce import Row, Verdict
-from tlplab.result import Calls, Measured, Result
+from tlplab.result import Calls, Document, Measured
 
 PAPER = "speedy"
 MIB = 1 << 20
@@ -25,19 +25,19 @@ def absent(result: str, published: float | None, ours: float | None, unit: str, 
     return Row(PAPER, result, published, ours, unit, "not reproducible", why)
 
 
-def load(result: Result, name: str = "core") -> Measured:
+def load(result: Document, name: str = "core") -> Measured:
     """What a load measured of itself."""
     return next(one for one in result["measured"] if one["name"] == name)
 
 
-def calls(result: Result, name: str = "core") -> Calls:
+def calls(result: Document, name: str = "core") -> Calls:
     """Its calls."""
     found = load(result, name)["calls"]
     assert found is not None
     return found
 
 
-def rate(result: Result, name: str = "core") -> float:
+def rate(result: Document, name: str = "core") -> float:
     """GB/s of a load, from its first call to the end of its last."""
     return load(result, name)["payload_bps"] / 8e9
 

@@ -7,7 +7,7 @@ from studies.speedy.rows import MIB, calls, goal, judged, load, rate
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
-from tlplab.result import Result
+from tlplab.result import Document
 
 LEAST, LEAST_MISALIGNED = 0.98, 0.94
 LARGE = "load.core.pages=2MiB"
@@ -73,13 +73,13 @@ def misaligned(slot: Slot, way: str, offset: int, card: int) -> str:
     return f"{slot.name}, {way}, buffer off by {offset} B, card by {card} B"
 
 
-def read_ns(result: Result) -> float:
+def read_ns(result: Document) -> float:
     """How long a read of the card takes, from its request to its last byte, where nothing is in its way: the longest is one of 512 B."""
     found = [flow["latency_ns"] for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read"]
     return max(latency["max"] for latency in found if latency is not None)
 
 
-def mean_read_ns(result: Result) -> float:
+def mean_read_ns(result: Document) -> float:
     """How long the card's reads take, on the link: from request to last byte, what is in their way included."""
     flow = next(flow for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read")
     assert flow["latency_ns"] is not None
@@ -110,7 +110,7 @@ def compared(
     return judged(run, None, 100 * ours / bound, "%", good, note)
 
 
-def beyond(result: Result, data_ns: float) -> str:
+def beyond(result: Document, data_ns: float) -> str:
     """What a transfer to the card takes longer than its data on the link; nothing else may be in the run."""
     link = next(link for link in result["links"] if link["lower"] == "card")
     use = next(one for one in link["directions"] if one["to"] == "card")["utilization"]
@@ -161,7 +161,7 @@ def pages(outcomes: Outcomes) -> list[Row]:
     return listed
 
 
-def duplex(result: Result, slot: Slot) -> Row:
+def duplex(result: Document, slot: Slot) -> Row:
     """Both directions at once."""
     slower = min(rate(result), rate(result, "back"))
     bound = min(slot.link("both", MIB), slot.path())

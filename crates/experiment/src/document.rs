@@ -81,6 +81,7 @@ pub(crate) fn document(
     let links = links(fabric, &experiment.fabric.buses, baseline, span);
     let mut document = Document {
         schema: result::SCHEMA.into(),
+        revision: result::REVISION,
         title: experiment.title.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
         seed: experiment.fabric.seed,
@@ -98,7 +99,7 @@ pub(crate) fn document(
         measured: measured(fabric),
         networks: network::networks(fabric, span),
         frames: network::frames(fabric, &baseline.frames),
-        causes: result::cause_names(),
+        causes: result::causes(),
         errors: detected(fabric),
         reported: reported(fabric),
         outages: outages(fabric),
@@ -155,12 +156,12 @@ fn detected(fabric: &Fabric) -> Vec<result::Detected> {
     let mut all: Vec<_> = fabric
         .errors()
         .map(|error| result::Detected {
-            name: error.kind.name().into(),
+            name: error.kind.into(),
             port: fabric.topology().direction_name(error.port),
             count: error.count,
             first_fs: error.first.as_fs(),
             header: error.header.map(|bytes| format!("{:032x}", u128::from_be_bytes(bytes))),
-            message: error.messages.map(|(message, _)| message.name().into()),
+            message: error.messages.map(|(message, _)| message.into()),
             messages: error.messages.map_or(0, |(_, count)| count),
         })
         .collect();
@@ -174,7 +175,7 @@ fn reported(fabric: &Fabric) -> Vec<result::Reported> {
         .map(|error| result::Reported {
             port: fabric.topology().ports[error.port.index()].name.clone(),
             source: error.source.to_string(),
-            message: error.message.name().into(),
+            message: error.message.into(),
             count: error.count,
             first_fs: error.first.as_fs(),
             interrupts: error.interrupts,
@@ -293,7 +294,7 @@ fn histogram(statistics: &FlowStatistics) -> Vec<result::Bar> {
 
 fn failures(fabric: &Fabric, statistics: &FlowStatistics) -> Vec<result::Failures> {
     let failures = |failures: &Failures| result::Failures {
-        ending: failures.ending.token().into(),
+        ending: failures.ending.into(),
         count: failures.count,
         mean_ns: failures.latency_sum_fs as f64 / failures.count.max(1) as f64 / FS_PER_NS,
         attribution: attribution(fabric, failures.attribution(), failures.latency_sum_fs),
@@ -347,7 +348,10 @@ fn links(fabric: &mut Fabric, buses: &[BusConfig], baseline: &Baseline, span: Du
             lower: directions[0].from.clone(),
             generation: info.generation.number(),
             width: info.width.lanes(),
-            mode: if info.mode == LinkMode::Flit { "flit" } else { "non-flit" }.into(),
+            mode: match info.mode {
+                LinkMode::Flit => result::Framing::Flit,
+                LinkMode::NonFlit => result::Framing::NonFlit,
+            },
             mps: info.mps.bytes(),
             raw_bps: info.rate.bits_per_second() as f64,
             bus: buses.iter().find(|bus| bus.name == directions[0].to).map(BusConfig::label),
@@ -552,11 +556,11 @@ fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
 
 fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> result::Resource {
     let (kind, unit) = match level.of {
-        Level::Tags => ("tags", "tags"),
-        Level::Queue => ("buffer", "TLPs"),
-        Level::ReplayBuffer => ("replay", "TLPs"),
-        Level::Headers(_) => ("credits", "credits"),
-        Level::Data(_) => ("credits", "credits of 16 B"),
+        Level::Tags => (result::ResourceKind::Tags, "tags"),
+        Level::Queue => (result::ResourceKind::Buffer, "TLPs"),
+        Level::ReplayBuffer => (result::ResourceKind::Replay, "TLPs"),
+        Level::Headers(_) => (result::ResourceKind::Credits, "credits"),
+        Level::Data(_) => (result::ResourceKind::Credits, "credits of 16 B"),
     };
     let name = match level.of {
         Level::Tags => format!("tags of {}", level.place),
@@ -568,7 +572,7 @@ fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> 
     };
     result::Resource {
         name,
-        kind: kind.into(),
+        kind,
         link,
         direction,
         capacity: level.capacity,

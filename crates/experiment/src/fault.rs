@@ -2,7 +2,7 @@
 
 use crate::choices::{Choice, choices};
 use crate::error::{Error, Problem, suggest};
-use crate::result::Struck;
+use crate::result::{FaultDamage, FaultOf, Struck, Way};
 use crate::tables;
 use crate::topology::Topology;
 use crate::view::View;
@@ -327,9 +327,9 @@ pub(crate) fn struck(fabric: &Fabric, config: &FabricConfig) -> Vec<Struck> {
         let (damage, of, first) = in_words(&fault.kind)?;
         Some(Struck {
             link: link.clone(),
-            direction: if fault.direction == Direction::Up { "up" } else { "down" }.into(),
-            damage: damage.into(),
-            of: of.map(str::to_owned),
+            direction: if fault.direction == Direction::Up { Way::Up } else { Way::Down },
+            damage,
+            of,
             first,
             struck: hits,
         })
@@ -338,24 +338,24 @@ pub(crate) fn struck(fabric: &Fabric, config: &FabricConfig) -> Vec<Struck> {
 }
 
 /// What a fault of units does, as `damage` says it, what it counts, and which is the first; `None`, if it has a time instead.
-fn in_words(kind: &FaultKind) -> Option<(&'static str, Option<&'static str>, u64)> {
+fn in_words(kind: &FaultKind) -> Option<(FaultDamage, Option<FaultOf>, u64)> {
     Some(match *kind {
-        FaultKind::BitErrors { .. } => ("ber", None, 1),
+        FaultKind::BitErrors { .. } => (FaultDamage::Ber, None, 1),
         FaultKind::Nth { unit, n, damage, .. } => {
             let of = match unit {
-                FaultUnit::Called(name) => name,
-                FaultUnit::Tlp => "tlp",
-                FaultUnit::Dllp => "dllp",
-                FaultUnit::Flit => "flit",
+                FaultUnit::Called(name) => FaultOf::named(name),
+                FaultUnit::Tlp => Some(FaultOf::Tlp),
+                FaultUnit::Dllp => Some(FaultOf::Dllp),
+                FaultUnit::Flit => Some(FaultOf::Flit),
             };
-            (if damage == Damage::Drop { "drop" } else { "corrupt" }, Some(of), n)
+            (if damage == Damage::Drop { FaultDamage::Drop } else { FaultDamage::Corrupt }, of, n)
         }
-        FaultKind::Tamper { only, n, how, .. } => (tamper_in_words(how), only, n),
+        FaultKind::Tamper { only, n, how, .. } => (tamper_in_words(how), only.and_then(FaultOf::named), n),
         FaultKind::Forge { n, how, .. } => {
             let word = match how {
-                Forgery::TakeBack => "take-back",
-                Forgery::Overgrant(_) => "overgrant",
-                Forgery::AckUnsent => "unsent",
+                Forgery::TakeBack => FaultDamage::TakeBack,
+                Forgery::Overgrant(_) => FaultDamage::Overgrant,
+                Forgery::AckUnsent => FaultDamage::Unsent,
             };
             (word, None, n)
         }
@@ -363,26 +363,26 @@ fn in_words(kind: &FaultKind) -> Option<(&'static str, Option<&'static str>, u64
     })
 }
 
-fn tamper_in_words(how: Tamper) -> &'static str {
+fn tamper_in_words(how: Tamper) -> FaultDamage {
     match how {
-        Tamper::Poison => "poison",
-        Tamper::Ecrc => "ecrc",
-        Tamper::Malform(Malformation::Type) => "type",
-        Tamper::Malform(Malformation::Length) => "length",
-        Tamper::Malform(Malformation::Payload) => "payload",
-        Tamper::Malform(Malformation::Boundary) => "boundary",
-        Tamper::Tag => "tag",
-        Tamper::Requester => "requester",
-        Tamper::ByteCount => "byte-count",
-        Tamper::Address => "address",
-        Tamper::Refuse(CompletionStatus::UnsupportedRequest) => "refuse",
-        Tamper::Refuse(CompletionStatus::RetryStatus) => "retry",
-        Tamper::Refuse(_) => "abort",
-        Tamper::Lose => "lose",
-        Tamper::Late(_) => "late",
-        Tamper::Twice => "twice",
-        Tamper::Ones => "ones",
-        Tamper::Data { .. } => "data",
+        Tamper::Poison => FaultDamage::Poison,
+        Tamper::Ecrc => FaultDamage::Ecrc,
+        Tamper::Malform(Malformation::Type) => FaultDamage::Type,
+        Tamper::Malform(Malformation::Length) => FaultDamage::Length,
+        Tamper::Malform(Malformation::Payload) => FaultDamage::Payload,
+        Tamper::Malform(Malformation::Boundary) => FaultDamage::Boundary,
+        Tamper::Tag => FaultDamage::Tag,
+        Tamper::Requester => FaultDamage::Requester,
+        Tamper::ByteCount => FaultDamage::ByteCount,
+        Tamper::Address => FaultDamage::Address,
+        Tamper::Refuse(CompletionStatus::UnsupportedRequest) => FaultDamage::Refuse,
+        Tamper::Refuse(CompletionStatus::RetryStatus) => FaultDamage::Retry,
+        Tamper::Refuse(_) => FaultDamage::Abort,
+        Tamper::Lose => FaultDamage::Lose,
+        Tamper::Late(_) => FaultDamage::Late,
+        Tamper::Twice => FaultDamage::Twice,
+        Tamper::Ones => FaultDamage::Ones,
+        Tamper::Data { .. } => FaultDamage::Data,
     }
 }
 
@@ -396,7 +396,9 @@ fn can_be_done(how: Tamper, name: &str) -> bool {
             matches!(name, "MWr" | "CfgWr0" | "CfgWr1" | "IOWr" | "CplD")
         }
         Tamper::Malform(Malformation::Boundary) | Tamper::Address => matches!(name, "MRd" | "MWr"),
-        Tamper::Refuse(CompletionStatus::RetryStatus) => name.starts_with("Cfg"),
+        Tamper::Refuse(CompletionStatus::RetryStatus) => {
+            matches!(name, "CfgRd0" | "CfgRd1" | "CfgWr0" | "CfgWr1")
+        }
         Tamper::Refuse(_) => !completion && name != "Msg",
         Tamper::Tag | Tamper::Requester | Tamper::ByteCount => completion,
         Tamper::Ones => name == "CplD",

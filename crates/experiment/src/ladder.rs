@@ -11,6 +11,7 @@ use tlplab_fabric::attribution::Interval;
 use tlplab_fabric::probe::{BusRecord, Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
 use tlplab_fabric::topology::Topology;
 use tlplab_units::Time;
+use tlplab_wire::tlp::{Kind, Repr, Span};
 
 /// Which packets are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +166,7 @@ impl Ladder {
             }
             UnitContent::Dllp(dllp) => {
                 let text = dllp.to_string();
-                let kind = text.split([',', ' ']).next().unwrap_or_default().to_owned();
+                let kind = dllp.name().to_owned();
                 let class = result::PacketClass::Dllp;
                 self.keep(record, result::Packet { kind, text, class, ..result::Packet::default() });
             }
@@ -186,7 +187,7 @@ impl Ladder {
         let clocks: u32 = record.phases.iter().map(|(_, clocks)| clocks).sum();
         let end = record.start + record.cycle * u64::from(clocks);
         let sent = record.sent.to_string();
-        let kind = sent.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let kind = record.sent.name().to_owned();
         let phases: Vec<String> =
             record.phases.iter().map(|(cause, clocks)| format!("{} {clocks}", cause.name())).collect();
         let text = format!(
@@ -199,6 +200,8 @@ impl Ladder {
         let id = record.sent.transaction_id();
         let packet = result::Packet {
             kind,
+            role: Some(role_of(record.sent.kind())),
+            header: Some(header_of(record.sent)),
             text,
             flow: Some(record.flow.index()),
             transaction: record.transaction,
@@ -209,7 +212,7 @@ impl Ladder {
                 .iter()
                 .map(|(cause, clocks)| (*cause as usize, (record.cycle * u64::from(*clocks)).as_fs()))
                 .collect(),
-            outcome: Some(record.outcome.name().to_owned()),
+            outcome: Some(record.outcome.into()),
             ..result::Packet::default()
         };
         let unit = UnitRecord {
@@ -237,10 +240,12 @@ impl Ladder {
             return;
         }
         let text = tlp.repr.to_string();
-        let kind = text.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let kind = tlp.repr.name().to_owned();
         let tag = tlp.repr.transaction_id().tag.value();
         let packet = result::Packet {
             kind,
+            role: Some(role_of(tlp.repr.kind())),
+            header: Some(header_of(tlp.repr)),
             text,
             flow: Some(tlp.flow.index()),
             transaction: tlp.transaction,
@@ -306,7 +311,7 @@ impl Ladder {
             start_fs: record.start.as_fs(),
             end_fs: record.end.as_fs(),
             text: format!("{what} of {} B at {:#x}", record.bytes, record.address),
-            ending: record.ending.token().into(),
+            ending: record.ending.into(),
             intervals: Vec::new(),
         });
         self.intervals.push(record.intervals.to_vec());
@@ -338,6 +343,57 @@ impl Ladder {
             packets,
             transactions,
         })
+    }
+}
+
+fn role_of(kind: &Kind) -> result::PacketRole {
+    match kind {
+        completion if completion.is_completion() => result::PacketRole::Completion,
+        request if request.asks_for_data() => result::PacketRole::Read,
+        _ => result::PacketRole::Write,
+    }
+}
+
+fn header_of(repr: &Repr) -> result::TlpHeader {
+    let kind = repr.kind();
+    let length = Some(kind.payload_dw()).filter(|dw| *dw > 0);
+    let base = result::TlpHeader {
+        requester: repr.transaction_id().requester.to_string(),
+        length,
+        ..result::TlpHeader::default()
+    };
+    let hexadecimal = |address: u64| Some(format!("{address:#x}"));
+    let of_span = |span: &Span| result::TlpHeader {
+        address: hexadecimal(span.address()),
+        first_be: Some(span.enables().first()),
+        last_be: Some(span.enables().last()),
+        ..base.clone()
+    };
+    match kind {
+        Kind::MemRead { span, .. } => {
+            result::TlpHeader { length: Some(span.length().dw().into()), ..of_span(span) }
+        }
+        Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => of_span(span),
+        Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => result::TlpHeader {
+            address: hexadecimal(port.address().into()),
+            first_be: Some(port.enables()),
+            ..base
+        },
+        Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => result::TlpHeader {
+            function: Some(target.function().to_string()),
+            register: Some(target.register()),
+            first_be: Some(target.enables()),
+            ..base
+        },
+        Kind::AtomicOp { target, .. } => result::TlpHeader { address: hexadecimal(target.address()), ..base },
+        Kind::Message(_) => base,
+        Kind::Completion(completion) => result::TlpHeader {
+            completer: Some(completion.completer().to_string()),
+            status: Some(completion.status().into()),
+            byte_count: Some(completion.byte_count().into()),
+            lower_address: Some(completion.lower_address()),
+            ..base
+        },
     }
 }
 

@@ -3,8 +3,10 @@
 //! Registers are read when enumeration is over, or later if the run is further. Identifiers and addresses are hexadecimal in strings, as
 //! `lspci` writes them; sizes are bytes.
 
+use crate::result::ProblemName;
 use crate::run::{Run, RunError};
 use core::ops::RangeInclusive;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tlplab_cfgspace::enumerate::{Hierarchy, Windows};
 use tlplab_cfgspace::lspci::{class_name, dump};
@@ -133,18 +135,17 @@ pub struct Capability {
 }
 
 /// Something that software could not do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// Whose.
+    /// The function that it concerns: `03:00.0`.
     pub function: String,
-    /// The component that it concerns, if that is known: a device, or a port such as `host.rp0`.
+    /// The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known.
     pub component: Option<String>,
-    /// What: `never-ready`, `no-answer`, `header-type`, `capability-chain`, `bar-size`, `no-address`, `bar-unkept`, `msix-table`,
-    /// `no-bus-number`, `virtual-ids` or `no-virtual-bus`.
-    pub kind: String,
+    /// What it could not do.
+    pub kind: ProblemName,
     /// Bus numbers or addresses have run out: a run in which that happens has failed.
     pub exhausted: bool,
-    /// The same, for people.
+    /// What it could not do, for people.
     pub message: String,
 }
 
@@ -307,7 +308,7 @@ fn named(fabric: &mut Fabric, problems: Vec<enumerate::Problem>) -> Vec<Problem>
             function: problem.function.to_string(),
             message: format!("{name}{problem}"),
             component,
-            kind: problem.kind.token().into(),
+            kind: (&problem.kind).into(),
             exhausted: problem.kind.is_exhaustion(),
         }
     });

@@ -3,6 +3,7 @@
 use crate::error::{Error, Problem};
 use crate::load::LoadSpec;
 use crate::tables::STOP;
+use crate::result::Stopped;
 use crate::tree::{Entry, Node, Table, Value};
 use crate::view::View;
 use serde::{Serialize, Serializer};
@@ -48,20 +49,25 @@ impl StopReason {
     /// The reasons that somebody outside can give.
     pub const FROM_OUTSIDE: [Self; 4] = [Self::Interrupted, Self::TimeLimit, Self::GuestOff, Self::Failed];
 
+    /// The reason without figures, as documents have it.
+    pub const fn word(self) -> Stopped {
+        match self {
+            Self::Running => Stopped::Running,
+            Self::StopTime => Stopped::StopTime,
+            Self::Transactions(_) => Stopped::Transactions,
+            Self::LoadsDone => Stopped::LoadsDone,
+            Self::NothingMore => Stopped::NothingMore,
+            Self::Stuck(_) => Stopped::Stuck,
+            Self::GuestOff => Stopped::GuestOff,
+            Self::Interrupted => Stopped::Interrupted,
+            Self::TimeLimit => Stopped::TimeLimit,
+            Self::Failed => Stopped::Failed,
+        }
+    }
+
     /// Its name in documents.
     pub const fn token(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::StopTime => "stop-time",
-            Self::Transactions(_) => "transactions",
-            Self::LoadsDone => "loads-done",
-            Self::NothingMore => "nothing-more",
-            Self::Stuck(_) => "stuck",
-            Self::GuestOff => "guest-off",
-            Self::Interrupted => "interrupted",
-            Self::TimeLimit => "time-limit",
-            Self::Failed => "failed",
-        }
+        self.word().token()
     }
 
     /// Did the run end because it got nowhere, though not all was done? Whoever waited then waits for ever.
@@ -100,7 +106,7 @@ impl fmt::Display for StopReason {
 
 impl Serialize for StopReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.token())
+        self.word().serialize(serializer)
     }
 }
 

@@ -230,8 +230,8 @@ pub(crate) fn faults(fabric: &Fabric) -> Vec<result::TranslationFault> {
     let fault = |fault: &tlplab_fabric::TranslationFault| result::TranslationFault {
         device: name(fault.requester).unwrap_or_else(|| fault.requester.to_string()),
         requester: fault.requester.to_string(),
-        reason: fault.reason.token().to_owned(),
-        operation: if fault.write { "write" } else { "read" }.to_owned(),
+        reason: fault.reason.into(),
+        operation: if fault.write { result::Access::Write } else { result::Access::Read },
         address: format!("{:#x}", fault.address),
         count: fault.count,
         first_fs: fault.first.as_fs(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tlplab_device::DmaError;
 use tlplab_nettlp::endpoint::{Counters, Event};
 use tlplab_nettlp::{Endpoint, EndpointConfig};
-use tlplab_transaction::{Payload, RequestError};
+use tlplab_transaction::{CompletionError, Payload, RequestError};
 use tlplab_units::{Bdf, Duration as Span};
 
 /// Why a DMA operation failed.
@@ -25,6 +25,13 @@ pub enum Failure {
     /// What carries it.
     #[error(transparent)]
     Transport(#[from] Error),
+}
+
+impl Failure {
+    /// A request was not answered in time.
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::Dma(DmaError::Completion(CompletionError::Timeout { .. })))
+    }
 }
 
 /// An operation that was submitted and is over.

@@ -3,7 +3,8 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tlplab_experiment::{
-    device_models as experiment_models, hosts as experiment_hosts, schema as experiment_schema,
+    device_models as experiment_models, hosts as experiment_hosts, result as experiment_result,
+    schema as experiment_schema,
 };
 use tlplab_units::{Generation, Width, quantity};
 
@@ -39,6 +40,12 @@ pub(crate) fn widths() -> Vec<u16> {
 #[pyfunction]
 pub(crate) fn schema() -> String {
     format!("{:#}", experiment_schema::schema())
+}
+
+/// The JSON Schema of result documents.
+#[pyfunction]
+pub(crate) fn result_schema() -> String {
+    format!("{:#}", experiment_result::schema())
 }
 
 /// Every key of an experiment file with its meaning, as Markdown.

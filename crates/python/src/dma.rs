@@ -114,7 +114,8 @@ impl Dma {
                 "; answers came without a digest (ECRC), as the published card and programs give them: leave --ecrc out"
             }
         };
-        error::run_error(py, &format!("{failure}{why}"))
+        let said = format!("{failure}{why}");
+        if failure.is_timeout() { error::timed_out(py, &said) } else { error::run_error(py, &said) }
     }
 }
 

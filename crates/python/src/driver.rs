@@ -1,13 +1,14 @@
 //! A driver written in Python: the host's events are told to it, its actions are injected.
 
 use crate::party::{Party, to_payload, unknown};
+use crate::simulation::named;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use scoped_tls_hkt::scoped_thread_local;
 use std::collections::BTreeMap;
 use tlplab_device::{HostAction, HostEvent, HostMemory, ecam_address, io_address};
-use tlplab_experiment::result::Waiting;
+use tlplab_experiment::result::{WaitedFor, Waiting};
 use tlplab_fabric::{Driven, Fabric};
 use tlplab_units::Time;
 
@@ -82,9 +83,11 @@ impl PythonDriver {
     /// What it still waits for; nothing when it has returned.
     pub(crate) fn waits(&self, py: Python<'_>) -> PyResult<Vec<Waiting>> {
         let waits: Vec<(String, String, String)> = self.party.object(py).call_method0("waits")?.extract()?;
-        let waiting =
-            |(operation, what, place)| Waiting { device: self.device.clone(), operation, what, place };
-        Ok(waits.into_iter().map(waiting).collect())
+        let waiting = |(operation, what, place): (String, String, String)| {
+            let operation = named(WaitedFor::ALL, WaitedFor::token, &operation)?;
+            Ok(Waiting { device: self.device.clone(), operation, what, place })
+        };
+        waits.into_iter().map(waiting).collect()
     }
 
     fn attach(&mut self, py: Python<'_>, fabric: &Fabric) -> PyResult<()> {

@@ -63,7 +63,16 @@ pub(crate) fn party(py: Python<'_>, cause: PyErr) -> PyErr {
 }
 
 pub(crate) fn run_error(py: Python<'_>, message: &str) -> PyErr {
-    let made = py.import("tlplab.errors").and_then(|module| module.getattr("RunError")?.call1((message,)));
+    of_class(py, "RunError", message)
+}
+
+/// A request was not answered in time.
+pub(crate) fn timed_out(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "RequestTimeoutError", message)
+}
+
+fn of_class(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    let made = py.import("tlplab.errors").and_then(|module| module.getattr(class)?.call1((message,)));
     made.map_or_else(|failure| failure, PyErr::from_value)
 }
 

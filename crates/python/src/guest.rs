@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Progress, Session, SharedMemory};
 use tlplab_device::HostMemory;
 use tlplab_experiment::Experiment;
+use tlplab_experiment::result::GuestEnding;
 use tlplab_experiment::run::Run;
 use tlplab_units::{Duration, Time};
 
@@ -18,11 +19,15 @@ pub(crate) const PATIENCE: u16 = 100;
 const INITRAMFS: &str = "initramfs";
 const FS_PER_NS: u64 = 1_000_000;
 
-/// What the guest printed, when it is, and how it has ended, if it has.
-pub(crate) type Heard = (Vec<(u64, Vec<u8>)>, u64, Option<(String, Option<u8>)>);
+/// How a guest has ended, by its name in documents and for people, and the exit status of its script.
+pub(crate) type End = (&'static str, String, Option<u8>);
 
-/// What became of a guest: SHA-256 of its kernel, of its initial file system and of its console; how it ended; its script's status.
-pub(crate) type Ended = (String, String, String, String, Option<u8>);
+/// What the guest printed, when it is, and how it has ended, if it has.
+pub(crate) type Heard = (Vec<(u64, Vec<u8>)>, u64, Option<End>);
+
+/// What became of a guest: SHA-256 of its kernel, of its initial file system and of its console; how it ended, by its name in documents and for people;
+/// its script's status.
+pub(crate) type Ended = (String, String, String, String, String, Option<u8>);
 
 /// A guest that is about to start.
 pub(crate) struct Start {
@@ -96,11 +101,12 @@ pub(crate) fn into_python(py: Python<'_>, failure: GuestError) -> PyErr {
     }
 }
 
-/// How a guest has ended, and the exit status of its script.
-pub(crate) fn in_words(end: GuestEnd) -> (String, Option<u8>) {
-    match end {
-        GuestEnd::PoweredOff(status) => ("powered off".to_owned(), status),
-        GuestEnd::Died(how) => (format!("died: {how}"), None),
-        GuestEnd::RunOver => ("lost its power: the run was over".to_owned(), None),
-    }
+/// How a guest has ended.
+pub(crate) fn in_words(end: GuestEnd) -> End {
+    let (ending, text, status) = match end {
+        GuestEnd::PoweredOff(status) => (GuestEnding::PoweredOff, "powered off".to_owned(), status),
+        GuestEnd::Died(how) => (GuestEnding::Died, format!("died: {how}"), None),
+        GuestEnd::RunOver => (GuestEnding::LostPower, "lost its power: the run was over".to_owned(), None),
+    };
+    (ending.token(), text, status)
 }

@@ -74,7 +74,9 @@ mod _core {
     #[pymodule_export]
     use super::card::CardServer;
     #[pymodule_export]
-    use super::catalog::{duration_fs, generations, hosts, models, rate, reference, schema, size, widths};
+    use super::catalog::{
+        duration_fs, generations, hosts, models, rate, reference, result_schema, schema, size, widths,
+    };
     #[pymodule_export]
     use super::chosen::{comparison, expect, figures};
     #[pymodule_export]
@@ -111,7 +113,7 @@ mod _core {
         record_figures, study_keys,
     };
     #[pymodule_export]
-    use super::table::Table;
+    use super::table::{Table, table};
     #[pymodule_export]
     use super::vfio::VfioServer;
 

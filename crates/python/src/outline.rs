@@ -10,18 +10,19 @@ use tlplab_experiment::{Experiment, FileKind, Options};
 use tlplab_fabric::config::LinkConfig;
 
 /// Reads an experiment without running it, and looks whether there is room for what it describes; its outline as JSON. It may have no
-/// load if `loads_follow`.
+/// load if `loads_follow`; `text` takes the place of what is at `path`.
 #[pyfunction]
-#[pyo3(signature = (path, *, overrides = Vec::new(), load = None, loads_follow = false))]
+#[pyo3(signature = (path, *, text = None, overrides = Vec::new(), load = None, loads_follow = false))]
 pub(crate) fn check(
     py: Python<'_>,
     path: &str,
+    text: Option<&str>,
     overrides: Vec<String>,
     load: Option<String>,
     loads_follow: bool,
 ) -> PyResult<String> {
     let options = Options { set: overrides, load, reader: loads_follow, ..Options::default() };
-    let experiment = parse(py, path, None, &options)?;
+    let experiment = parse(py, path, text, &options)?;
     look_closer(py, &experiment)?;
     Ok(outline(&experiment).to_string())
 }
@@ -53,7 +54,7 @@ pub(crate) fn check_guests(py: Python<'_>, path: &str, overrides: Vec<String>) -
         json!({ "name": cable.name, "ends": ends, "delay_fs": cable.delay.as_fs() })
     });
     let cables: Vec<_> = cables.collect();
-    let one = if machines.is_empty() { Some(check(py, path, overrides, None, false)?) } else { None };
+    let one = if machines.is_empty() { Some(check(py, path, None, overrides, None, false)?) } else { None };
     let one: Option<Value> = one.and_then(|text| serde_json::from_str(&text).ok());
     Ok(json!({ "outline": one, "machines": machines, "cables": cables }).to_string())
 }

@@ -134,26 +134,33 @@ pub(crate) fn load_objects(
     let mut parties = BTreeMap::new();
     for spec in &experiment.devices {
         let mut objects = Objects::default();
-        if let Some(pair) = given.map(|given| given.get_item(&spec.name)).transpose()?.flatten() {
-            let pair = pair.cast::<PyTuple>()?;
-            let device = loader.call_method1("carry", (pair.get_item(0)?,))?;
+        let [device, driver] = match given.map(|given| given.get_item(&spec.name)).transpose()?.flatten() {
+            Some(pair) => {
+                let pair = pair.cast::<PyTuple>()?;
+                [pair.get_item(0)?, pair.get_item(1)?]
+                    .map(|object| Some(object).filter(|object| !object.is_none()))
+            }
+            None => [None, None],
+        };
+        if let Some(device) = device {
+            let device = loader.call_method1("carry", (device,))?;
             objects.identity = Some(identity::of(&device)?);
             objects.device = Some(device.unbind());
-            if spec.driver.is_some() {
-                objects.driver = Some(loader.call_method1("drive", (pair.get_item(1)?, Memory))?.unbind());
-            }
-        } else {
-            if let ModelSpec::Python { object, parameters } = &spec.model {
-                let parameters = serde_json::json!(parameters).to_string();
-                let loaded = loader.call_method1("load_device", (&object.file, &object.name, parameters));
-                let device = loaded.map_err(|e| refuse(&spec.name, "model", e))?;
-                objects.identity = Some(identity::of(&device).map_err(|e| refuse(&spec.name, "model", e))?);
-                objects.device = Some(device.unbind());
-            }
-            if let Some(driver) = &spec.driver {
-                let loaded = loader.call_method1("load_driver", (&driver.file, &driver.name, Memory));
-                objects.driver = Some(loaded.map_err(|e| refuse(&spec.name, "driver", e))?.unbind());
-            }
+        } else if let ModelSpec::Python { object, parameters } = &spec.model {
+            let parameters = serde_json::json!(parameters).to_string();
+            let loaded = loader.call_method1("load_device", (&object.file, &object.name, parameters));
+            let device = loaded.map_err(|e| refuse(&spec.name, "model", e))?;
+            objects.identity = Some(identity::of(&device).map_err(|e| refuse(&spec.name, "model", e))?);
+            objects.device = Some(device.unbind());
+        }
+        if let Some(named) = &spec.driver {
+            objects.driver = Some(match driver {
+                Some(driver) => loader.call_method1("drive", (driver, Memory))?.unbind(),
+                None => {
+                    let loaded = loader.call_method1("load_driver", (&named.file, &named.name, Memory));
+                    loaded.map_err(|e| refuse(&spec.name, "driver", e))?.unbind()
+                }
+            });
         }
         parties.insert(spec.name.clone(), objects);
     }

@@ -173,7 +173,8 @@ impl Simulation {
     }
 
     /// Closes the files that were written meanwhile; the result document as JSON. `stopped_by` is `interrupted`, `time-limit` or `failed`.
-    /// `guest` is what became of the guest: SHA-256 of kernel, of initial file system and of console; how it ended; its script's status.
+    /// `guest` is what became of the guest: SHA-256 of kernel, of initial file system and of console; how it ended, by its name and for people; its
+    /// script's status.
     /// With `brief`, what only a page shows is left out: series of links and resources, samples, the ladder.
     #[pyo3(signature = (stopped_by = None, guest = None, *, brief = false))]
     fn finish(
@@ -188,8 +189,9 @@ impl Simulation {
         if let Some(reason) = stopped_by {
             state.run.stop(reason_of(reason)?);
         }
-        if let Some((kernel, initramfs, console, end, status)) = guest {
-            state.run.guest_ended(result::Guest { kernel, initramfs, console, end, status });
+        if let Some((kernel, initramfs, console, ending, end, status)) = guest {
+            let ending = named(result::GuestEnding::ALL, result::GuestEnding::token, &ending)?;
+            state.run.guest_ended(result::Guest { kernel, initramfs, console, end, ending, status });
         }
         state.run.still_waiting(state.residents.waits(py)?);
         py.detach(|| state.finish(brief)).map_err(|error| error::file(&error))
@@ -273,9 +275,14 @@ fn not_kept() -> PyErr {
 
 /// Why somebody outside ends a run, by its token.
 pub(crate) fn reason_of(token: &str) -> PyResult<StopReason> {
-    StopReason::FROM_OUTSIDE.into_iter().find(|reason| reason.token() == token).ok_or_else(|| {
-        let known = StopReason::FROM_OUTSIDE.map(StopReason::token).join(" or ");
-        PyValueError::new_err(format!("a run cannot be ended by {token:?}; it may be {known}"))
+    named(&StopReason::FROM_OUTSIDE, StopReason::token, token)
+}
+
+/// The one of this name.
+pub(crate) fn named<T: Copy>(all: &[T], token: impl Fn(T) -> &'static str, name: &str) -> PyResult<T> {
+    all.iter().copied().find(|one| token(*one) == name).ok_or_else(|| {
+        let known: Vec<_> = all.iter().map(|one| token(*one)).collect();
+        PyValueError::new_err(format!("{name:?} is none of {}", known.join(", ")))
     })
 }
 

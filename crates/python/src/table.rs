@@ -10,11 +10,11 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema};
 use numpy::PyArray1;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::sync::Arc;
-use tlplab_study::rows::{Data, Table as Rows};
+use tlplab_study::rows::{Data, Table as Rows, TableColumn};
 
 /// Named columns of equal length.
 #[pyclass(frozen, module = "tlplab._core")]
@@ -62,6 +62,30 @@ impl Table {
         let batch = RecordBatch::try_new(Arc::new(schema), arrays).map_err(|error| arrow(&error))?;
         Ok(Self { batch })
     }
+}
+
+/// A column of Python: its name, its unit, what its values are, and these.
+type Given<'py> = (String, Option<String>, String, Bound<'py, PyAny>);
+
+/// A table of columns whose values may be None: whole numbers from 0 (`whole`), numbers (`number`), truths (`truth`) or texts (`text`).
+#[pyfunction]
+pub(crate) fn table(columns: Vec<Given<'_>>) -> PyResult<Table> {
+    let column = |(name, unit, kind, values): Given<'_>| {
+        let data = match kind.as_str() {
+            "whole" => Data::Whole(values.extract()?),
+            "number" => Data::Number(values.extract()?),
+            "truth" => Data::Truth(values.extract()?),
+            "text" => Data::Text(values.extract()?),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "{other:?} is none of whole, number, truth, text"
+                )));
+            }
+        };
+        Ok(TableColumn { name, unit, data })
+    };
+    let columns = columns.into_iter().map(column).collect::<PyResult<_>>()?;
+    Table::of_rows(Rows { columns, ..Rows::default() })
 }
 
 fn arrow(error: &ArrowError) -> PyErr {

@@ -2,7 +2,7 @@
 
 use std::ops::Index;
 use std::sync::Arc;
-use tlplab_experiment::result::cause_names;
+use tlplab_experiment::result::causes;
 
 /// Figures with their names, in the order of the names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +25,7 @@ impl Metrics {
     pub fn get(&self, name: &str) -> Option<f64> {
         self.place(name).map(|at| self.values[at]).or_else(|| {
             let (flow, cause) = name.split_once(".share.")?;
-            let known = cause_names().iter().any(|one| one.replace(' ', "_") == cause);
+            let known = causes().iter().any(|one| one.0.name().replace(' ', "_") == cause);
             (known && self.place(&format!("{flow}.latency.mean")).is_some()).then_some(0.0)
         })
     }

@@ -8,7 +8,7 @@ use crate::expression::NoName;
 use crate::figures::Metrics;
 use crate::unit::Unit;
 use tlplab_experiment::result::{
-    Direction, Document, Flow, Frames, Latency, Link, Network, NetworkDirection,
+    CauseName, Direction, Document, Flow, Frames, Latency, Link, Network, NetworkDirection,
 };
 
 /// What has a metric.
@@ -473,7 +473,7 @@ impl Found {
         }
     }
 
-    fn flow(&mut self, flow: &Flow, causes: &[String]) {
+    fn flow(&mut self, flow: &Flow, causes: &[CauseName]) {
         let name = &flow.name;
         self.put(name, "throughput", flow.payload_bps);
         self.put(name, "rate", flow.transactions as f64 / self.span_ns * 1e9);
@@ -502,7 +502,7 @@ impl Found {
                     .map(|part| part.share)
                     .fold(None, |sum: Option<f64>, share| Some(sum.unwrap_or(0.0) + share));
                 if let Some(share) = share {
-                    self.put(name, &format!("share.{}", cause.replace(' ', "_")), share);
+                    self.put(name, &format!("share.{}", cause.0.name().replace(' ', "_")), share);
                 }
             }
         }

@@ -31,7 +31,7 @@ from tlplab.bench.result import Result
 from tlplab.device import Context, Device
 from tlplab.errors import RunError
 from tlplab.loader import LoadError, find
-from tlplab.simulation import NAME, experiment_text
+from tlplab.simulation import experiment_of
 
 CLOCK_HZ = 1_000_000_000
 SLOTS = 32
@@ -83,9 +83,9 @@ class SoftwareTarget:
         device = self._device()
         recorder = _core.BenchRecorder(case.to_json(), CLOCK_HZ, 1)
         begin(cast(Measurable, device), case, recorder)
-        text = experiment_text(type(device).__name__, link=self._link, host=self._host, stop=STOP, driver=False)
+        made = experiment_of(device, None, link=self._link, host=self._host, stop=STOP)
         simulation = _core.Simulation(
-            "benchmark", text=text, objects={NAME: (device, None)}, overrides=self._overrides, seed=case.seed
+            "benchmark", text=made.to_toml(), objects=made.objects(), overrides=self._overrides, seed=case.seed
         )
         simulation.prepare(case.to_json())
         done, moved_fs, fraction = self._done, 0, 0.0

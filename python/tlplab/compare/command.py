@@ -17,7 +17,7 @@ from tlplab.compare.running import Variant, of_alternative, run_all, settings_of
 from tlplab.compare.sources import CALLED, Source, legend, names_of, read_result, reading, source_of
 from tlplab.options import complete_it
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
-from tlplab.result import Result
+from tlplab.result import Document
 from tlplab.summary import console_for
 
 DIFFERS = 1
@@ -144,7 +144,7 @@ def made(
 ) -> tuple[Run, list[Run]]:  # fmt: skip
     """Runs what is to be run and reads what is saved: the base, and the others in their order. Raises what those raise."""
     names = names_of(list(sources))
-    saved: dict[str, Result] = {}
+    saved: dict[str, Document] = {}
     variants: list[Variant] = []
     for at, (name, source) in enumerate(zip(names, sources, strict=True)):
         if source.kind == "result":
@@ -169,7 +169,7 @@ def made(
     return base, others
 
 
-def read_run(name: str, result: Result, source: Source | None) -> Run:
+def read_run(name: str, result: Document, source: Source | None) -> Run:
     """A run to be compared. Raises `click.UsageError` for a saved result that is none."""
     if source is None or source.kind != "result":
         return run_of(name, result)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from tlplab.compare.figures import Cause, Figures, Stream, alike, by_cause, figures_of, streams_of
-from tlplab.result import Result
+from tlplab.result import Document
 
 # Percentiles come from a histogram of three digits: what is closer may be the same.
 RESOLUTION = 1e-3
@@ -25,7 +25,7 @@ class Run:
     """A run that is compared, and what was read of it."""
 
     name: str
-    result: Result
+    result: Document
     figures: Figures
     streams: Mapping[str, Stream]
 
@@ -170,7 +170,7 @@ class Difference:
         return next(change for change in self.changes if change.name == name)
 
 
-def run_of(name: str, result: Result) -> Run:
+def run_of(name: str, result: Document) -> Run:
     """A run to be compared. Raises `click.UsageError` for a document whose causes do not add up."""
     return Run(name, result, figures_of(result), streams_of(result, name))
 
@@ -203,7 +203,7 @@ def one_sided(before: Sequence[str], after: Sequence[str]) -> dict[str, list[str
     }
 
 
-def settings(before: Result, after: Result) -> list[Setting] | None:
+def settings(before: Document, after: Document) -> list[Setting] | None:
     """The keys that differ; documents of older versions do not tell theirs."""
     one, other = before.get("settings"), after.get("settings")
     if one is None or other is None:

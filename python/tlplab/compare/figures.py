@@ -7,12 +7,13 @@ so that sums are exact.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import click
 
-from tlplab.result import Attribution, Direction, Flow, Latency, Link, Network, Result
+from tlplab.result import Attribution, Direction, Document, Flow, Latency, Link, Network
 
 FS_PER_NS = 1_000_000
 # So far the mean of a flow may be from the sum of its causes: both are floating-point numbers in the document.
@@ -62,12 +63,12 @@ def femtoseconds(ns: float) -> int:
     return round(ns * FS_PER_NS)
 
 
-def streams_of(result: Result, name: str) -> dict[str, Stream]:
+def streams_of(result: Document, name: str) -> dict[str, Stream]:
     """The flows of a run that is called `name`. Raises `click.UsageError` for a document whose causes do not add up."""
     return {flow["name"]: stream_of(flow, result["causes"], name) for flow in result["flows"]}
 
 
-def stream_of(flow: Flow, names: list[str], run: str) -> Stream:
+def stream_of(flow: Flow, names: Sequence[str], run: str) -> Stream:
     """A flow, checked to add up."""
     causes: Causes = defaultdict(int)
     for part in flow["attribution"]:
@@ -84,7 +85,7 @@ def stream_of(flow: Flow, names: list[str], run: str) -> Stream:
     return found
 
 
-def cause_of(part: Attribution, names: list[str]) -> Cause:
+def cause_of(part: Attribution, names: Sequence[str]) -> Cause:
     """A row of an attribution; of one that sums up many flows only that."""
     behind = SUMMED if "others" in part else part["behind"] or ""
     return Cause(names[part["cause"]], part["place"], behind)
@@ -114,7 +115,7 @@ def by_cause(causes: Causes) -> Causes:
     return dict(found)
 
 
-def figures_of(result: Result) -> Figures:
+def figures_of(result: Document) -> Figures:
     """Every figure of a run that has a name: its value and its unit."""
     found: Figures = {}
     flows = result["flows"]
@@ -188,7 +189,7 @@ def add_network(found: Figures, network: Network) -> None:
         found[f"{network['device']}.{name}.dropped"] = way["dropped"], "1"
 
 
-def add_host(found: Figures, result: Result) -> None:
+def add_host(found: Figures, result: Document) -> None:
     """What the host's cache and IOMMU did."""
     if (host := result["host"]) is None:
         return

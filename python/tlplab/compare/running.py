@@ -15,7 +15,7 @@ from tlplab.compare.alternatives import Alternative, overrides, refused
 from tlplab.errors import ExperimentError, RunError
 from tlplab.loader import forget
 from tlplab.processes import side_by_side
-from tlplab.result import Result
+from tlplab.result import Document
 from tlplab.session import finish, judged
 
 
@@ -66,7 +66,7 @@ def named(error: ExperimentError, name: str) -> ExperimentError:
     return changed
 
 
-def run_all(variants: Sequence[Variant], *, threads: int | None, quiet: bool) -> dict[str, Result]:
+def run_all(variants: Sequence[Variant], *, threads: int | None, quiet: bool) -> dict[str, Document]:
     """Runs them; the result of each by its name. Raises `RunError` if one fails, `KeyboardInterrupt`."""
     processors = threads or os.cpu_count() or 1
     each = max(1, processors // max(1, len(variants)))

@@ -13,7 +13,7 @@ from typing import Literal, cast
 import click
 
 from tlplab.catalog import find_experiment
-from tlplab.result import SCHEMA, Result
+from tlplab.result import SCHEMA, Document
 
 Kind = Literal["experiment", "result", "capture"]
 CALLED: dict[Kind, str] = {"experiment": "an experiment", "result": "a saved result", "capture": "a capture"}
@@ -49,7 +49,7 @@ def source_of(given: str) -> Source:
     return Source(given, path, "result" if begins.lstrip().startswith(b"{") else "experiment")
 
 
-def read_result(source: Source) -> Result:
+def read_result(source: Source) -> Document:
     """A result that `tlplab run --json` has written. Raises OSError, `click.UsageError`."""
     try:
         document = json.loads(Path(source.path).read_text(encoding="utf-8"))
@@ -58,8 +58,8 @@ def read_result(source: Source) -> Result:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         what = f"has the schema {schema!r}" if schema is not None else "has no schema"
-        raise click.UsageError(f"{source.given} {what}; it must have {SCHEMA}, as tlplab run --json writes it")
-    return cast(Result, document)
+        raise click.UsageError(f"{source.given} {what}; what can be read is {SCHEMA}, as tlplab run --json writes it")
+    return cast(Document, document)
 
 
 @contextmanager

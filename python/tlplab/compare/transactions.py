@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tlplab import _core
 from tlplab.compare.figures import Cause, femtoseconds
-from tlplab.result import Result
+from tlplab.result import Document
 
 # So many around a percentile are looked at.
 HANDFUL = 5
@@ -103,7 +103,7 @@ def known(
     return Known(name, latencies, starts, get, len(rows))
 
 
-def sampled_in(result: Result, name: str) -> dict[str, Known]:
+def sampled_in(result: Document, name: str) -> dict[str, Known]:
     """The transactions in the sample of a result that is called `name`, by flow. Raises `click.UsageError` for one that does not add up."""
     flows = [flow["name"] for flow in result["flows"]]
     by_flow: dict[int, list[Transaction]] = defaultdict(list)

@@ -13,13 +13,13 @@ from tlplab.errors import RunError
 from tlplab.guest.console import Console, terminal_kept
 from tlplab.guest.initramfs import archive
 from tlplab.guest.kernel import Kernel, digest
+from tlplab.result import GuestEnding
 from tlplab.session import Finished
 
-RUNNING = "running"
-# How the end of a run begins that could not go on.
-FAILED = "failed: "
-# What a guest printed, each piece with its time in femtoseconds; how far simulated time is; how it has ended, if it has, with its script's status.
-Heard: TypeAlias = "tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]"
+RUNNING: GuestEnding = "running"
+# What a guest printed, each piece with its time in femtoseconds; how far simulated time is; how it has ended, if it has: by its name, for people, and
+# with its script's status.
+Heard: TypeAlias = "tuple[list[tuple[int, bytes]], int, tuple[GuestEnding, str, int | None] | None]"
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,12 @@ class Ended:
     """A guest that is off, and its run."""
 
     finished: Finished
+    ending: GuestEnding
+    """How it ended; `running` where somebody interrupted it, or the run could not go on."""
     end: str
-    """`powered off`, `died: …`, `lost its power: …`, `running`; `FAILED` and why, where the run could not go on."""
+    """The same, for people: `powered off`, `died: …`, `lost its power: …`, `running`; why, where the run could not go on."""
+    failed: bool
+    """The run could not go on."""
     status: int | None
     """The exit status of its script."""
     last: Sequence[str]
@@ -43,7 +47,9 @@ class Booted:
     console: Console[int]
     hashes: tuple[str, str]
     """SHA-256 of kernel and initial file system."""
+    ending: GuestEnding = RUNNING
     end: str = RUNNING
+    failed: bool = False
     status: int | None = None
 
     def hear(self, heard: Heard) -> None:
@@ -52,14 +58,15 @@ class Booted:
         for time, data in printed:
             self.console.hear(time, data)
         if over is not None:
-            self.end, self.status = over
+            self.ending, self.end, self.status = over
 
     def finish(self, *, interrupted: bool) -> Ended:
         """Ends the run."""
         self.console.end()
-        became = (*self.hashes, self.console.hash.hexdigest(), self.end, self.status)
+        end = f"failed: {self.end}" if self.failed else self.end
+        became = (*self.hashes, self.console.hash.hexdigest(), self.ending, end, self.status)
         text = self.simulation.finish("interrupted" if interrupted else "guest-off", became)
-        return Ended(Finished(text, interrupted), self.end, self.status, self.console.last)
+        return Ended(Finished(text, interrupted), self.ending, self.end, self.failed, self.status, self.console.last)
 
 
 def boot(
@@ -122,7 +129,7 @@ def run(
     interrupted = False
     with terminal_kept(interactive):
         try:
-            while booted.end == RUNNING:
+            while booted.ending == RUNNING:
                 heard = booted.simulation.advance_guest()
                 booted.hear(heard)
                 watch(heard[1])
@@ -131,7 +138,7 @@ def run(
         except RunError as error:
             if not keep_failed:
                 raise
-            booted.end, interrupted = f"{FAILED}{error}", True
+            booted.end, booted.failed, interrupted = str(error), True, True
         finally:
             booted.console.end()
     return booted.finish(interrupted=interrupted)

@@ -91,7 +91,7 @@ def plug_of(cable: Cable, end: int) -> tuple[int, str]:
 def go_on(cabling: _core.Cabling, booted: Sequence[Booted], lines: Lines, watch: Callable[[int], None]) -> bool:
     """Until all are off; true if it was interrupted."""
     try:
-        while any(one.end == RUNNING for one in booted):
+        while any(one.ending == RUNNING for one in booted):
             heard = cabling.advance()
             for one, of_one in zip(booted, heard, strict=True):
                 one.hear(of_one)

@@ -194,5 +194,5 @@ def fail_if_failed(ended: Ended, *, silent: bool, machine: str | None = None) ->
     if ended.status:
         shown = last_lines(ended.last, silent=silent)
         raise RunError(f"{whose}the guest's script ended with status {ended.status}{shown}")
-    if ended.end.startswith("died"):
+    if ended.ending == "died":
         raise RunError(f"{whose}the guest {ended.end}{last_lines(ended.last, silent=silent)}")

@@ -17,7 +17,7 @@ from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED, RunError
 from tlplab.nettlp.end import address_of
 from tlplab.outputs import write_text
-from tlplab.result import Result
+from tlplab.result import Document
 
 # How often Ctrl-C is looked for.
 SLICE_SECONDS = 0.1
@@ -129,7 +129,7 @@ def serve_experiment(
         write_text(json_file, text)
     if not quiet:
         out = sys.stderr if json_file == "-" else sys.stdout
-        summary.show(cast(Result, json.loads(text)), out)
+        summary.show(cast(Document, json.loads(text)), out)
         show_lag(service.lag())
         if report["kernel_drops"]:
             click.echo(f"{report['kernel_drops']} datagrams {DROPPED}", err=True)

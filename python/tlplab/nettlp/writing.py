@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import click
 
-from tlplab.errors import RunError
+from tlplab.errors import RequestTimeoutError, RunError
 from tlplab.nettlp.aside import Aside
 
 # What is read back in one piece: one that cannot be read is no reason to read all again.
@@ -93,7 +93,7 @@ class Writer:
 
     def flush_otherwise(self, error: RunError, last: int) -> None:
         """A flush was not answered: perhaps another one is. Raises RunError if it is not, or must not be tried."""
-        if self.how != "zero" or "timeout" not in str(error):
+        if self.how != "zero" or not isinstance(error, RequestTimeoutError):
             raise error
         if not self.may_read:
             raise RunError(

@@ -15,7 +15,7 @@ from typing import cast
 from tlplab import _core, outline
 from tlplab.errors import RunError
 from tlplab.p2p.flows import Flow, Together
-from tlplab.result import Direction, Result
+from tlplab.result import Direction, Document
 from tlplab.session import failures
 from tlplab.summary import ERRORS
 
@@ -86,7 +86,7 @@ def run(experiment: str, overrides: Sequence[str], settings: Settings, together:
     return Outcome(tuple(rates(result, together)), steady)
 
 
-def measure(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> tuple[Result, bool]:
+def measure(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> tuple[Document, bool]:
     """The same: the result document, and whether its rates are steady."""
     factor = 1
     while True:
@@ -97,7 +97,9 @@ def measure(experiment: str, overrides: Sequence[str], settings: Settings, toget
         factor *= 2
 
 
-def run_once(experiment: str, overrides: Sequence[str], settings: Settings, together: Together, factor: int) -> Result:
+def run_once(
+    experiment: str, overrides: Sequence[str], settings: Settings, together: Together, factor: int
+) -> Document:
     """One run; its time is `factor` times the setting's."""
     warmup = settings.warmup_us * factor
     window = [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
@@ -109,7 +111,7 @@ def run_once(experiment: str, overrides: Sequence[str], settings: Settings, toge
         )  # fmt: skip
     while not simulation.advance(EVENTS).done:
         pass
-    result = cast(Result, json.loads(simulation.finish(brief=True)))
+    result = cast(Document, json.loads(simulation.finish(brief=True)))
     if failed := failures(result):
         raise RunError("; ".join(failed))
     return result
@@ -148,7 +150,7 @@ def name_of(number: int) -> str:
     return f"flow{number}"
 
 
-def is_steady(result: Result) -> bool:
+def is_steady(result: Document) -> bool:
     """Whether every flow carries as much in the first half of the time that is measured as in the second."""
     series = result["series"]
     size = series["bin_fs"]
@@ -167,7 +169,7 @@ def is_steady(result: Result) -> bool:
     return True
 
 
-def rates(result: Result, together: Together) -> list[Rate]:
+def rates(result: Document, together: Together) -> list[Rate]:
     """Of each flow, in their order."""
     parents = {node["name"]: node["parent"] for node in result["topology"]["nodes"]}
     directions = {(way["from"], way["to"]): way for link in result["links"] for way in link["directions"]}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from tlplab.p2p.flows import Together
-from tlplab.result import Result
+from tlplab.result import Document
 
 Verdict = Literal["reproduced", "explained", "not reproducible"]
 
@@ -67,7 +67,7 @@ class Run:
     """Flows from device to device in place of its load, as `tlplab p2p` makes them."""
 
 
-Outcomes = Mapping[str, Result]
+Outcomes = Mapping[str, Document]
 
 
 class Drawing(Protocol):

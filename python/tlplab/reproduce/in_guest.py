@@ -18,7 +18,7 @@ from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.kernel import Kernel
 from tlplab.guest.running import run
 from tlplab.processes import side_by_side
-from tlplab.result import Result
+from tlplab.result import Document
 
 LARGEST = 512 * 2**20
 PAGE = 4096
@@ -59,7 +59,7 @@ class GuestRun:
 class Told:
     """What came of a boot."""
 
-    result: Result
+    result: Document
     console: tuple[str, ...]
     """The lines that the guest printed."""
 
@@ -85,7 +85,7 @@ def boot(place: str, linux: Kernel, within: str, one: GuestRun) -> Told:
     )  # fmt: skip
     if ended.status != 0 or ended.finished.failures():
         raise RunError("; ".join([f"{one.name}: {ended.end}", *ended.finished.failures(), *ended.last[-5:]]))
-    result = cast(Result, json.loads(ended.finished.text))
+    result = cast(Document, json.loads(ended.finished.text))
     for large in ("series", "samples", "ladder"):
         result.pop(large, None)  # type: ignore[misc]
     return Told(result, tuple(console))

@@ -18,7 +18,7 @@ from tlplab.p2p.measure import Settings, measure
 from tlplab.processes import side_by_side
 from tlplab.reproduce import HEADING, Beside, ByGuest, GuestOptions, Outcomes, Row, Run, Study, chart
 from tlplab.reproduce import study as load_study
-from tlplab.result import Result
+from tlplab.result import Document
 from tlplab.session import run
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
@@ -59,22 +59,22 @@ def check_built(study: Study, place: Path) -> None:
             raise click.UsageError(f"{path} is missing; make it with `{how}` in tlplab's folder")
 
 
-def one_run(place: str, one: Run) -> Result:
+def one_run(place: str, one: Run) -> Document:
     """Runs one simulation; in a process of its own."""
     path = os.path.join(place, one.experiment)
     if one.samples:
         document = _core.measure_on(path, list(one.overrides), one.samples, None, lambda _: None)
-        return cast(Result, json.loads(document))
+        return cast(Document, json.loads(document))
     if one.together is not None:
         result, _ = measure(path, one.overrides, Settings(), one.together)
     else:
-        result = run(path, overrides=one.overrides, verdict=False)
+        result = cast(Document, dict(run(path, overrides=one.overrides, verdict=False)))
     for large in ("series", "samples", "ladder"):
         result.pop(large)  # type: ignore[misc]
     return result
 
 
-def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
+def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Document]:
     """Runs the study."""
     return side_by_side(partial(one_run, str(place)), study.runs(), "runs", quiet=quiet)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tlplab import quantities as q
-from tlplab.result import Result
+from tlplab.result import Document
 from tlplab.testing.tlps import Tlp, Tlps
 
 # Lines of one transaction.
@@ -15,14 +15,14 @@ MOST_TLPS = 10
 MOST_CAUSES = 8
 
 
-def slowest(result: Result, flows: Sequence[int], count: int) -> list[Mapping[str, Any]]:
+def slowest(result: Document, flows: Sequence[int], count: int) -> Sequence[Mapping[str, Any]]:
     """The slowest of the transactions in a result's ladder that are of these flows."""
-    ladder = result["ladder"] or {"transactions": []}
-    of = [one for one in ladder["transactions"] if one["flow"] in flows]
+    all_of = [] if (ladder := result["ladder"]) is None else ladder["transactions"]
+    of = [one for one in all_of if one["flow"] in flows]
     return sorted(of, key=lambda one: one["start_fs"] - one["end_fs"])[:count]
 
 
-def text(result: Result, transaction: Mapping[str, Any], tlps: Tlps) -> str:
+def text(result: Document, transaction: Mapping[str, Any], tlps: Tlps) -> str:
     """A transaction: its TLPs, then what its time went to."""
     took = transaction["end_fs"] - transaction["start_fs"]
     flow = result["flows"][transaction["flow"]]["name"]
@@ -42,7 +42,7 @@ def line(row: Tlp) -> str:
     return str(row).removesuffix(f"  ({row.flow}, transaction {row.transaction})")
 
 
-def causes(result: Result, transaction: Mapping[str, Any]) -> list[str]:
+def causes(result: Document, transaction: Mapping[str, Any]) -> list[str]:
     """What the time of a transaction went to, the most first."""
     spent: dict[str, int] = defaultdict(int)
     for one in transaction["intervals"]:

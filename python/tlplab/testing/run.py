@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tlplab import _core
 from tlplab.errors import ExperimentError
-from tlplab.result import Flow, Result
-from tlplab.session import Finished, Run
+from tlplab.result import Document, Flow, Result
+from tlplab.session import Finished
 from tlplab.study.show import written
 from tlplab.testing import ladder
 from tlplab.testing.tlps import Tlps, meant, of_result, tail
@@ -29,27 +28,23 @@ Again = Callable[[Sequence[str]], Finished]
 class Window:
     """A part of a run, or all of it, with every packet."""
 
-    result: Result
+    result: Document
     tlps: Tlps
     whole: bool
 
 
-class TestedRun(Run):
-    """A run that has ended: `run["flows"]` is the result of `tl.run`, `run.tlps` a table, and `run.expect(…)` fails the test if a condition does not hold."""
+class TestedRun(Result):
+    """A run that has ended: `run["flows"]` is what `tl.run` gives, `run.tlps` a table, and `run.expect(…)` fails the test unless it holds."""
 
     __test__ = False  # no class of tests, whatever pytest thinks of its name
 
     def __init__(self, finished: Finished, record: bytes, again: Again | None, name: str) -> None:
         """`again` is `None` of a run that has kept its whole ladder, as it cannot be made again."""
-        super().__init__(finished)
+        super().__init__(finished.text)
         self._record = record
         self._again = again
         self.name = name
         """The experiment, for messages."""
-
-    def __getitem__(self, key: str) -> Any:
-        """A part of the result document."""
-        return self.result[key]  # type: ignore[literal-required]
 
     def __repr__(self) -> str:
         return f"<run of {self.name}>"

@@ -12,10 +12,12 @@ from tlplab import _core
 from tlplab.catalog import find_experiment
 from tlplab.device import Device
 from tlplab.errors import RunError
+from tlplab.experiment import Experiment
 from tlplab.loader import forget
 from tlplab.outputs import write_bytes
-from tlplab.session import Finished, Run, judged, succeeded
-from tlplab.simulation import NAME, experiment_text
+from tlplab.result import Result
+from tlplab.session import Finished, judged, simulation_of, succeeded
+from tlplab.simulation import experiment_of
 from tlplab.testing.run import MOST_PACKETS, TestedRun
 
 WHOLE_LADDER = f'ladder={{ at = "0s", packets = {MOST_PACKETS} }}'
@@ -29,28 +31,33 @@ class Runner:
         self._folder = folder
         self._name = name
         self._captures = tempfile.TemporaryDirectory(prefix="tlplab-") if keep else None
-        self._made: list[tuple[str, Run, Path | None]] = []
+        self._made: list[tuple[str, Result, Path | None]] = []
 
     def __call__(
         self,
-        experiment: str | os.PathLike[str],
+        experiment: str | os.PathLike[str] | Experiment,
         *,
         overrides: Sequence[str] = (),
         load: str | os.PathLike[str] | None = None,
         seed: int | None = None,
         verdict: bool = False,
     ) -> TestedRun:
-        """Runs an experiment: a file, beside the test or where pytest was started, one of tlplab's own by name, or the text of one.
+        """Runs an experiment: a file, beside the test or where pytest was started, one of tlplab's own by name, the text of one, or
+        one made of objects.
 
         `overrides`, `load` and `seed` are those of `tl.run`. Without `verdict`, what limits is told by the figures of the run alone. Raises
         `ExperimentError` and `RunError` as `tl.run` does.
         """
         __tracebackhide__ = True
-        path, text = self._find(os.fspath(experiment))
+        path, text = (
+            (experiment.path, None) if isinstance(experiment, Experiment) else self._find(os.fspath(experiment))
+        )
         capture = self._capture()
 
         def simulation(more: Sequence[str] = (), pcap: Path | None = None) -> _core.Simulation:
             forget()  # what the runs before have left in the modules of devices
+            if isinstance(experiment, Experiment):
+                return simulation_of(experiment, overrides=[*overrides, *more], load=load, seed=seed, pcap=pcap)
             return _core.Simulation(
                 path, text=text, overrides=[*overrides, *more], load=None if load is None else os.fspath(load), seed=seed,
                 pcap=None if pcap is None else str(pcap),
@@ -79,13 +86,10 @@ class Runner:
         """Puts a device under a root port and runs its driver, as `tl.simulate` does."""
         __tracebackhide__ = True
         if driver is None and stop is None:
-            raise ValueError('without a driver the run has no end; give a driver, or stop="200us"')
-        text = experiment_text(type(device).__name__, link=link, host=host, stop=stop, driver=driver is not None)
+            raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+        experiment = experiment_of(device, driver, link=link, host=host, stop=stop)
         capture = self._capture()
-        simulation = _core.Simulation(
-            "simulate.toml", text=text, objects={NAME: (device, driver)}, overrides=[*overrides, WHOLE_LADDER], seed=seed,
-            pcap=None if capture is None else str(capture),
-        )  # fmt: skip
+        simulation = simulation_of(experiment, overrides=[*overrides, WHOLE_LADDER], seed=seed, pcap=capture)
         finished = self._finish(type(device).__name__, simulation, capture)
         return self._keep(TestedRun(finished, simulation.record(), None, type(device).__name__), capture)
 

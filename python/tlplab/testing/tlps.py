@@ -7,18 +7,13 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, overload
 
-from tlplab.result import Result
+from tlplab.result import Document
 
 KINDS = (
     "MRd", "MRdLk", "MWr", "DMWr", "IORd", "IOWr", "CfgRd0", "CfgRd1", "CfgWr0", "CfgWr1", "Msg", "MsgD", "Cpl", "CplD",
     "CplLk", "CplDLk", "FetchAdd", "Swap", "CAS",
 )  # fmt: skip
 STATUSES = ("SC", "UR", "CRS", "CA")
-# In the words of a TLP's line, what each part is; numbers are read.
-WORDS = {
-    "len": "length", "requester": "requester", "completer": "completer", "last": "last_be", "first": "first_be",
-    "addr": "address", "byte count": "byte_count", "lowaddr": "lower_address", "to": "function", "reg": "register",
-}  # fmt: skip
 # Lines that a message shows.
 MOST_LINES = 12
 # Others around a TLP that is not as it has to be.
@@ -239,11 +234,11 @@ def around(rows: Sequence[Tlp], row: Tlp) -> str:
     return "\n".join(f"{'>' if one is row else ' '} {one}" for one in list(rows)[begin : at + AROUND + 1])
 
 
-def of_result(result: Result) -> Tlps:
+def of_result(result: Document) -> Tlps:
     """The TLPs in the ladder of a result document."""
-    ladder = result["ladder"] or {"packets": []}
+    packets = [] if (ladder := result["ladder"]) is None else ladder["packets"]
     flows, links = [flow["name"] for flow in result["flows"]], result["links"]
-    rows = [as_tlp(packet, flows, links) for packet in ladder["packets"] if packet["class"] == "tlp"]
+    rows = [as_tlp(packet, flows, links) for packet in packets if packet["class"] == "tlp"]
     components = {end for link in links for end in (link["upper"], link["lower"])}
     names = {
         "kind": KINDS, "status": STATUSES, "flow": flows, "link": [link["name"] for link in links],
@@ -256,13 +251,9 @@ def as_tlp(packet: Mapping[str, Any], flows: Sequence[str], links: Sequence[Any]
     """A packet of the ladder as a row."""
     link = links[packet["link"]]
     way = link["directions"][packet["direction"]]
-    told: dict[str, Any] = {}
-    for part in packet["text"].split(", ")[1:]:
-        word, _, value = part.rpartition(" ")
-        if part in STATUSES:
-            told["status"] = part
-        elif word in WORDS and WORDS[word] not in told:
-            told[WORDS[word]] = value if word in ("requester", "completer", "to") else int(value, 0)
+    told = dict(packet["header"])
+    if "address" in told:
+        told["address"] = int(told["address"], 16)
     return Tlp(
         kind=packet["kind"],
         flow=None if packet["flow"] is None else flows[packet["flow"]],

@@ -14,8 +14,8 @@ from pathlib import Path
 from tlplab import _core
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.kernel import Kernel
-from tlplab.guest.running import FAILED, run
-from tlplab.result import Result
+from tlplab.guest.running import run
+from tlplab.result import Document
 from tlplab.torture.classes import VECTOR, Bar, Phases
 from tlplab.torture.coverage import COPY
 from tlplab.torture.evidence import Hop, ladder_of
@@ -195,8 +195,7 @@ def boot(
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-    failed = ended.end.startswith(FAILED)
-    if ended.finished.interrupted and not stopped and not failed:
+    if ended.finished.interrupted and not stopped and not ended.failed:
         raise KeyboardInterrupt
     if report is not None:
         _core.write_report(report, ended.finished.text)
@@ -208,7 +207,7 @@ def boot(
         # Time has passed, without a word of the guest: the fabric had much to do.
         stopped = SILENT
     over = Boot(
-        console, stopped or ended.end.removeprefix(FAILED), status, removed=f"{SAYS}removed" in console, failed=failed,
+        console, stopped or ended.end, status, removed=f"{SAYS}removed" in console, failed=ended.failed, died=ended.ending == "died",
         struck=strikes(result, faults[-1]) if faults else None,
     )  # fmt: skip
     return Told(over, tuple(time for time, _ in lines), ladder_of(result))
@@ -228,7 +227,7 @@ def spent() -> float:
     return ticks / TICKS
 
 
-def strikes(result: Result, entry: str) -> int | None:
+def strikes(result: Document, entry: str) -> int | None:
     """How often the fault of this entry has happened; None, if that is not told of its kind."""
     if tlp := IS_ON_TLP.search(entry):
         its = (tlp["link"], tlp["direction"], int(tlp["number"]), tlp["of"])

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from typing import Any, Generic, TypeVar
 
 from tlplab.quantities import ranges
-from tlplab.result import Result
+from tlplab.result import Document
 
 DATA_LINK = "dllp"
 
@@ -29,7 +29,7 @@ class Hop:
     """Its check sum was wrong, or it was nullified."""
 
 
-def ladder_of(result: Result) -> tuple[Hop, ...]:
+def ladder_of(result: Document) -> tuple[Hop, ...]:
     """The TLPs of a run's ladder."""
     ladder = result["ladder"]
     if ladder is None:

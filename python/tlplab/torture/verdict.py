@@ -44,6 +44,8 @@ class Boot:
     """The drivers let the devices go."""
     failed: bool = False
     """The run could not go on: a device accessed memory that no driver gave it."""
+    died: bool = False
+    """The kernel died."""
     struck: int | None = None
     """How often the fault has happened, where that is told."""
 
@@ -68,8 +70,8 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
         return next((line for line in new if pattern.search(line)), None)
 
     if boot.struck == 0:
-        return Verdict(MISSED, "the fault did not occur", new)
-    if boot.end.startswith("died"):
+        return Verdict(MISSED, "the fault has not happened", new)
+    if boot.died:
         return Verdict(OOPS, told(IS_OOPS) or boot.end, new)
     # The kernel warns of mappings that are left, so leaks come before warnings.
     if (line := told(IS_LEAK)) is not None:

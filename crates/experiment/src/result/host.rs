@@ -1,68 +1,69 @@
 //! What the host's cache and IOMMU did, and devices with translations.
 
+use super::words::{Access, RefusalReason};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What the host's cache and IOMMU did for requests of devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HostUse {
-    /// The last-level cache, if there is one.
+    /// The last-level cache; null if there is none.
     pub cache: Option<CacheUse>,
-    /// The IOMMU, if there is one.
+    /// The IOMMU; null if there is none.
     pub iommu: Option<IommuUse>,
 }
 
 /// Lines that requests of devices looked for in the last-level cache.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CacheUse {
     /// Lines that were there.
     pub hits: u64,
     /// Lines that were not.
     pub misses: u64,
-    /// Hits as a share of both.
+    /// Hits as a fraction of both.
     pub hit_rate: f64,
 }
 
 /// Translations of requests of devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct IommuUse {
     /// Requests whose translation was in the IO-TLB or on its way there.
     pub hits: u64,
     /// Page walks: the other requests.
     pub walks: u64,
-    /// Hits as a share of both.
+    /// Hits as a fraction of both.
     pub hit_rate: f64,
     /// How long walks waited for others, in all.
     pub waited_ns: f64,
-    /// Page walks as a share of those that could have been made.
+    /// Page walks as a fraction of those that could have been made.
     pub busy: f64,
     /// Accesses that were refused, by function and reason, the warm-up included.
     pub faults: Vec<TranslationFault>,
-    /// What devices asked for, the warm-up included; `None` where none can ask and all addresses stay as they are.
+    /// What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are.
     pub answered: Option<AnsweredTranslations>,
 }
 
 /// Accesses of a function that the IOMMU refused for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TranslationFault {
     /// The device, or the ID of a function that none has.
     pub device: String,
     /// The requester's ID: `03:00.0`.
     pub requester: String,
-    /// `not-mapped`, `no-read`, `no-write`; `translated`: its address is said to be translated, which it may not be; `translation-request`: it may not
-    /// ask.
-    pub reason: String,
-    /// The first was a `read` or a `write`.
-    pub operation: String,
+    /// Why they were refused.
+    pub reason: RefusalReason,
+    /// What the first was.
+    pub operation: Access,
     /// The address of the first, hexadecimal.
     pub address: String,
     /// How many.
     pub count: u64,
-    /// The first.
+    /// When the first was refused.
     pub first_fs: u64,
 }
 
 /// Translations that devices asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AnsweredTranslations {
     /// Those that there was one for.
     pub given: u64,
@@ -79,7 +80,7 @@ pub struct AnsweredTranslations {
 }
 
 /// What a device did with translations, the warm-up included.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceTranslations {
     /// The device.
     pub device: String,

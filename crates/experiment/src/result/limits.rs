@@ -1,26 +1,27 @@
 //! What limits a run, and how that was found.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What limits the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// One sentence that names it.
     pub sentence: String,
     /// The resource and the evidence.
     pub limit: Limit,
-    /// What would limit next; `None` if nothing else is near.
+    /// What would limit next; null if nothing else is near.
     pub next: Option<Next>,
     /// All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge.
     pub limits: Vec<Limit>,
     /// Where different things happened one after the other: what limited each of them. Empty where there is but one.
     pub phases: Vec<Phase>,
-    /// What the verdict was found by; `None`: by the figures of the run alone.
+    /// The runs that the verdict was found by; null: by the figures of the run alone.
     pub tried: Option<Tried>,
 }
 
 /// A part of a run in which other flows were active than before, or a link was down.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
     /// Its beginning.
     pub from_fs: u64,
@@ -33,7 +34,7 @@ pub struct Phase {
 }
 
 /// Runs in which one resource was relaxed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Tried {
     /// What could limit.
     pub candidates: usize,
@@ -41,14 +42,14 @@ pub struct Tried {
     pub tried: usize,
     /// Events of all these runs, with what it took to build their fabrics.
     pub events: u64,
-    /// Where the beginning of the run ends that they were compared with; `None`: with all of it.
+    /// They were compared with the beginning of the run until here; null: with all of it.
     pub until_fs: Option<u64>,
     /// What gained something, or cost something, the best first.
     pub gains: Vec<Gain>,
 }
 
 /// A resource, and what the run carries with twice as much of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Gain {
     /// Its name.
     pub resource: String,
@@ -61,24 +62,27 @@ pub struct Gain {
 }
 
 /// The resource that limits.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Limit {
     /// Its name: a place, `tags of ssd`, `load nic`.
     pub resource: String,
     /// What kind of resource it is.
     pub kind: LimitKind,
-    /// How much of it is used, 0 to 1.
+    /// The links that it belongs to: indices in `links` of the document; none if it belongs to no link.
+    #[schemars(extend("x-revision" = 2))]
+    pub links: Vec<usize>,
+    /// How much of it is used, a fraction of 1.
     pub utilization: f64,
     /// Figures that show it.
     pub evidence: Vec<String>,
-    /// How much more the run carries with twice as much of it: 0.5 is half as much again. `None`: it was not tried.
+    /// How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried.
     pub gain: Option<f64>,
-    /// What was changed for that: `16 → 32`.
+    /// What was changed for that: `16 → 32`; null: it was not tried.
     pub change: Option<String>,
 }
 
 /// Kinds of limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitKind {
     /// A direction of a link is busy.
@@ -107,7 +111,7 @@ pub enum LimitKind {
 }
 
 /// What would limit next.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Next {
     /// Its name.
     pub resource: String,

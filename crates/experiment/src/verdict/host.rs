@@ -5,6 +5,9 @@ use super::{Candidate, Facts, MAJOR, total_of, waiters};
 use crate::result::{Document, Flow, LimitKind};
 use tlplab_fabric::attribution::Cause;
 
+/// The name of page walks as a resource.
+pub(crate) const PAGE_WALKS: &str = "page walks of host";
+
 /// Host memory of limited bandwidth.
 pub(super) fn memory(used: f64) -> Candidate {
     let busy = format!("it is busy {} of the time", percent(used));
@@ -36,7 +39,7 @@ pub(super) fn walks(document: &Document) -> Option<Candidate> {
     )];
     evidence.extend(waiters(&document.flows.iter().collect::<Vec<_>>(), &place));
     Some(Candidate {
-        resource: "page walks of host".into(),
+        resource: PAGE_WALKS.into(),
         kind: LimitKind::Memory,
         used: iommu.busy,
         links: Vec::new(),

@@ -14,9 +14,10 @@ mod next;
 mod translation;
 mod words;
 
-use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Verdict};
+use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, ResourceKind, Verdict};
 use crate::stop::StopReason;
 pub use facts::Facts;
+pub(crate) use host::PAGE_WALKS;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
@@ -45,6 +46,20 @@ struct Candidate {
     evidence: Vec<String>,
     /// `limits the run: …`
     because: String,
+}
+
+impl Candidate {
+    /// The links that it belongs to.
+    fn links_in(&self, document: &Document) -> Vec<usize> {
+        let at = |place: &String| {
+            let is_place = |way: &Direction| format!("{} → {}", way.from, way.to) == *place;
+            document.links.iter().position(|link| link.directions.iter().any(is_place))
+        };
+        match self.links.as_slice() {
+            [] => self.place.as_ref().and_then(at).into_iter().collect(),
+            links => links.to_vec(),
+        }
+    }
 }
 
 /// Judges a run: what it did, and what was asked for.
@@ -79,7 +94,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
             .or_else(|| waits(document, &flows))
             .or_else(|| cable::limit(document, facts))
             .or_else(|| network::software(document))
-            .unwrap_or_else(|| own_loads(document, &flows, facts)),
+            .unwrap_or_else(|| own_loads(&flows, facts)),
     };
     // What would have been carried over a link that was down, when not one transaction ended, or when none ends any more, nobody knows.
     let stuck = is_stuck(document);
@@ -106,6 +121,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     }
     evidence.extend(refused(document));
     let limit = Limit {
+        links: limit.links_in(document),
         resource: limit.resource,
         kind: limit.kind,
         utilization: limit.used.clamp(0.0, 1.0),
@@ -146,6 +162,7 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     let limit = match found {
         None => Limit { resource: "nothing".into(), ..Limit::default() },
         Some(why) => Limit {
+            links: why.links_in(document),
             resource: why.resource,
             kind: why.kind,
             utilization: why.used.clamp(0.0, 1.0),
@@ -342,7 +359,7 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
             kind,
             used: share,
             links: Vec::new(),
-            place: None,
+            place: Some(wait.place.clone()),
             replays: 0.0,
             because,
             evidence,
@@ -386,7 +403,7 @@ fn held_up(document: &Document, egress: &Direction, behind: Candidate) -> Candid
         kind,
         used: share,
         links: Vec::new(),
-        place: None,
+        place: Some(place),
         replays: 0.0,
         because: because.to_owned(),
         evidence,
@@ -395,7 +412,7 @@ fn held_up(document: &Document, egress: &Direction, behind: Candidate) -> Candid
 
 fn tags_because(document: &Document, device: &str) -> String {
     let name = format!("tags of {device}");
-    match document.series.resources.iter().find(|r| r.kind == "tags" && r.name == name) {
+    match document.series.resources.iter().find(|r| r.kind == ResourceKind::Tags && r.name == name) {
         Some(resource) => match resource.capacity {
             Some(capacity) => format!(
                 "{} of {capacity} are in use on average",
@@ -424,7 +441,7 @@ fn guest(busiest: Option<&Candidate>) -> Candidate {
 }
 
 /// Nothing is short: the loads themselves ask for no more.
-fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candidate {
+fn own_loads(flows: &[&Flow], facts: &Facts<'_>) -> Candidate {
     let unserved = flows.iter().filter(|f| !facts.is_served(f));
     let slowest = unserved.max_by(|a, b| a.payload_bps.total_cmp(&b.payload_bps));
     let Some(flow) = slowest else {
@@ -447,7 +464,7 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
     let mean = flow.latency_ns.map_or(0.0, |l| l.mean);
     let mut evidence = Vec::new();
     if let Some((_, most)) = heaviest(&[flow], |_| true) {
-        let cause = document.causes.get(most.cause).map_or("", String::as_str);
+        let cause = Cause::ALL.get(most.cause).map_or("", |cause| cause.name());
         evidence.push(format!(
             "{} of the latency of {} is {cause} at {}",
             percent(most.share),

@@ -1,7 +1,7 @@
 //! What translation of addresses has to do with it: devices that wait for it, and accesses that it refuses.
 
 use super::words::percent;
-use crate::result::Document;
+use crate::result::{Document, RefusalReason};
 
 /// Why translations of a device limit.
 pub(super) fn because(document: &Document, device: &str) -> String {
@@ -17,14 +17,14 @@ pub(super) fn because(document: &Document, device: &str) -> String {
 pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
     let iommu = document.host.as_ref().and_then(|host| host.iommu.as_ref());
     iommu.into_iter().flat_map(|iommu| &iommu.faults).map(|fault| {
-        let what = match fault.reason.as_str() {
-            "no-read" => "which it may not read",
-            "no-write" => "which it may not write",
-            "translated" => "which it may not say is translated",
-            "translation-request" => "whose translation it may not ask for",
-            _ => "where nothing is mapped",
+        let what = match fault.reason {
+            RefusalReason::NoRead => "which it may not read",
+            RefusalReason::NoWrite => "which it may not write",
+            RefusalReason::Translated => "which it may not say is translated",
+            RefusalReason::Asked => "whose translation it may not ask for",
+            RefusalReason::NotMapped => "where nothing is mapped",
         };
-        let (count, device, operation) = (fault.count, &fault.device, &fault.operation);
+        let (count, device, operation) = (fault.count, &fault.device, fault.operation);
         let requests = if count == 1 { "request" } else { "requests" };
         let first = if count == 1 { "a" } else { "the first a" };
         format!(

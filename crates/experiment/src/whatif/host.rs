@@ -5,6 +5,7 @@ use super::{
 };
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
+use crate::verdict::PAGE_WALKS;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{
     DomainConfig, HostConfig, HostStageConfig, IommuConfig, LARGEST_CACHE, PeerToPeer, TablesConfig,
@@ -25,14 +26,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     let host = &experiment.fabric.host;
     let mut all = Vec::new();
     let mut add = |resource: &str, kind, suspicion: f64, change: OfHost| {
-        all.extend(Candidate::of_part(
-            resource.to_owned(),
-            kind,
-            suspicion,
-            host,
-            |experiment: &mut Experiment| Some(&mut experiment.fabric.host),
-            change,
-        ));
+        all.extend(of_host(host, resource, kind, suspicion, change));
     };
     let work = [Cause::Processing, Cause::Completer];
     add("latency of host", LimitKind::Latency, figures.share("host", &work[..1]), |host, by| {
@@ -68,16 +62,10 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         relax_any(host.port_buffer.as_mut()?, by, MOST)
     });
     let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
-    let iommu: [(&str, OfHost); 9] = [
+    let iommu: [(&str, OfHost); 6] = [
         ("page size of the IOMMU of host", |host, by| {
             relax_count(&mut host.iommu.as_mut()?.page, by, 1 << 30)
         }),
-        ("page walks of host", |host, by| relax_any(host.iommu.as_mut()?.walkers.as_mut()?, by, MOST)),
-        ("time of a page walk of host", |host, by| {
-            let iommu = host.iommu.as_mut()?;
-            if iommu.tables.is_some() { None } else { relax_time(&mut iommu.walk, by) }
-        }),
-        ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
         ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
         ("time of reading a table of host", |host, by| relax_time(&mut tables(host)?.step, by)),
         ("table entries kept by host", |host, by| relax_any(&mut tables(host)?.entries, by, 4096)),
@@ -137,6 +125,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
             relax_time(&mut host.completion_timeout, by).filter(|_| by != By::Gone)
         });
     }
+    all.extend(page_walks(host, walks));
     let stages: [(&str, OfStage); 3] = [
         ("io_cache", |host| &mut host.io_cache),
         ("memory_bus", |host| &mut host.memory_bus),
@@ -146,7 +135,42 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         stage(&mut all, figures, name, of, of(&mut host.clone()).as_ref());
     }
     host.domains.iter().for_each(|built| domain(&mut all, figures, built));
+    all.iter_mut().for_each(|candidate| candidate.of_host = true);
     all
+}
+
+fn of_host(
+    host: &HostConfig,
+    resource: &str,
+    kind: LimitKind,
+    suspicion: f64,
+    change: OfHost,
+) -> Option<Candidate> {
+    Candidate::of_part(
+        resource.to_owned(),
+        kind,
+        suspicion,
+        host,
+        |experiment: &mut Experiment| Some(&mut experiment.fabric.host),
+        change,
+    )
+}
+
+/// What the figures call page walks is several things: how many there are at once, and how long each takes.
+fn page_walks(host: &HostConfig, suspicion: f64) -> Vec<Candidate> {
+    let all: [(&str, OfHost); 3] = [
+        (PAGE_WALKS, |host, by| relax_any(host.iommu.as_mut()?.walkers.as_mut()?, by, MOST)),
+        ("time of a page walk of host", |host, by| {
+            let iommu = host.iommu.as_mut()?;
+            if iommu.tables.is_some() { None } else { relax_time(&mut iommu.walk, by) }
+        }),
+        ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
+    ];
+    let one = |(resource, change): (&str, OfHost)| {
+        let candidate = of_host(host, resource, LimitKind::Memory, suspicion, change)?;
+        Some(Candidate { in_figures: Some(PAGE_WALKS), ..candidate })
+    };
+    all.into_iter().filter_map(one).collect()
 }
 
 /// A part of the host that traffic between root ports leaves and enters.

@@ -31,14 +31,35 @@ impl End {
 type OfBuffers = fn(&mut Buffers) -> &mut u32;
 
 /// The classes of credits: their name, and their part of the buffers.
-const CREDITS: [(&str, OfBuffers); 6] = [
-    ("posted header credits", |b| &mut b.posted_headers),
-    ("posted data credits", |b| &mut b.posted_data),
-    ("non-posted header credits", |b| &mut b.non_posted_headers),
-    ("non-posted data credits", |b| &mut b.non_posted_data),
-    ("completion header credits", |b| &mut b.completion_headers),
-    ("completion data credits", |b| &mut b.completion_data),
+const CREDITS: [(&str, Counts, OfBuffers); 6] = [
+    ("posted header credits", Counts::Headers, |b| &mut b.posted_headers),
+    ("posted data credits", Counts::Data, |b| &mut b.posted_data),
+    ("non-posted header credits", Counts::Headers, |b| &mut b.non_posted_headers),
+    ("non-posted data credits", Counts::Data, |b| &mut b.non_posted_data),
+    ("completion header credits", Counts::Headers, |b| &mut b.completion_headers),
+    ("completion data credits", Counts::Data, |b| &mut b.completion_data),
 ];
+
+/// What a credit is for.
+#[derive(Clone, Copy, Debug)]
+enum Counts {
+    /// A header.
+    Headers,
+    /// 16 bytes of data.
+    Data,
+}
+
+impl Counts {
+    /// The most credits that a port can have: ports of 16 GT/s and more can scale them by 16.
+    const fn most(self, scaled: bool) -> u64 {
+        match (self, scaled) {
+            (Self::Headers, false) => 127,
+            (Self::Headers, true) => 2032,
+            (Self::Data, false) => 2047,
+            (Self::Data, true) => 32_752,
+        }
+    }
+}
 
 /// The link above a component.
 fn link<'e>(experiment: &'e mut Experiment, name: &str) -> Option<&'e mut LinkConfig> {
@@ -55,6 +76,8 @@ struct LinkAt<'a> {
     built: &'a LinkConfig,
     /// Its directions as places, up and down.
     places: [String; 2],
+    /// It is below a port of the root complex.
+    on_host: bool,
 }
 
 /// A port of a link, and how it was built.
@@ -80,7 +103,9 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
         let Some(built) = link(&mut scratch, &info.name).filter(|_| info.bus.is_none()) else { continue };
         let [up, down] = &result.directions;
         let places = [up, down].map(|way| format!("{} → {}", way.from, way.to));
-        let at = LinkAt { name: &info.name, built, places };
+        let on_host =
+            built.under.strip_prefix(&experiment.fabric.host.name).is_some_and(|rest| rest.starts_with('.'));
+        let at = LinkAt { name: &info.name, built, places, on_host };
         let (busier, busy) = match 1.0 - up.utilization.idle < 1.0 - down.utilization.idle {
             true => (1, 1.0 - down.utilization.idle),
             false => (0, 1.0 - up.utilization.idle),
@@ -204,7 +229,15 @@ fn of_link(
     change: impl Fn(&mut LinkConfig, By) -> Option<String> + Send + Sync + 'static,
 ) -> Option<Candidate> {
     let name = at.name.to_owned();
-    Candidate::of_part(resource, kind, suspicion, at.built, move |experiment| link(experiment, &name), change)
+    let candidate = Candidate::of_part(
+        resource,
+        kind,
+        suspicion,
+        at.built,
+        move |experiment| link(experiment, &name),
+        change,
+    )?;
+    Some(Candidate { link: Some(at.name.to_owned()), ..candidate })
 }
 
 fn of_port(
@@ -215,7 +248,8 @@ fn of_port(
     change: impl Fn(&mut PortConfig, By) -> Option<String> + Send + Sync + 'static,
 ) -> Option<Candidate> {
     let end = at.end;
-    of_link(at.link, resource, kind, suspicion, move |link, by| change(end.of(link), by))
+    let candidate = of_link(at.link, resource, kind, suspicion, move |link, by| change(end.of(link), by))?;
+    Some(Candidate { of_host: end == End::Upper && at.link.on_host, ..candidate })
 }
 
 /// Twice the lanes, or the next generation; without limit, all there is of both.
@@ -352,10 +386,9 @@ fn buffers_of(layer: &Config) -> Option<Buffers> {
 /// More of each kind, more of all, and UpdateFCs as soon as there is something to tell.
 fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
     let Some(built) = buffers_of(at.layer) else { return };
-    // Ports of 16 GT/s and more can scale their credits by 16.
-    let most = if at.layer.scaled_flow_control { (2032u32, 32_752u32) } else { (127, 2047) };
-    for (name, of) in CREDITS {
-        let most = u64::from(if name.contains("header") { most.0 } else { most.1 });
+    let scaled = at.layer.scaled_flow_control;
+    for (name, counts, of) in CREDITS {
+        let most = counts.most(scaled);
         let change = move |port: &mut PortConfig, by: By| {
             let buffers = port.buffers.get_or_insert(built);
             more_credits(of(buffers), by, most)
@@ -368,10 +401,7 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
     }
     let change = move |port: &mut PortConfig, by: By| {
         let buffers = port.buffers.get_or_insert(built);
-        let changed = CREDITS.map(|(name, of)| {
-            let most = u64::from(if name.contains("header") { most.0 } else { most.1 });
-            more_credits(of(buffers), by, most)
-        });
+        let changed = CREDITS.map(|(_, counts, of)| more_credits(of(buffers), by, counts.most(scaled)));
         changed.iter().any(Option::is_some).then(|| match by {
             By::Tenth => "a tenth more of each".to_owned(),
             By::Twice => "twice as many of each".to_owned(),

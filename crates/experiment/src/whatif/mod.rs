@@ -109,8 +109,14 @@ pub struct Candidate {
     place: Option<String>,
     /// The link that it is, by the component below it: a phase has its own busier direction.
     wires: Option<String>,
+    /// The link that it belongs to, by the component below it.
+    link: Option<String>,
     /// The resource that this one is a part of.
     part_of: Option<String>,
+    /// It belongs to the host, which is there once.
+    of_host: bool,
+    /// What the figures call it, if they have another name for it.
+    in_figures: Option<&'static str>,
     change: Change,
 }
 
@@ -128,12 +134,23 @@ impl Candidate {
         change(&mut built.clone(), By::Twice)?;
         let change = Box::new(move |experiment: &mut Experiment, by| change(part(experiment)?, by));
         let suspicion = suspicion.clamp(0.0, 1.0);
-        Some(Self { resource, kind, suspicion, place: None, wires: None, part_of: None, change })
+        Some(Self {
+            resource,
+            kind,
+            suspicion,
+            place: None,
+            wires: None,
+            link: None,
+            part_of: None,
+            of_host: false,
+            in_figures: None,
+            change,
+        })
     }
 
     /// What it is, wherever it is: `tags` of all devices. What the host has is there once.
     fn sort(&self) -> String {
-        if self.resource.contains(" of host") || self.resource.ends_with(" host") {
+        if self.of_host {
             return self.resource.clone();
         }
         let sort = self.resource.split(" of ").next().unwrap_or_default();

@@ -44,7 +44,7 @@ fn posted_writes_starve_a_register_read() {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
         let document = go("starvation.toml", &sets);
         let writes = flow(&document, "writes");
-        let credits = document.causes.iter().position(|cause| cause == "credit wait");
+        let credits = document.causes.iter().position(|cause| cause.0.name() == "credit wait");
         let waiting =
             writes.attribution.iter().filter(|part| Some(part.cause) == credits).map(|part| part.share);
         (flow(&document, "probe").latency_ns.unwrap().p50, waiting.sum::<f64>())

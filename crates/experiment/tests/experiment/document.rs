@@ -1,4 +1,4 @@
-//! The result document and the page's types say the same.
+//! The result document is what its schema says.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,31 +6,14 @@ use tlplab_experiment::result::*;
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// Field names of each interface of `report/src/result.ts`, inline objects left out.
-fn page_types() -> Fields {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../report/src/result.ts");
-    #[allow(clippy::disallowed_methods, reason = "the page's types are in a file of another language")]
-    let text = std::fs::read_to_string(path).expect("the page's types");
-    let mut out = Fields::new();
-    for part in text.split("export interface ").skip(1) {
-        let (name, rest) = part.split_once('{').expect("an interface has a body");
-        let mut fields = BTreeSet::new();
-        let mut depth = 0;
-        for line in rest.lines() {
-            let line = line.trim();
-            if depth == 0 && line == "}" {
-                break;
-            }
-            if depth == 0
-                && !line.starts_with(['/', '*', '}', '&', ')'])
-                && let Some((field, _)) = line.split_once(':')
-            {
-                fields.insert(field.trim_end_matches('?').trim().to_owned());
-            }
-            depth += line.matches(['{', '(']).count() as i32 - line.matches(['}', ')']).count() as i32;
-        }
-        out.insert(name.trim().into(), fields);
-    }
+/// The keys of each type that the JSON Schema describes.
+fn schema_types() -> Fields {
+    let schema = schema();
+    let keys =
+        |one: &Value| Some(one["properties"].as_object()?.keys().cloned().collect::<BTreeSet<String>>());
+    let parts = schema["$defs"].as_object().expect("the schema has parts");
+    let mut out: Fields = parts.iter().filter_map(|(name, one)| Some((name.clone(), keys(one)?))).collect();
+    out.insert("Document".to_owned(), keys(&schema).expect("a document has keys"));
     out
 }
 
@@ -41,10 +24,35 @@ fn keys(value: impl serde::Serialize) -> BTreeSet<String> {
     }
 }
 
+/// One with all fields, which no TLP has.
+fn whole_header() -> TlpHeader {
+    TlpHeader {
+        requester: String::new(),
+        length: Some(1),
+        address: Some(String::new()),
+        first_be: Some(1),
+        last_be: Some(1),
+        function: Some(String::new()),
+        register: Some(1),
+        completer: Some(String::new()),
+        status: Some(CompletionWord::Success),
+        byte_count: Some(1),
+        lower_address: Some(1),
+    }
+}
+
 fn our_types() -> Fields {
     let pairs: Vec<(&str, BTreeSet<String>)> = vec![
-        ("Result", keys(Document::default())),
+        ("Document", keys(Document::default())),
         ("Verdict", keys(Verdict::default())),
+        ("Limit", keys(Limit::default())),
+        ("Next", keys(Next::default())),
+        ("Errors", keys(Errors::default())),
+        ("Topology", keys(Topology::default())),
+        ("Dllps", keys(Dllps::default())),
+        ("Stalls", keys(Stalls::default())),
+        ("FlowSeries", keys(FlowSeries::default())),
+        ("DirectionSeries", keys(DirectionSeries::default())),
         ("Phase", keys(Phase::default())),
         ("Tried", keys(Tried::default())),
         ("Gain", keys(Gain::default())),
@@ -80,14 +88,24 @@ fn our_types() -> Fields {
         ("Ladder", keys(Ladder::default())),
         ("Packet", keys(Packet::default())),
         ("Transaction", keys(Transaction::default())),
+        ("TlpHeader", keys(whole_header())),
         ("Interval", keys(Interval::default())),
     ];
     pairs.into_iter().map(|(name, keys)| (name.to_owned(), keys)).collect()
 }
 
 #[test]
-fn the_page_and_the_document_have_the_same_fields() {
-    assert_eq!(page_types(), our_types());
+fn what_is_written_is_what_the_schema_says() {
+    assert_eq!(schema_types(), our_types());
+}
+
+/// A key, a name or a cause that is new has to reach Python, the page and the reference, which are made of this file.
+#[test]
+fn the_schema_in_the_documentation_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/result.schema.json");
+    #[allow(clippy::disallowed_methods, reason = "the schema is a file of the documentation")]
+    let written = std::fs::read_to_string(path).expect("the schema");
+    assert!(written == format!("{:#}\n", schema()), "run `make generate`");
 }
 
 #[test]
@@ -98,9 +116,11 @@ fn seeds_stay_exact() {
 }
 
 #[test]
-fn kinds_are_written_as_the_page_reads_them() {
+fn kinds_have_the_names_of_before() {
     let text = |kind: LimitKind| serde_json::to_value(kind).unwrap();
     assert_eq!(text(LimitKind::Outstanding), "outstanding");
+    assert_eq!(serde_json::to_value(Stopped::LoadsDone).unwrap(), "loads-done");
+    assert_eq!(serde_json::to_value(ErrorName::BadTlp).unwrap(), "Bad TLP");
     assert_eq!(serde_json::to_value(NodeKind::RootPort).unwrap(), "root port");
     assert_eq!(serde_json::to_value(PacketClass::Dllp).unwrap(), "dllp");
 }

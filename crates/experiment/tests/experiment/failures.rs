@@ -48,7 +48,7 @@ fn only(document: &Document) -> &Failures {
 
 /// Nanoseconds that each of them spent for a cause at a place.
 fn each(document: &Document, failures: &Failures, cause: &str, place: &str) -> f64 {
-    let cause = document.causes.iter().position(|name| name == cause).unwrap();
+    let cause = document.causes.iter().position(|name| name.0.name() == cause).unwrap();
     let here = failures.attribution.iter().filter(|part| part.cause == cause && part.place == place);
     here.map(|part| part.total_ns).sum::<f64>() / failures.count as f64
 }
@@ -61,7 +61,7 @@ fn what_is_unsupported_has_its_way_there_and_back() {
         "[load]\ndev = { op = \"read\", size = \"64B\", address = 0xD000_0000, outstanding = 1, count = 10 }\n",
     );
     let failures = only(&document);
-    assert_eq!((failures.ending.as_str(), failures.count), ("ur", 10));
+    assert_eq!((failures.ending.token(), failures.count), ("ur", 10));
     // The request passes the switch, and so does the completion that refuses it: 100 ns each.
     assert_eq!(each(&document, failures, "processing", "sw"), 200.0);
     assert_eq!(each(&document, failures, "no answer", "dev"), 0.0);
@@ -75,7 +75,7 @@ fn what_a_completer_aborts_does_too() {
         "[load]\n{READ}[[fault]]\nlink = \"sw\"\ndirection = \"up\"\ntlp = 1\ncount = 10\nof = \"MRd\"\ndamage = \"abort\"\n"
     ));
     let failures = only(&document);
-    assert_eq!((failures.ending.as_str(), failures.count), ("ca", 10));
+    assert_eq!((failures.ending.token(), failures.count), ("ca", 10));
     assert_eq!(each(&document, failures, "processing", "sw"), 200.0);
     assert_eq!(each(&document, failures, "no answer", "dev"), 0.0);
 }
@@ -86,7 +86,7 @@ fn what_has_no_answer_waits_for_it() {
     let fault = "[[fault]]\nlink = \"sw\"\ndirection = \"up\"\ntlp = 1\ncount = 10\nof = \"MRd\"\ndamage = \"lose\"\n";
     let document = go(&format!("completion_timeout = \"10us\"\n[load]\n{READ}{fault}"));
     let failures = only(&document);
-    assert_eq!((failures.ending.as_str(), failures.count), ("timeout", 10));
+    assert_eq!((failures.ending.token(), failures.count), ("timeout", 10));
     assert_eq!(each(&document, failures, "processing", "sw"), 100.0, "one way");
     let waited = each(&document, failures, "no answer", "dev");
     assert!(waited > 9_000.0 && waited < failures.mean_ns, "{waited}");
@@ -100,7 +100,7 @@ fn what_a_link_holds_up_says_which() {
         [load]\ndev = { op = \"write\", size = \"4KiB\", outstanding = 4, count = 40 }\n\
         [[fault]]\nlink = \"sw\"\ndown = \"3us\"\n");
     let failures = &document.flows[0].failures;
-    assert!(failures.iter().any(|failures| failures.ending == "lost" && failures.count > 0), "{failures:?}");
+    assert!(failures.iter().any(|failures| failures.ending.token() == "lost" && failures.count > 0), "{failures:?}");
 }
 
 /// With cut-through a switch forwards the head of a TLP before it knows that the tail is damaged.

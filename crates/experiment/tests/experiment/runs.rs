@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use tlplab_device::Record;
-use tlplab_experiment::result::{Document, LimitKind, PacketClass};
+use tlplab_experiment::result::{Document, LimitKind, Outcome, PacketClass};
 use tlplab_experiment::run::{Inputs, Run, run};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason};
 use tlplab_units::Duration;
@@ -124,7 +124,7 @@ fn a_device_translates_and_a_buffer_is_taken_away() {
     let iommu = document.host.as_ref().unwrap().iommu.as_ref().unwrap();
     let [fault] = &iommu.faults[..] else { panic!("{:?}", iommu.faults) };
     assert_eq!(
-        (fault.device.as_str(), fault.reason.as_str(), fault.operation.as_str()),
+        (fault.device.as_str(), fault.reason.token(), fault.operation.token()),
         ("gpu", "not-mapped", "read")
     );
     assert_eq!(fault.count, scratch.errors.ur);
@@ -244,7 +244,7 @@ fn a_load_of_the_host_does_not_keep_the_idle_flow_of_a_device_of_its_name() {
     let document = go("../studies/differential/bus-read.toml", &[]);
     let names: Vec<&str> = document.flows.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(names, ["pcie", "pcix-immediate", "pcix-split"]);
-    assert!(document.ladder.is_some_and(|l| l.packets.iter().any(|p| p.outcome.as_deref() == Some("split"))));
+    assert!(document.ladder.is_some_and(|l| l.packets.iter().any(|p| p.outcome == Some(Outcome::Split))));
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn errors_are_named_with_their_port_and_header() {
         "fault=[{ link = \"ssd\", direction = \"up\", tlp = 3, count = 2, of = \"MWr\", damage = \"poison\" }]",
     ];
     let errors = go("quickstart.toml", &sets).errors;
-    let seen: Vec<_> = errors.iter().map(|e| (e.name.as_str(), e.port.as_str(), e.count)).collect();
+    let seen: Vec<_> = errors.iter().map(|e| (e.name.token(), e.port.as_str(), e.count)).collect();
     // The switch passes it on, the root complex drops it.
     let name = "Poisoned TLP Received";
     assert_eq!(seen, [(name, "sw0 → ssd", 2), (name, "host.rp0 → sw0", 2)]);

@@ -4,108 +4,10 @@
 //! `Ledger` travels with each TLP on the critical path; whoever moves the TLP on charges the time since the last charge. Time spent
 //! waiting at an egress is split by a `Partition` of what that egress did meanwhile. Sums are exact by construction.
 
+pub use super::causes::{Cause, CauseGroup};
 use crate::kernel::ids::FlowId;
 use arrayvec::ArrayVec;
 use tlplab_units::{Duration, Time};
-
-/// Why time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// A switch, root complex or device works on the TLP.
-    Processing,
-    /// The bytes of the TLP go over the wire.
-    Serialisation,
-    /// The signal travels.
-    Flight,
-    /// Another TLP has the egress.
-    Queueing,
-    /// The receiver has no room: no credits.
-    CreditWait,
-    /// The requester has no free tag.
-    TagWait,
-    /// The transmitter may not send before older TLPs are acknowledged.
-    ReplayBufferWait,
-    /// A copy was lost or damaged and had to be sent again.
-    Replay,
-    /// DLLPs and ordered sets have the wire.
-    DataLink,
-    /// Host memory or the addressed device prepares the answer.
-    Completer,
-    /// The link is down or in recovery.
-    LinkDown,
-    /// Another master has the parallel bus.
-    Arbitration,
-    /// Address and attributes are on the parallel bus.
-    Address,
-    /// The target decodes them, until it claims the transaction.
-    DeviceSelect,
-    /// The bus waits until the target is ready.
-    WaitState,
-    /// Data are on the parallel bus; or the target's word that they come later.
-    DataPhase,
-    /// The lines of the bus change hands.
-    Turnaround,
-    /// The target on the bus has no room, or no data yet: its master has to come again.
-    Retry,
-    /// Nothing more is known of the request: the requester waits for what never comes, or comes too late.
-    NoAnswer,
-    /// The requester has no translation of the address.
-    TranslationWait,
-}
-
-impl Cause {
-    /// How many there are.
-    pub const COUNT: usize = 20;
-    /// All of them, by discriminant.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Processing,
-        Self::Serialisation,
-        Self::Flight,
-        Self::Queueing,
-        Self::CreditWait,
-        Self::TagWait,
-        Self::ReplayBufferWait,
-        Self::Replay,
-        Self::DataLink,
-        Self::Completer,
-        Self::LinkDown,
-        Self::Arbitration,
-        Self::Address,
-        Self::DeviceSelect,
-        Self::WaitState,
-        Self::DataPhase,
-        Self::Turnaround,
-        Self::Retry,
-        Self::NoAnswer,
-        Self::TranslationWait,
-    ];
-    /// The name that result documents use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Processing => "processing",
-            Self::Serialisation => "serialisation",
-            Self::Flight => "flight",
-            Self::Queueing => "queueing",
-            Self::CreditWait => "credit wait",
-            Self::TagWait => "tag wait",
-            Self::ReplayBufferWait => "replay buffer wait",
-            Self::Replay => "replay",
-            Self::DataLink => "data link",
-            Self::Completer => "completer",
-            Self::LinkDown => "link down",
-            Self::Arbitration => "arbitration",
-            Self::Address => "address",
-            Self::DeviceSelect => "device select",
-            Self::WaitState => "wait states",
-            Self::DataPhase => "data phases",
-            Self::Turnaround => "turnaround",
-            Self::Retry => "retry",
-            Self::NoAnswer => "no answer",
-            Self::TranslationWait => "translation wait",
-        }
-    }
-}
 
 /// Where time passes: an egress port (with the wire behind it), or inside a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

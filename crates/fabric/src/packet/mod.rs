@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub mod attribution;
+pub(crate) mod causes;
 pub(crate) mod flaw;
 pub(crate) mod routing;
 pub(crate) mod slab;

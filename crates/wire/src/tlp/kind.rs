@@ -325,6 +325,24 @@ impl Kind {
         if four { 16 } else { 12 }
     }
 
+    /// Is it a completion?
+    pub const fn is_completion(&self) -> bool {
+        matches!(self, Self::Completion(_))
+    }
+
+    /// Does its answer bring data: is it a read, or an atomic operation?
+    pub const fn asks_for_data(&self) -> bool {
+        match self {
+            Self::MemRead { .. } | Self::IoRead { .. } | Self::CfgRead { .. } | Self::AtomicOp { .. } => true,
+            Self::MemWrite { .. }
+            | Self::DeferrableMemWrite { .. }
+            | Self::IoWrite { .. }
+            | Self::CfgWrite { .. }
+            | Self::Message(_)
+            | Self::Completion(_) => false,
+        }
+    }
+
     /// The name in the specification: `MRd`, `CplD`.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -100,7 +100,7 @@ impl Judge {
         }
         let (failed, coverage) = (self.failed(), self.coverage());
         let sentence = match self.widest() {
-            Some(link) => format!(
+            Some((_, link)) => format!(
                 "{} limits the run: it is busy all the time, and there is no wider or faster one; twice as much of \
                  what was tried carries no more{failed}{coverage}.",
                 capital(&link)
@@ -111,9 +111,14 @@ impl Judge {
         };
         let sentence = self.sentence_of(&phases).unwrap_or(sentence);
         let told = format!("by its figures alone: {}", figures.sentence.trim_end_matches('.'));
+        let (resource, kind, links) = match self.widest() {
+            Some((link, name)) => (name, LimitKind::Link, vec![link]),
+            None => ("nothing that was tried".to_owned(), LimitKind::None, Vec::new()),
+        };
         let limit = Limit {
-            resource: self.widest().unwrap_or_else(|| "nothing that was tried".to_owned()),
-            kind: if self.widest().is_some() { LimitKind::Link } else { LimitKind::None },
+            resource,
+            kind,
+            links,
             evidence: [self.told_phases(&phases), vec![evidence, told]].concat(),
             ..Limit::default()
         };
@@ -121,13 +126,14 @@ impl Judge {
     }
 
     /// A link that is busy all the time, and no candidate.
-    fn widest(&self) -> Option<String> {
+    fn widest(&self) -> Option<(usize, String)> {
         let is_candidate =
             |name: &String| self.study.candidates().iter().any(|one| one.wires.as_ref() == Some(name));
-        let links = self.study.document().links.iter().filter(|link| !is_candidate(&link.name));
-        let directions = links.flat_map(|link| &link.directions);
-        let mut busy = directions.filter(|way| way.utilization.idle < NONE);
-        busy.next().map(|way| format!("link {} → {}", way.from, way.to))
+        let links =
+            self.study.document().links.iter().enumerate().filter(|(_, link)| !is_candidate(&link.name));
+        let directions = links.flat_map(|(at, link)| link.directions.iter().map(move |way| (at, way)));
+        let mut busy = directions.filter(|(_, way)| way.utilization.idle < NONE);
+        busy.next().map(|(at, way)| (at, format!("link {} → {}", way.from, way.to)))
     }
 
     /// The names of all that limit; none if nothing gains anything.
@@ -164,15 +170,21 @@ impl Judge {
                     .place
                     .as_ref()
                     .is_some_and(|place| figures.resource == format!("credits of {place}"));
-            let walks =
-                candidate.resource.contains("page walk") && figures.resource.starts_with("page walks");
-            same || credits || walks
+            let called = candidate.in_figures.is_some_and(|name| figures.resource == name);
+            same || credits || called
         })
     }
 
     fn limit_of(&self, trial: &Trial) -> Limit {
         let candidates = trial.candidates.iter().map(|candidate| &self.study.candidates()[*candidate]);
         let names: Vec<&str> = candidates.clone().map(|candidate| candidate.resource.as_str()).collect();
+        let mut links: Vec<usize> = candidates
+            .clone()
+            .filter_map(|candidate| candidate.link.as_ref())
+            .filter_map(|name| self.study.document().links.iter().position(|link| link.name == *name))
+            .collect();
+        links.sort_unstable();
+        links.dedup();
         let kind = candidates.map(|candidate| candidate.kind).next().unwrap_or_default();
         let changes: Vec<&str> = trial.changes.iter().map(String::as_str).collect();
         let change = match changes.as_slice() {
@@ -185,6 +197,7 @@ impl Judge {
         Limit {
             resource: every(&names),
             kind,
+            links,
             utilization: 0.0,
             evidence: Vec::new(),
             gain: Some(trial.gain),
@@ -199,11 +212,14 @@ impl Judge {
         let several = spans.len() > 1;
         let mut phases: Vec<Phase> = spans.iter().filter(|_| several).map(|span| self.phase(span)).collect();
         for outage in document.outages.iter().filter(|outage| outage.down_fs < document.end_fs) {
-            let link = document.links.iter().find(|link| link.name == outage.link);
-            let Some(down) = link.map(|link| &link.directions[0]) else { continue };
+            let Some(link) = document.links.iter().position(|link| link.name == outage.link) else {
+                continue;
+            };
+            let down = &document.links[link].directions[0];
             let until = outage.configured_fs.or(outage.up_fs).unwrap_or(document.end_fs);
             let resource = format!("outages of link {} → {}", down.from, down.to);
-            let limit = Limit { resource, kind: LimitKind::Link, utilization: 1.0, ..Limit::default() };
+            let (kind, links) = (LimitKind::Link, vec![link]);
+            let limit = Limit { resource, kind, links, utilization: 1.0, ..Limit::default() };
             let (from_fs, until_fs) = (outage.down_fs, until.min(document.end_fs));
             phases.push(Phase { from_fs, until_fs, flows: Vec::new(), limits: vec![limit] });
         }

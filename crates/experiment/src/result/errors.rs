@@ -1,0 +1,73 @@
+//! What went wrong: errors, faults, links that went down.
+
+use super::words::{ErrorName, FaultDamage, FaultOf, MessageName, Way};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// An error of PCIe 5.0 §6.2 at a port, as often as it was detected there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Detected {
+    /// The specification's name.
+    pub name: ErrorName,
+    /// The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd.
+    pub port: String,
+    /// How often.
+    pub count: u64,
+    /// When it happened first.
+    pub first_fs: u64,
+    /// Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known.
+    pub header: Option<String>,
+    /// The message that told the root complex of it; null: no message was sent.
+    pub message: Option<MessageName>,
+    /// How many messages were sent.
+    pub messages: u64,
+}
+
+/// Error messages from one function, as a root port logged them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Reported {
+    /// The root port: `host.rp0`.
+    pub port: String,
+    /// ID of the function that reported: `03:00.0`.
+    pub source: String,
+    /// Its severity.
+    pub message: MessageName,
+    /// How many arrived.
+    pub count: u64,
+    /// When the first arrived.
+    pub first_fs: u64,
+    /// How often the root port interrupted for them.
+    pub interrupts: u64,
+}
+
+/// A fault that hits units on a direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Struck {
+    /// The link, named by the component below it.
+    pub link: String,
+    /// The direction of the units that it hits.
+    pub direction: Way,
+    /// What it does: as the key `damage` says, or `ber`.
+    pub damage: FaultDamage,
+    /// What it counts; null: all units.
+    pub of: Option<FaultOf>,
+    /// The first that it hits, from 1.
+    pub first: u64,
+    /// How many it has hit.
+    pub struck: u64,
+}
+
+/// A link that went down, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Outage {
+    /// The link, named by the component below it.
+    pub link: String,
+    /// When it went down.
+    pub down_fs: u64,
+    /// When hot-plug software of the host heard of it; null: it never did.
+    pub heard_fs: Option<u64>,
+    /// When its data link layer was active again; null: it never was.
+    pub up_fs: Option<u64>,
+    /// When software had configured again what is below it; null: it never had.
+    pub configured_fs: Option<u64>,
+}

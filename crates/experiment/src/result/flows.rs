@@ -1,0 +1,166 @@
+//! Streams of transactions: how many, how fast, how late and why.
+
+use super::words::Ending;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A stream of transactions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Flow {
+    /// The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`.
+    pub name: String,
+    /// The component that issues the requests: a device or `host`.
+    pub device: String,
+    /// What the requests do: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`,
+    /// `peer`, `config`, `configuration`, or as the author of a device calls it.
+    pub op: String,
+    /// `host`, or the device whose BAR is meant.
+    pub target: String,
+    /// Transactions that ended well.
+    pub transactions: u64,
+    /// Payload that arrived, in bytes.
+    pub bytes: u64,
+    /// Payload per second of the measured time.
+    pub payload_bps: f64,
+    /// Transactions that did not end well.
+    pub errors: Errors,
+    /// Latency of the transactions that ended well; null if none did.
+    pub latency_ns: Option<Latency>,
+    /// Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out.
+    pub histogram: Vec<Bar>,
+    /// Where the time went of those that ended well.
+    pub attribution: Vec<Attribution>,
+    /// Those that did not end well, by how, and where their time went.
+    pub failures: Vec<Failures>,
+}
+
+/// Transactions of a flow that ended in the same way, which was not well.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Failures {
+    /// How; never `done`.
+    pub ending: Ending,
+    /// How many.
+    pub count: u64,
+    /// Their mean latency, until the requester knew.
+    pub mean_ns: f64,
+    /// Where their time went, on the way of what is last known of each; shares are of the sum of their latencies.
+    pub attribution: Vec<Attribution>,
+}
+
+/// Transactions that did not end well, by how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Errors {
+    /// Unsupported request.
+    pub ur: u64,
+    /// Completer abort.
+    pub ca: u64,
+    /// Completion timeout.
+    pub timeout: u64,
+    /// Poisoned data.
+    pub poisoned: u64,
+    /// Posted requests that went down with a link, or that nobody claimed.
+    pub lost: u64,
+    /// Completions that contradict their request.
+    pub malformed: u64,
+}
+
+/// Latency in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Latency {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90 % are below.
+    pub p90: f64,
+    /// 99 % are below.
+    pub p99: f64,
+    /// 99.9 % are below.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Transactions whose latency lies in a range.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Bar {
+    /// From this.
+    pub from_ns: f64,
+    /// Up to this.
+    pub to_ns: f64,
+    /// How many.
+    pub count: u64,
+    /// Their mean time by cause.
+    pub causes_ns: Vec<f64>,
+}
+
+/// Time that all transactions of a flow spent for one cause at one place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Attribution {
+    /// Why: an index in `causes` of the document.
+    pub cause: usize,
+    /// Where: a link direction `from → to`, or a node.
+    pub place: String,
+    /// The flow one queued behind; null where one did not queue.
+    pub behind: Option<String>,
+    /// In a document that is shortened: of so many further flows that one queued behind, this is the sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub others: Option<u32>,
+    /// Sum over all transactions of the flow.
+    pub total_ns: f64,
+    /// Part of the sum of all latencies of the flow, a fraction of 1.
+    pub share: f64,
+}
+
+/// What a program of the host measured, as a benchmark prints it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Measured {
+    /// The load or program.
+    pub name: String,
+    /// Bytes it moved.
+    pub bytes: u64,
+    /// When it began.
+    pub from_fs: u64,
+    /// When the last of them were there.
+    pub to_fs: u64,
+    /// Bits per second between these times.
+    pub payload_bps: f64,
+    /// How long its calls took, if it makes calls.
+    pub calls: Option<Calls>,
+}
+
+/// Calls of a program of the host, each from its beginning until software heard of its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Calls {
+    /// Calls that are over.
+    pub count: u64,
+    /// The shortest, in nanoseconds.
+    pub min_ns: f64,
+    /// Their mean, in nanoseconds.
+    pub mean_ns: f64,
+    /// The longest, in nanoseconds.
+    pub max_ns: f64,
+    /// Interrupts that software took meanwhile.
+    pub interrupts: u64,
+}
+
+/// One transaction of the sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Sample {
+    /// Its flow: an index in `flows`.
+    pub flow: usize,
+    /// When it started.
+    pub start_fs: u64,
+    /// How long it took until its last byte.
+    pub latency_ns: f64,
+    /// Links that it crossed: indices in `links`, in any order.
+    pub links: Vec<usize>,
+    /// Its latency by cause.
+    pub causes_ns: Vec<f64>,
+    /// The same time: each with cause, place (an index in `places`), flow in front (-1: none) and nanoseconds; left out if not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(usize, usize, i64, f64)>,
+}

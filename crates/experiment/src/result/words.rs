@@ -1,0 +1,473 @@
+//! The names that a document has for what there are several kinds of: one enum for each set, which the JSON Schema lists.
+//!
+//! A name stays as it is once it was written; another kind is another name.
+
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use tlplab_cfgspace::enumerate::ProblemKind as Unable;
+use tlplab_cfgspace::{ErrorKind, ErrorMessage};
+use tlplab_fabric::FaultReason;
+use tlplab_fabric::probe::BusOutcome;
+use tlplab_wire::tlp::CompletionStatus;
+
+/// Declares sets of names: each an enum whose values are written as the names beside them.
+macro_rules! words {
+    ($($(#[$about:meta])* $set:ident { $($(#[$what:meta])* $word:ident = $name:literal,)* })*) => { $(
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+        $(#[$about])*
+        pub enum $set {
+            $($(#[$what])* #[schemars(rename = $name)] $word,)*
+        }
+
+        impl $set {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$word),*];
+
+            /// Its name in documents.
+            pub const fn token(self) -> &'static str {
+                match self { $(Self::$word => $name,)* }
+            }
+
+            /// The one of this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.token() == name)
+            }
+        }
+
+        /// The first, for documents that are not filled in.
+        impl Default for $set {
+            fn default() -> Self {
+                Self::ALL[0]
+            }
+        }
+
+        impl fmt::Display for $set {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.token())
+            }
+        }
+
+        impl Serialize for $set {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.token())
+            }
+        }
+    )* };
+}
+
+words! {
+    /// Why a run ended.
+    #[schemars(rename = "StopReason")]
+    Stopped {
+        /// It goes on.
+        Running = "running",
+        /// Its stop time came.
+        StopTime = "stop-time",
+        /// As many transactions ended as it was to do.
+        Transactions = "transactions",
+        /// All loads and programs are done.
+        LoadsDone = "loads-done",
+        /// Nothing will ever happen again, though not all are done: whoever waits, waits for ever.
+        NothingMore = "nothing-more",
+        /// Nothing has ended for longer than any request can wait.
+        Stuck = "stuck",
+        /// The guest that was the host's software powered off, or died.
+        GuestOff = "guest-off",
+        /// Somebody interrupted it.
+        Interrupted = "interrupted",
+        /// The wall-clock time that it was given is over.
+        TimeLimit = "time-limit",
+        /// A device or a driver of the user's own raised.
+        Failed = "failed",
+    }
+    /// How a guest ended.
+    GuestEnding {
+        /// It did not: somebody interrupted it, or its run could not go on.
+        Running = "running",
+        /// Its kernel powered off.
+        PoweredOff = "powered-off",
+        /// Its kernel died.
+        Died = "died",
+        /// The run was over before it was.
+        LostPower = "lost-power",
+    }
+    /// What a program of the host waits for.
+    WaitedFor {
+        /// A time.
+        Timer = "timer",
+        /// The answer to a read of a register, of memory of a device, or of configuration space.
+        MmioRead = "mmio_read",
+        /// Until a write has left the processor.
+        MmioWrite = "mmio_write",
+        /// An interrupt.
+        Irq = "irq",
+    }
+    /// How a transaction ended.
+    Ending {
+        /// All its data arrived.
+        Done = "done",
+        /// Unsupported request.
+        Ur = "ur",
+        /// Completer abort.
+        Ca = "ca",
+        /// Completion timeout.
+        Timeout = "timeout",
+        /// Its data came marked as bad.
+        Poisoned = "poisoned",
+        /// A posted request went down with a link, or nobody claimed it.
+        Lost = "lost",
+        /// A completion contradicts its request.
+        Malformed = "malformed",
+    }
+    /// An error of PCIe 5.0 §6.2, by the specification's name.
+    ErrorName {
+        /// The data link layer saw what cannot be, such as the acknowledgement of a TLP that was never sent.
+        DataLinkProtocol = "Data Link Protocol Error",
+        /// The link below went down without being told to.
+        SurpriseDown = "Surprise Down",
+        /// A TLP arrived whose data are known to be bad.
+        Poisoned = "Poisoned TLP Received",
+        /// Credits were wrong.
+        FlowControlProtocol = "Flow Control Protocol Error",
+        /// A request was not answered in time.
+        CompletionTimeout = "Completion Timeout",
+        /// A request was refused for a reason of the device's own.
+        CompleterAbort = "Completer Abort",
+        /// A completion arrived that nobody asked for.
+        UnexpectedCompletion = "Unexpected Completion",
+        /// A TLP arrived for which there was no room.
+        ReceiverOverflow = "Receiver Overflow",
+        /// A TLP broke the rules.
+        MalformedTlp = "Malformed TLP",
+        /// The end-to-end CRC was wrong.
+        Ecrc = "ECRC Error",
+        /// A request was not for this function, or it cannot do that.
+        UnsupportedRequest = "Unsupported Request",
+        /// Access control forbids it.
+        AcsViolation = "ACS Violation",
+        /// Something broke inside.
+        UncorrectableInternal = "Uncorrectable Internal Error",
+        /// A bad symbol.
+        Receiver = "Receiver Error",
+        /// The LCRC of a TLP, or its sequence number, was wrong.
+        BadTlp = "Bad TLP",
+        /// The CRC of a DLLP was wrong.
+        BadDllp = "Bad DLLP",
+        /// The same TLPs were due to be replayed for the fourth time in a row.
+        ReplayNumRollover = "REPLAY_NUM Rollover",
+        /// No acknowledgement came in time.
+        ReplayTimer = "Replay Timer Timeout",
+        /// Something broke inside, and was repaired.
+        CorrectedInternal = "Corrected Internal Error",
+        /// There was an error whose header could not be logged.
+        HeaderLogOverflow = "Header Log Overflow",
+    }
+    /// A message that reports an error to the root complex.
+    MessageName {
+        /// Hardware has dealt with it.
+        Correctable = "ERR_COR",
+        /// The transaction is lost, the link is not.
+        NonFatal = "ERR_NONFATAL",
+        /// The link cannot be relied on.
+        Fatal = "ERR_FATAL",
+    }
+    /// A direction of a link.
+    Way {
+        /// Towards the root complex.
+        Up = "up",
+        /// Away from it.
+        Down = "down",
+    }
+    /// What a fault does: the key `damage`, or `ber`.
+    FaultDamage {
+        /// Bits arrive inverted, at a rate.
+        Ber = "ber",
+        /// A unit arrives with a bad CRC.
+        Corrupt = "corrupt",
+        /// A unit does not arrive.
+        Drop = "drop",
+        /// A TLP is marked as bad.
+        Poison = "poison",
+        /// A TLP has a wrong digest.
+        Ecrc = "ecrc",
+        /// A TLP has a type that there is not.
+        Type = "type",
+        /// A TLP's length is not that of its data.
+        Length = "length",
+        /// A TLP has more data than Max_Payload_Size.
+        Payload = "payload",
+        /// A request crosses a boundary of 4 KiB.
+        Boundary = "boundary",
+        /// A completion has another tag.
+        Tag = "tag",
+        /// A completion has another requester.
+        Requester = "requester",
+        /// A completion has another byte count.
+        ByteCount = "byte-count",
+        /// A request has an address that nobody claims.
+        Address = "address",
+        /// A request is answered with CA.
+        Abort = "abort",
+        /// A request is answered with UR.
+        Refuse = "refuse",
+        /// A request is answered with RRS.
+        Retry = "retry",
+        /// A TLP is lost for good.
+        Lose = "lose",
+        /// A TLP comes late, while others pass.
+        Late = "late",
+        /// A TLP comes twice.
+        Twice = "twice",
+        /// A completion's data are all ones.
+        Ones = "ones",
+        /// Bits of a TLP's data are inverted.
+        Data = "data",
+        /// An UpdateFC takes credits back.
+        TakeBack = "take-back",
+        /// An UpdateFC grants more credits than there are.
+        Overgrant = "overgrant",
+        /// An Ack acknowledges what was not sent.
+        Unsent = "unsent",
+    }
+    /// What a fault counts.
+    FaultOf {
+        /// TLPs.
+        Tlp = "tlp",
+        /// DLLPs.
+        Dllp = "dllp",
+        /// Flits.
+        Flit = "flit",
+        /// Memory read requests.
+        MRd = "MRd",
+        /// Memory writes.
+        MWr = "MWr",
+        /// Configuration reads of a function on this bus.
+        CfgRd0 = "CfgRd0",
+        /// Configuration writes to a function on this bus.
+        CfgWr0 = "CfgWr0",
+        /// Configuration reads of a function further down.
+        CfgRd1 = "CfgRd1",
+        /// Configuration writes to a function further down.
+        CfgWr1 = "CfgWr1",
+        /// I/O reads.
+        IORd = "IORd",
+        /// I/O writes.
+        IOWr = "IOWr",
+        /// Messages.
+        Msg = "Msg",
+        /// Completions without data.
+        Cpl = "Cpl",
+        /// Completions with data.
+        CplD = "CplD",
+        /// Acks.
+        Ack = "Ack",
+        /// Naks.
+        Nak = "Nak",
+        /// UpdateFCs of all classes.
+        UpdateFc = "UpdateFC",
+        /// The first round of InitFCs.
+        InitFc1 = "InitFC1",
+        /// The second round of InitFCs.
+        InitFc2 = "InitFC2",
+    }
+    /// What software that enumerates could not do.
+    ProblemName {
+        /// A device was not ready in time.
+        NeverReady = "never-ready",
+        /// A function stopped answering.
+        NoAnswer = "no-answer",
+        /// A header has a type that there is not.
+        HeaderType = "header-type",
+        /// The list of capabilities leads nowhere.
+        CapabilityChain = "capability-chain",
+        /// The bits of a BAR that can be written are no size.
+        BarSize = "bar-size",
+        /// There is no address left for a BAR.
+        NoAddress = "no-address",
+        /// A BAR does not keep the address that is written to it.
+        BarUnkept = "bar-unkept",
+        /// The table of MSI-X is not within a BAR.
+        MsixTable = "msix-table",
+        /// There is no bus number left for the bus below.
+        NoBusNumber = "no-bus-number",
+        /// Several virtual functions would have the same ID.
+        VirtualIds = "virtual-ids",
+        /// There is no bus number left for the virtual functions.
+        NoVirtualBus = "no-virtual-bus",
+    }
+    /// Why the IOMMU refuses an access.
+    RefusalReason {
+        /// Nothing is mapped there.
+        NotMapped = "not-mapped",
+        /// It may not be read.
+        NoRead = "no-read",
+        /// It may not be written.
+        NoWrite = "no-write",
+        /// The address is said to be translated, which it may not be.
+        Translated = "translated",
+        /// A translation was asked for by a function that may not ask.
+        Asked = "translation-request",
+    }
+    /// What an access does.
+    Access {
+        /// It reads.
+        Read = "read",
+        /// It writes.
+        Write = "write",
+    }
+    /// How a link frames what it carries.
+    Framing {
+        /// TLPs and DLLPs have frames of their own.
+        NonFlit = "non-flit",
+        /// Flits of 256 bytes.
+        Flit = "flit",
+    }
+    /// What is counted over time.
+    ResourceKind {
+        /// Tags of a requester.
+        Tags = "tags",
+        /// Credits that a transmitter has spent.
+        Credits = "credits",
+        /// TLPs in a buffer.
+        Buffer = "buffer",
+        /// TLPs in a replay buffer.
+        Replay = "replay",
+    }
+    /// What a TLP is in its transaction.
+    PacketRole {
+        /// A request whose answer has data: reads and atomic operations.
+        Read = "read",
+        /// A request whose answer, if there is one, has none: writes and messages.
+        Write = "write",
+        /// A completion.
+        Completion = "completion",
+    }
+    /// How a completion ends its request.
+    #[schemars(rename = "CompletionStatus")]
+    CompletionWord {
+        /// Successful completion.
+        Success = "SC",
+        /// Unsupported request.
+        UnsupportedRequest = "UR",
+        /// Configuration request retry status.
+        RetryStatus = "CRS",
+        /// Completer abort.
+        CompleterAbort = "CA",
+    }
+    /// What came of a transaction of a bus.
+    Outcome {
+        /// Data were moved.
+        Data = "data",
+        /// The target answers in a transaction of its own.
+        Split = "split",
+        /// The master has to come again.
+        Retry = "retry",
+        /// Nobody claimed it.
+        Abort = "abort",
+    }
+}
+
+impl From<tlplab_fabric::Ending> for Ending {
+    fn from(ending: tlplab_fabric::Ending) -> Self {
+        use tlplab_fabric::Ending as Ended;
+        match ending {
+            Ended::Done => Self::Done,
+            Ended::Unsupported => Self::Ur,
+            Ended::Aborted => Self::Ca,
+            Ended::TimedOut => Self::Timeout,
+            Ended::Poisoned => Self::Poisoned,
+            Ended::Lost => Self::Lost,
+            Ended::Malformed => Self::Malformed,
+        }
+    }
+}
+
+impl From<ErrorKind> for ErrorName {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::DataLinkProtocol => Self::DataLinkProtocol,
+            ErrorKind::SurpriseDown => Self::SurpriseDown,
+            ErrorKind::Poisoned { .. } => Self::Poisoned,
+            ErrorKind::FlowControlProtocol => Self::FlowControlProtocol,
+            ErrorKind::CompletionTimeout => Self::CompletionTimeout,
+            ErrorKind::CompleterAbort { .. } => Self::CompleterAbort,
+            ErrorKind::UnexpectedCompletion => Self::UnexpectedCompletion,
+            ErrorKind::ReceiverOverflow => Self::ReceiverOverflow,
+            ErrorKind::Malformed => Self::MalformedTlp,
+            ErrorKind::Ecrc => Self::Ecrc,
+            ErrorKind::UnsupportedRequest { .. } => Self::UnsupportedRequest,
+            ErrorKind::AcsViolation => Self::AcsViolation,
+            ErrorKind::UncorrectableInternal => Self::UncorrectableInternal,
+            ErrorKind::Receiver => Self::Receiver,
+            ErrorKind::BadTlp => Self::BadTlp,
+            ErrorKind::BadDllp => Self::BadDllp,
+            ErrorKind::ReplayNumRollover => Self::ReplayNumRollover,
+            ErrorKind::ReplayTimer => Self::ReplayTimer,
+            ErrorKind::CorrectedInternal => Self::CorrectedInternal,
+            ErrorKind::HeaderLogOverflow => Self::HeaderLogOverflow,
+        }
+    }
+}
+
+impl From<ErrorMessage> for MessageName {
+    fn from(message: ErrorMessage) -> Self {
+        match message {
+            ErrorMessage::Correctable => Self::Correctable,
+            ErrorMessage::NonFatal => Self::NonFatal,
+            ErrorMessage::Fatal => Self::Fatal,
+        }
+    }
+}
+
+impl From<&Unable> for ProblemName {
+    fn from(kind: &Unable) -> Self {
+        match kind {
+            Unable::NeverReady => Self::NeverReady,
+            Unable::NoAnswer => Self::NoAnswer,
+            Unable::HeaderType(_) => Self::HeaderType,
+            Unable::CapabilityChain(_) => Self::CapabilityChain,
+            Unable::BarSize { .. } => Self::BarSize,
+            Unable::NoAddress { .. } => Self::NoAddress,
+            Unable::BarUnkept { .. } => Self::BarUnkept,
+            Unable::MsixTable => Self::MsixTable,
+            Unable::NoBusNumber => Self::NoBusNumber,
+            Unable::VirtualIds { .. } => Self::VirtualIds,
+            Unable::NoVirtualBus => Self::NoVirtualBus,
+        }
+    }
+}
+
+impl From<FaultReason> for RefusalReason {
+    fn from(reason: FaultReason) -> Self {
+        match reason {
+            FaultReason::NotMapped => Self::NotMapped,
+            FaultReason::NoRead => Self::NoRead,
+            FaultReason::NoWrite => Self::NoWrite,
+            FaultReason::Translated => Self::Translated,
+            FaultReason::Asked => Self::Asked,
+        }
+    }
+}
+
+impl From<CompletionStatus> for CompletionWord {
+    fn from(status: CompletionStatus) -> Self {
+        match status {
+            CompletionStatus::Success => Self::Success,
+            CompletionStatus::UnsupportedRequest => Self::UnsupportedRequest,
+            CompletionStatus::RetryStatus => Self::RetryStatus,
+            CompletionStatus::CompleterAbort => Self::CompleterAbort,
+        }
+    }
+}
+
+impl From<BusOutcome> for Outcome {
+    fn from(outcome: BusOutcome) -> Self {
+        match outcome {
+            BusOutcome::Data => Self::Data,
+            BusOutcome::Split => Self::Split,
+            BusOutcome::Retry => Self::Retry,
+            BusOutcome::Abort => Self::Abort,
+        }
+    }
+}

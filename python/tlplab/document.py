@@ -1,0 +1,1253 @@
+"""The result document, `tlplab/result/1`: generated from the schema of result documents: `make generate`.
+
+Times that end in `_fs` are femtoseconds of simulated time, times in `_ns` nanoseconds, rates bits per second; shares and utilisations are
+fractions of 1. A *place* is a link direction, written `from → to`, or the name of a node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypedDict, overload
+
+from tlplab.rows import Rows
+
+SCHEMA = "tlplab/result/1"
+
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+
+
+StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
+"""Why a run ended."""
+
+
+Cause = Literal["processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link", "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer", "translation wait"]
+"""A cause of latency."""
+
+
+WaitedFor = Literal["timer", "mmio_read", "mmio_write", "irq"]
+"""What a program of the host waits for."""
+
+
+GuestEnding = Literal["running", "powered-off", "died", "lost-power"]
+"""How a guest ended."""
+
+
+ErrorName = Literal["Data Link Protocol Error", "Surprise Down", "Poisoned TLP Received", "Flow Control Protocol Error", "Completion Timeout", "Completer Abort", "Unexpected Completion", "Receiver Overflow", "Malformed TLP", "ECRC Error", "Unsupported Request", "ACS Violation", "Uncorrectable Internal Error", "Receiver Error", "Bad TLP", "Bad DLLP", "REPLAY_NUM Rollover", "Replay Timer Timeout", "Corrected Internal Error", "Header Log Overflow"]
+"""An error of PCIe 5.0 §6.2, by the specification's name."""
+
+
+MessageName = Literal["ERR_COR", "ERR_NONFATAL", "ERR_FATAL"]
+"""A message that reports an error to the root complex."""
+
+
+Way = Literal["up", "down"]
+"""A direction of a link."""
+
+
+FaultDamage = Literal["ber", "corrupt", "drop", "poison", "ecrc", "type", "length", "payload", "boundary", "tag", "requester", "byte-count", "address", "abort", "refuse", "retry", "lose", "late", "twice", "ones", "data", "take-back", "overgrant", "unsent"]
+"""What a fault does: the key `damage`, or `ber`."""
+
+
+FaultOf = Literal["tlp", "dllp", "flit", "MRd", "MWr", "CfgRd0", "CfgWr0", "CfgRd1", "CfgWr1", "IORd", "IOWr", "Msg", "Cpl", "CplD", "Ack", "Nak", "UpdateFC", "InitFC1", "InitFC2"]
+"""What a fault counts."""
+
+
+ProblemName = Literal["never-ready", "no-answer", "header-type", "capability-chain", "bar-size", "no-address", "bar-unkept", "msix-table", "no-bus-number", "virtual-ids", "no-virtual-bus"]
+"""What software that enumerates could not do."""
+
+
+Framing = Literal["non-flit", "flit"]
+"""How a link frames what it carries."""
+
+
+LimitKind = Literal["link", "bus", "tags", "outstanding", "credits", "replay", "memory", "rate", "routing", "latency", "none"]
+"""Kinds of limits."""
+
+
+Ending = Literal["done", "ur", "ca", "timeout", "poisoned", "lost", "malformed"]
+"""How a transaction ended."""
+
+
+NodeKind = Literal["host", "root port", "switch", "bus", "device"]
+"""Kinds of components."""
+
+
+ResourceKind = Literal["tags", "credits", "buffer", "replay"]
+"""What is counted over time."""
+
+
+PacketClass = Literal["tlp", "dllp", "flit", "bus"]
+"""What a unit on a wire is."""
+
+
+PacketRole = Literal["read", "write", "completion"]
+"""What a TLP is in its transaction."""
+
+
+Outcome = Literal["data", "split", "retry", "abort"]
+"""What came of a transaction of a bus."""
+
+
+RefusalReason = Literal["not-mapped", "no-read", "no-write", "translated", "translation-request"]
+"""Why the IOMMU refuses an access."""
+
+
+Access = Literal["read", "write"]
+"""What an access does."""
+
+
+CompletionStatus = Literal["SC", "UR", "CRS", "CA"]
+"""How a completion ends its request."""
+
+
+class Document(TypedDict):
+    """What a run tells: the document of the schema `tlplab/result/1`."""
+
+    schema: str
+    """The schema, `tlplab/result/1`."""
+    revision: int
+    """How many times keys were added to the schema, from 1; a document without this key is of revision 1."""
+    title: str
+    """Title of the experiment."""
+    version: str
+    """Version of tlplab."""
+    seed: int | str
+    """The seed; a string where a JSON number would not be exact."""
+    experiment: str
+    """The experiment as it was run: TOML, with what was included and overridden."""
+    settings: dict[str, Any]
+    """What that came to: each key of the experiment with its value, defaults of devices, switches and loads included."""
+    trace_hash: str
+    """Hash of everything that went over the wires: 16 hexadecimal digits."""
+    start_fs: int
+    """Where statistics begin (femtoseconds)."""
+    end_fs: int
+    """Where the run ended (femtoseconds)."""
+    stop_reason: StopReason
+    """Why the run ended."""
+    stop_text: str
+    """Why the run ended, for people."""
+    waiting: list[Waiting]
+    """Programs of the host that wait for what never comes: the run got nowhere."""
+    guest: Guest | None
+    """The Linux that was the host's software; null if none was."""
+    verdict: Verdict
+    """What limits the run."""
+    flows: list[Flow]
+    """Streams of transactions: loads and programs."""
+    measured: list[Measured]
+    """What programs of the host measured themselves."""
+    networks: list[Network]
+    """The networks behind devices."""
+    causes: list[Cause]
+    """The causes of latency; every `cause` and `causes_ns` is indexed like this list."""
+    errors: list[Detected]
+    """What receivers and requesters detected, the warm-up included."""
+    reported: list[Reported]
+    """What root ports heard of them, the warm-up included."""
+    outages: list[Outage]
+    """Links that went down, the warm-up included; of very many the first."""
+    faults: list[Struck]
+    """Faults of units, and how many they have hit, the warm-up included."""
+    problems: list[Problem]
+    """What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
+    host: HostUse | None
+    """What the host's cache and IOMMU did; null if it has neither."""
+    translations: list[DeviceTranslations]
+    """What devices did with translations: those that can ask for some."""
+    topology: Topology
+    """Components."""
+    links: list[Link]
+    """Links."""
+    places: list[str]
+    """Link directions and nodes, which samples refer to."""
+    series: Series
+    """Everything over time."""
+    samples: list[Sample]
+    """A uniform sample of transactions."""
+    ladder: Ladder | None
+    """The window of packets that was kept; null if none was."""
+
+
+class Waiting(TypedDict):
+    """A program of the host that waits."""
+
+    device: str
+    """The device that it drives."""
+    operation: WaitedFor
+    """What it waits for."""
+    what: str
+    """The same, for people: `irq 3`."""
+    place: str
+    """Where it says so: `file:line`."""
+
+
+class Guest(TypedDict):
+    """A Linux guest, and how it ended. The same kernel, initial file system, experiment and seed give the same run."""
+
+    kernel: str
+    """SHA-256 of its kernel, hexadecimal."""
+    initramfs: str
+    """SHA-256 of the initial file system that it booted, with its script and files, hexadecimal."""
+    console: str
+    """SHA-256 of what it printed, hexadecimal."""
+    end: str
+    """How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`."""
+    ending: GuestEnding
+    """How it ended."""
+    status: int | None
+    """The exit status of its script; null if it told none."""
+
+
+class Verdict(TypedDict):
+    """What limits the run."""
+
+    sentence: str
+    """One sentence that names it."""
+    limit: Limit
+    """The resource and the evidence."""
+    next: Next | None
+    """What would limit next; null if nothing else is near."""
+    limits: list[Limit]
+    """All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge."""
+    phases: list[Phase]
+    """Where different things happened one after the other: what limited each of them. Empty where there is but one."""
+    tried: Tried | None
+    """The runs that the verdict was found by; null: by the figures of the run alone."""
+
+
+class Flow(TypedDict):
+    """A stream of transactions."""
+
+    name: str
+    """The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`."""
+    device: str
+    """The component that issues the requests: a device or `host`."""
+    op: str
+    """What the requests do: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`, `peer`, `config`, `configuration`, or as the author of a device calls it."""
+    target: str
+    """`host`, or the device whose BAR is meant."""
+    transactions: int
+    """Transactions that ended well."""
+    bytes: int
+    """Payload that arrived, in bytes."""
+    payload_bps: float
+    """Payload per second of the measured time (bits per second)."""
+    errors: Errors
+    """Transactions that did not end well."""
+    latency_ns: Latency | None
+    """Latency of the transactions that ended well; null if none did (nanoseconds)."""
+    histogram: list[Bar]
+    """Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out."""
+    attribution: list[Attribution]
+    """Where the time went of those that ended well."""
+    failures: list[Failures]
+    """Those that did not end well, by how, and where their time went."""
+
+
+class Measured(TypedDict):
+    """What a program of the host measured, as a benchmark prints it."""
+
+    name: str
+    """The load or program."""
+    bytes: int
+    """Bytes it moved (bytes)."""
+    from_fs: int
+    """When it began (femtoseconds)."""
+    to_fs: int
+    """When the last of them were there (femtoseconds)."""
+    payload_bps: float
+    """Bits per second between these times (bits per second)."""
+    calls: Calls | None
+    """How long its calls took, if it makes calls."""
+
+
+class Network(TypedDict):
+    """The Ethernet link behind a card, and the software at its other end."""
+
+    device: str
+    """The card."""
+    to_software: NetworkDirection
+    """From the card to the software."""
+    to_card: NetworkDirection
+    """From the software to the card."""
+    socket_drops: int
+    """Datagrams that the software's sockets had no room for."""
+    cores_busy: float
+    """Fraction of time in which the software's processors worked."""
+    reads: int
+    """Reads by the software that ended well."""
+    failed_reads: int
+    """Reads by the software that did not."""
+    latency_ns: Latency | None
+    """How long those that ended well took, as the software sees it; null without any (nanoseconds)."""
+
+
+class Detected(TypedDict):
+    """An error of PCIe 5.0 §6.2 at a port, as often as it was detected there."""
+
+    name: ErrorName
+    """The specification's name."""
+    port: str
+    """The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd."""
+    count: int
+    """How often."""
+    first_fs: int
+    """When it happened first (femtoseconds)."""
+    header: str | None
+    """Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known."""
+    message: MessageName | None
+    """The message that told the root complex of it; null: no message was sent."""
+    messages: int
+    """How many messages were sent."""
+
+
+class Reported(TypedDict):
+    """Error messages from one function, as a root port logged them."""
+
+    port: str
+    """The root port: `host.rp0`."""
+    source: str
+    """ID of the function that reported: `03:00.0`."""
+    message: MessageName
+    """Its severity."""
+    count: int
+    """How many arrived."""
+    first_fs: int
+    """When the first arrived (femtoseconds)."""
+    interrupts: int
+    """How often the root port interrupted for them."""
+
+
+class Outage(TypedDict):
+    """A link that went down, and what came of it."""
+
+    link: str
+    """The link, named by the component below it."""
+    down_fs: int
+    """When it went down (femtoseconds)."""
+    heard_fs: int | None
+    """When hot-plug software of the host heard of it; null: it never did (femtoseconds)."""
+    up_fs: int | None
+    """When its data link layer was active again; null: it never was (femtoseconds)."""
+    configured_fs: int | None
+    """When software had configured again what is below it; null: it never had (femtoseconds)."""
+
+
+class Struck(TypedDict):
+    """A fault that hits units on a direction of a link."""
+
+    link: str
+    """The link, named by the component below it."""
+    direction: Way
+    """The direction of the units that it hits."""
+    damage: FaultDamage
+    """What it does: as the key `damage` says, or `ber`."""
+    of: FaultOf | None
+    """What it counts; null: all units."""
+    first: int
+    """The first that it hits, from 1."""
+    struck: int
+    """How many it has hit."""
+
+
+class Problem(TypedDict):
+    """Something that software could not do."""
+
+    function: str
+    """The function that it concerns: `03:00.0`."""
+    component: str | None
+    """The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known."""
+    kind: ProblemName
+    """What it could not do."""
+    exhausted: bool
+    """Bus numbers or addresses have run out: a run in which that happens has failed."""
+    message: str
+    """What it could not do, for people."""
+
+
+class HostUse(TypedDict):
+    """What the host's cache and IOMMU did for requests of devices."""
+
+    cache: CacheUse | None
+    """The last-level cache; null if there is none."""
+    iommu: IommuUse | None
+    """The IOMMU; null if there is none."""
+
+
+class DeviceTranslations(TypedDict):
+    """What a device did with translations, the warm-up included."""
+
+    device: str
+    """The device."""
+    hits: int
+    """Requests that had their translation."""
+    asked: int
+    """Translations that it asked for."""
+    denied: int
+    """Of these, those that there was none for, or that were not answered."""
+    evicted: int
+    """Translations that made room for others."""
+    invalidations: int
+    """Invalidations that it completed."""
+    invalidated: int
+    """Translations that these took away."""
+
+
+class Topology(TypedDict):
+    """Components."""
+
+    nodes: list[Node]
+    """The host first."""
+
+
+class Link(TypedDict):
+    """A link, or a device's way over a parallel bus."""
+
+    name: str
+    """The component below it."""
+    upper: str
+    """The component above it."""
+    lower: str
+    """The component below it."""
+    generation: int
+    """Its generation, 1 to 7."""
+    width: int
+    """Lanes."""
+    mode: Framing
+    """How it frames what it carries."""
+    mps: int
+    """Max_Payload_Size in force, in bytes."""
+    raw_bps: float
+    """What it carries after line coding (bits per second)."""
+    bus: str | None
+    """Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link."""
+    directions: list[Direction]
+    """Up, then down."""
+
+
+class Series(TypedDict):
+    """Everything over time, in bins."""
+
+    start_fs: int
+    """Where the first bin begins (femtoseconds)."""
+    bin_fs: int
+    """Width of a bin (femtoseconds)."""
+    bins: int
+    """How many; every array has so many entries."""
+    flows: list[FlowSeries]
+    """Payload of flows."""
+    directions: list[DirectionSeries]
+    """What wires were used for."""
+    resources: list[Resource]
+    """Tags, credits, buffers."""
+
+
+class SampleOptional(TypedDict, total=False):
+    """Keys of `Sample` that are not always there."""
+
+    parts: list[tuple[int, int, int, float]]
+    """The same time: each with cause, place (an index in `places`), flow in front (-1: none) and nanoseconds; left out if not known."""
+
+
+class Sample(SampleOptional):
+    """One transaction of the sample."""
+
+    flow: int
+    """Its flow: an index in `flows`."""
+    start_fs: int
+    """When it started (femtoseconds)."""
+    latency_ns: float
+    """How long it took until its last byte (nanoseconds)."""
+    links: list[int]
+    """Links that it crossed: indices in `links`, in any order."""
+    causes_ns: list[float]
+    """Its latency by cause (nanoseconds)."""
+
+
+class Ladder(TypedDict):
+    """Every packet of a window of time."""
+
+    columns: list[str]
+    """Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is."""
+    from_fs: int
+    """Where the window begins (femtoseconds)."""
+    to_fs: int
+    """Where it ends (femtoseconds)."""
+    packets: list[Packet]
+    """Its packets, in the order of their start."""
+    transactions: list[Transaction]
+    """The transactions they belong to."""
+
+
+class Limit(TypedDict):
+    """The resource that limits."""
+
+    resource: str
+    """Its name: a place, `tags of ssd`, `load nic`."""
+    kind: LimitKind
+    """What kind of resource it is."""
+    links: list[int]
+    """The links that it belongs to: indices in `links` of the document; none if it belongs to no link."""
+    utilization: float
+    """How much of it is used, a fraction of 1."""
+    evidence: list[str]
+    """Figures that show it."""
+    gain: float | None
+    """How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried."""
+    change: str | None
+    """What was changed for that: `16 → 32`; null: it was not tried."""
+
+
+class Next(TypedDict):
+    """What would limit next."""
+
+    resource: str
+    """Its name."""
+    kind: LimitKind
+    """What kind of resource it is."""
+    headroom: float
+    """By how much throughput could grow before it limits: 0.4 is 40 %."""
+    text: str
+    """A sentence."""
+
+
+class Phase(TypedDict):
+    """A part of a run in which other flows were active than before, or a link was down."""
+
+    from_fs: int
+    """Its beginning (femtoseconds)."""
+    until_fs: int
+    """Its end (femtoseconds)."""
+    flows: list[str]
+    """The flows that were active; of an outage none."""
+    limits: list[Limit]
+    """What limited them: nothing, if nothing would have carried more."""
+
+
+class Tried(TypedDict):
+    """Runs in which one resource was relaxed."""
+
+    candidates: int
+    """What could limit."""
+    tried: int
+    """How many of these were relaxed."""
+    events: int
+    """Events of all these runs, with what it took to build their fabrics."""
+    until_fs: int | None
+    """They were compared with the beginning of the run until here; null: with all of it (femtoseconds)."""
+    gains: list[Gain]
+    """What gained something, or cost something, the best first."""
+
+
+Errors = dict[Literal["ur", "ca", "timeout", "poisoned", "lost", "malformed"], int]
+"""Transactions that did not end well, by how."""
+
+
+class Latency(TypedDict):
+    """Latency in nanoseconds."""
+
+    min: float
+    """Smallest."""
+    mean: float
+    """Mean."""
+    p50: float
+    """Median."""
+    p90: float
+    """90 % are below."""
+    p99: float
+    """99 % are below."""
+    p999: float
+    """99.9 % are below."""
+    max: float
+    """Largest."""
+
+
+class Bar(TypedDict):
+    """Transactions whose latency lies in a range."""
+
+    from_ns: float
+    """From this (nanoseconds)."""
+    to_ns: float
+    """Up to this (nanoseconds)."""
+    count: int
+    """How many."""
+    causes_ns: list[float]
+    """Their mean time by cause (nanoseconds)."""
+
+
+class AttributionOptional(TypedDict, total=False):
+    """Keys of `Attribution` that are not always there."""
+
+    others: int
+    """In a document that is shortened: of so many further flows that one queued behind, this is the sum."""
+
+
+class Attribution(AttributionOptional):
+    """Time that all transactions of a flow spent for one cause at one place."""
+
+    cause: int
+    """Why: an index in `causes` of the document."""
+    place: str
+    """Where: a link direction `from → to`, or a node."""
+    behind: str | None
+    """The flow one queued behind; null where one did not queue."""
+    total_ns: float
+    """Sum over all transactions of the flow (nanoseconds)."""
+    share: float
+    """Part of the sum of all latencies of the flow, a fraction of 1."""
+
+
+class Failures(TypedDict):
+    """Transactions of a flow that ended in the same way, which was not well."""
+
+    ending: Ending
+    """How; never `done`."""
+    count: int
+    """How many."""
+    mean_ns: float
+    """Their mean latency, until the requester knew (nanoseconds)."""
+    attribution: list[Attribution]
+    """Where their time went, on the way of what is last known of each; shares are of the sum of their latencies."""
+
+
+class Calls(TypedDict):
+    """Calls of a program of the host, each from its beginning until software heard of its end."""
+
+    count: int
+    """Calls that are over."""
+    min_ns: float
+    """The shortest, in nanoseconds."""
+    mean_ns: float
+    """Their mean, in nanoseconds."""
+    max_ns: float
+    """The longest, in nanoseconds."""
+    interrupts: int
+    """Interrupts that software took meanwhile."""
+
+
+class NetworkDirection(TypedDict):
+    """One direction of it."""
+
+    datagrams: int
+    """Datagrams sent."""
+    payload_bps: float
+    """Payload of their TLPs: the goodput (bits per second)."""
+    busy: float
+    """Fraction of time in which the wire was busy."""
+    dropped: int
+    """Datagrams lost because the buffer was full."""
+    dropped_bytes: int
+    """The payload lost with them, in bytes."""
+
+
+class CacheUse(TypedDict):
+    """Lines that requests of devices looked for in the last-level cache."""
+
+    hits: int
+    """Lines that were there."""
+    misses: int
+    """Lines that were not."""
+    hit_rate: float
+    """Hits as a fraction of both."""
+
+
+class IommuUse(TypedDict):
+    """Translations of requests of devices."""
+
+    hits: int
+    """Requests whose translation was in the IO-TLB or on its way there."""
+    walks: int
+    """Page walks: the other requests."""
+    hit_rate: float
+    """Hits as a fraction of both."""
+    waited_ns: float
+    """How long walks waited for others, in all (nanoseconds)."""
+    busy: float
+    """Page walks as a fraction of those that could have been made."""
+    faults: list[TranslationFault]
+    """Accesses that were refused, by function and reason, the warm-up included."""
+    answered: AnsweredTranslations | None
+    """What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are."""
+
+
+class Node(TypedDict):
+    """A component."""
+
+    name: str
+    """Its name."""
+    kind: NodeKind
+    """What it is."""
+    model: str | None
+    """A device's model, a bus's mode and width; null for others."""
+    parent: str | None
+    """The component above it; null for the host."""
+    detail: str
+    """What else is known of it, in a line."""
+
+
+# One direction of a link.
+Direction = TypedDict(
+    "Direction",
+    {
+        # The component that sends.
+        "from": "str",
+        # The component that receives.
+        "to": "str",
+        # Number of the interface in a pcapng capture of the same run.
+        "interface": "int",
+        # What the wire was used for, as fractions of time.
+        "utilization": "Utilization",
+        # TLPs, without copies.
+        "tlps": "int",
+        # Payload in them, in bytes.
+        "payload_bytes": "int",
+        # DLLPs.
+        "dllps": "Dllps",
+        # TLPs (or flits) that were sent again.
+        "replayed": "int",
+        # TLPs that a switch sent with EDB and an inverted LCRC, because they turned out to be damaged while it forwarded them.
+        "nullified": "int",
+        # Replays because the timer ran out.
+        "replay_timeouts": "int",
+        # TLPs that arrived with a bad LCRC.
+        "bad_lcrc": "int",
+        # TLPs that the receiver dropped for want of room (only where a link drops and replays).
+        "no_room": "int",
+        # Time in which a TLP had to wait, as fractions of time.
+        "stalls": "Stalls",
+    },
+)
+
+
+class FlowSeries(TypedDict):
+    """Payload of a flow over time."""
+
+    flow: int
+    """The flow: an index in `flows`."""
+    bytes: list[int]
+    """Bytes that arrived in each bin (bytes)."""
+
+
+class DirectionSeries(TypedDict):
+    """Fractions of each bin; what is missing to 1 is idle."""
+
+    link: int
+    """The link: an index in `links`."""
+    direction: int
+    """0: up, 1: down."""
+    payload: list[float]
+    """Payload of TLPs."""
+    overhead: list[float]
+    """Headers, framing, sequence numbers and CRCs."""
+    dllp: list[float]
+    """DLLPs."""
+    ordered_sets: list[float]
+    """Ordered sets."""
+    replay: list[float]
+    """Copies."""
+
+
+class Resource(TypedDict):
+    """How much of something countable was in use over time."""
+
+    name: str
+    """Its name: `tags of ssd`."""
+    kind: ResourceKind
+    """What is counted."""
+    link: int | None
+    """The link it belongs to, an index in `links`; for the tags of a device, the device's link."""
+    direction: int | None
+    """The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction."""
+    capacity: int | None
+    """How much there is; null: no limit."""
+    unit: str
+    """The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`."""
+    mean: list[float]
+    """Mean of each bin."""
+    max: list[int]
+    """Largest of each bin."""
+
+
+# A unit on a wire.
+Packet = TypedDict(
+    "Packet",
+    {
+        # Unique in the ladder.
+        "id": "int",
+        # The link: an index in `links`.
+        "link": "int",
+        # 0: up, 1: down.
+        "direction": "int",
+        # When its first symbol leaves (femtoseconds).
+        "start_fs": "int",
+        # When its last symbol has left (femtoseconds).
+        "end_fs": "int",
+        # When its last symbol has arrived (femtoseconds).
+        "arrive_fs": "int",
+        # The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`.
+        "kind": "str",
+        # TLP, DLLP or flit.
+        "class": "PacketClass",
+        # What it is in its transaction; null for what is no TLP.
+        "role": "PacketRole | None",
+        # What the header of a TLP says; null for what is no TLP.
+        "header": "TlpHeader | None",
+        # What it says, in a line, for people.
+        "text": "str",
+        # Its flow, an index in `flows`; null where it has none.
+        "flow": "int | None",
+        # Its transaction, by `id`; null where it belongs to none.
+        "transaction": "int | None",
+        # Tag of the request, so that a completion finds its request; null where there is none.
+        "tag": "int | None",
+        # Sequence number; null where there is none.
+        "sequence": "int | None",
+        # Bytes on the wire (bytes).
+        "bytes": "int",
+        # It had been sent before.
+        "replay": "bool",
+        # A fault damaged it.
+        "bad": "bool",
+        # A TLP that a switch had begun to forward when it turned out to be damaged: it ends with EDB and an inverted LCRC, and its receiver drops it.
+        "nullified": "bool",
+        # Of a transaction of a bus: its phases in order, each with the cause that it is charged to and its femtoseconds.
+        "phases": "list[tuple[int, int]]",
+        # Of a transaction of a bus: what came of it; null otherwise.
+        "outcome": "Outcome | None",
+    },
+)
+
+
+class Transaction(TypedDict):
+    """A transaction of the ladder."""
+
+    id: int
+    """Its number."""
+    flow: int
+    """Its flow: an index in `flows`."""
+    start_fs: int
+    """When it started (femtoseconds)."""
+    end_fs: int
+    """When its last byte arrived, or it ended otherwise (femtoseconds)."""
+    text: str
+    """What it is, in a line."""
+    ending: Ending
+    """How it ended."""
+    intervals: list[Interval]
+    """Its critical path; of one that did not end well that of what is last known of it."""
+
+
+class Gain(TypedDict):
+    """A resource, and what the run carries with twice as much of it."""
+
+    resource: str
+    """Its name."""
+    kind: LimitKind
+    """What kind of resource it is."""
+    change: str
+    """What was changed: `16 → 32`."""
+    gain: float
+    """How much more the run carries: 0.5 is half as much again."""
+
+
+class TranslationFault(TypedDict):
+    """Accesses of a function that the IOMMU refused for one reason."""
+
+    device: str
+    """The device, or the ID of a function that none has."""
+    requester: str
+    """The requester's ID: `03:00.0`."""
+    reason: RefusalReason
+    """Why they were refused."""
+    operation: Access
+    """What the first was."""
+    address: str
+    """The address of the first, hexadecimal."""
+    count: int
+    """How many."""
+    first_fs: int
+    """When the first was refused (femtoseconds)."""
+
+
+class AnsweredTranslations(TypedDict):
+    """Translations that devices asked for."""
+
+    given: int
+    """Those that there was one for."""
+    denied: int
+    """Those that there was none for."""
+    invalidations: int
+    """Invalidations that were sent to devices."""
+    invalidated: int
+    """Those that were completed."""
+    invalidation_mean_ns: float
+    """From the change of the tables until the completion, on average (nanoseconds)."""
+    invalidation_max_ns: float
+    """The longest (nanoseconds)."""
+
+
+class Utilization(TypedDict):
+    """Fractions of time; their sum is 1."""
+
+    payload: float
+    """Payload of TLPs."""
+    overhead: float
+    """Headers, framing, sequence numbers and CRCs."""
+    dllp: float
+    """DLLPs."""
+    ordered_sets: float
+    """Ordered sets."""
+    replay: float
+    """Copies."""
+    idle: float
+    """Nothing."""
+
+
+Dllps = dict[Literal["ack", "nak", "update_fc", "worked_out", "init_fc", "other"], int]
+"""DLLPs sent, by type."""
+
+
+class Stalls(TypedDict):
+    """Fractions of time in which a TLP waited for something."""
+
+    credits: float
+    """Credits."""
+    tags: float
+    """Tags."""
+    replay_buffer: float
+    """Room in the replay buffer."""
+
+
+class TlpHeaderOptional(TypedDict, total=False):
+    """Keys of `TlpHeader` that are not always there."""
+
+    address: str
+    """The address of a memory or I/O request, hexadecimal."""
+    byte_count: int
+    """Bytes that a completion and those behind it bring."""
+    completer: str
+    """The function that completes."""
+    first_be: int
+    """Byte enables of the first doubleword, 0 to 15."""
+    function: str
+    """The function that a configuration request is for."""
+    last_be: int
+    """Byte enables of the last doubleword, 0 to 15."""
+    length: int
+    """Length of its data, or of the data that it asks for, in doublewords of 4 bytes."""
+    lower_address: int
+    """The lowest bits of the address of a completion's first byte."""
+    register: int
+    """The offset in configuration space of a configuration request, in bytes."""
+    status: CompletionStatus
+    """How a completion ends its request."""
+
+
+class TlpHeader(TlpHeaderOptional):
+    """Fields of the header of a TLP; a key that its type does not have is absent."""
+
+    requester: str
+    """The function that requests, of a completion that requested: `03:00.0`."""
+
+
+class Interval(TypedDict):
+    """A part of a critical path."""
+
+    cause: int
+    """Why: an index in `causes` of the document."""
+    place: str
+    """Where: a link direction `from → to`, or a node."""
+    behind: str | None
+    """The flow one queued behind; null where one did not queue."""
+    start_fs: int
+    """When it begins (femtoseconds)."""
+    duration_fs: int
+    """How long it is (femtoseconds)."""
+
+
+class Keys(dict[str, Any]):
+    """A result document: a dictionary whose keys are attributes, too."""
+
+    @overload
+    def __getitem__(self, key: Literal["schema"]) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["revision"]) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["title"]) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["version"]) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["seed"]) -> int | str: ...
+    @overload
+    def __getitem__(self, key: Literal["experiment"]) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["settings"]) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: Literal["trace_hash"]) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["start_fs"]) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["end_fs"]) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["stop_reason"]) -> StopReason: ...
+    @overload
+    def __getitem__(self, key: Literal["stop_text"]) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["waiting"]) -> Rows[Waiting]: ...
+    @overload
+    def __getitem__(self, key: Literal["guest"]) -> Guest | None: ...
+    @overload
+    def __getitem__(self, key: Literal["verdict"]) -> Verdict: ...
+    @overload
+    def __getitem__(self, key: Literal["flows"]) -> Rows[Flow]: ...
+    @overload
+    def __getitem__(self, key: Literal["measured"]) -> Rows[Measured]: ...
+    @overload
+    def __getitem__(self, key: Literal["networks"]) -> Rows[Network]: ...
+    @overload
+    def __getitem__(self, key: Literal["causes"]) -> list[Cause]: ...
+    @overload
+    def __getitem__(self, key: Literal["errors"]) -> Rows[Detected]: ...
+    @overload
+    def __getitem__(self, key: Literal["reported"]) -> Rows[Reported]: ...
+    @overload
+    def __getitem__(self, key: Literal["outages"]) -> Rows[Outage]: ...
+    @overload
+    def __getitem__(self, key: Literal["faults"]) -> Rows[Struck]: ...
+    @overload
+    def __getitem__(self, key: Literal["problems"]) -> Rows[Problem]: ...
+    @overload
+    def __getitem__(self, key: Literal["host"]) -> HostUse | None: ...
+    @overload
+    def __getitem__(self, key: Literal["translations"]) -> Rows[DeviceTranslations]: ...
+    @overload
+    def __getitem__(self, key: Literal["topology"]) -> Topology: ...
+    @overload
+    def __getitem__(self, key: Literal["links"]) -> Rows[Link]: ...
+    @overload
+    def __getitem__(self, key: Literal["places"]) -> list[str]: ...
+    @overload
+    def __getitem__(self, key: Literal["series"]) -> Series: ...
+    @overload
+    def __getitem__(self, key: Literal["samples"]) -> Rows[Sample]: ...
+    @overload
+    def __getitem__(self, key: Literal["ladder"]) -> Ladder | None: ...
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+    def __getitem__(self, key: str) -> Any:
+        """A part of the document."""
+        return super().__getitem__(key)
+
+    @property
+    def schema(self) -> str:
+        """The schema, `tlplab/result/1`."""
+        return self["schema"]
+
+    @property
+    def revision(self) -> int:
+        """How many times keys were added to the schema, from 1; a document without this key is of revision 1."""
+        return self["revision"]
+
+    @property
+    def title(self) -> str:
+        """Title of the experiment."""
+        return self["title"]
+
+    @property
+    def version(self) -> str:
+        """Version of tlplab."""
+        return self["version"]
+
+    @property
+    def seed(self) -> int | str:
+        """The seed; a string where a JSON number would not be exact."""
+        return self["seed"]
+
+    @property
+    def experiment(self) -> str:
+        """The experiment as it was run: TOML, with what was included and overridden."""
+        return self["experiment"]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What that came to: each key of the experiment with its value, defaults of devices, switches and loads included."""
+        return self["settings"]
+
+    @property
+    def trace_hash(self) -> str:
+        """Hash of everything that went over the wires: 16 hexadecimal digits."""
+        return self["trace_hash"]
+
+    @property
+    def start_fs(self) -> int:
+        """Where statistics begin (femtoseconds)."""
+        return self["start_fs"]
+
+    @property
+    def end_fs(self) -> int:
+        """Where the run ended (femtoseconds)."""
+        return self["end_fs"]
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why the run ended."""
+        return self["stop_reason"]
+
+    @property
+    def stop_text(self) -> str:
+        """Why the run ended, for people."""
+        return self["stop_text"]
+
+    @property
+    def waiting(self) -> Rows[Waiting]:
+        """Programs of the host that wait for what never comes: the run got nowhere."""
+        return self["waiting"]
+
+    @property
+    def guest(self) -> Guest | None:
+        """The Linux that was the host's software; null if none was."""
+        return self["guest"]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What limits the run."""
+        return self["verdict"]
+
+    @property
+    def flows(self) -> Rows[Flow]:
+        """Streams of transactions: loads and programs."""
+        return self["flows"]
+
+    @property
+    def measured(self) -> Rows[Measured]:
+        """What programs of the host measured themselves."""
+        return self["measured"]
+
+    @property
+    def networks(self) -> Rows[Network]:
+        """The networks behind devices."""
+        return self["networks"]
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The causes of latency; every `cause` and `causes_ns` is indexed like this list."""
+        return self["causes"]
+
+    @property
+    def errors(self) -> Rows[Detected]:
+        """What receivers and requesters detected, the warm-up included."""
+        return self["errors"]
+
+    @property
+    def reported(self) -> Rows[Reported]:
+        """What root ports heard of them, the warm-up included."""
+        return self["reported"]
+
+    @property
+    def outages(self) -> Rows[Outage]:
+        """Links that went down, the warm-up included; of very many the first."""
+        return self["outages"]
+
+    @property
+    def faults(self) -> Rows[Struck]:
+        """Faults of units, and how many they have hit, the warm-up included."""
+        return self["faults"]
+
+    @property
+    def problems(self) -> Rows[Problem]:
+        """What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
+        return self["problems"]
+
+    @property
+    def host(self) -> HostUse | None:
+        """What the host's cache and IOMMU did; null if it has neither."""
+        return self["host"]
+
+    @property
+    def translations(self) -> Rows[DeviceTranslations]:
+        """What devices did with translations: those that can ask for some."""
+        return self["translations"]
+
+    @property
+    def topology(self) -> Topology:
+        """Components."""
+        return self["topology"]
+
+    @property
+    def links(self) -> Rows[Link]:
+        """Links."""
+        return self["links"]
+
+    @property
+    def places(self) -> list[str]:
+        """Link directions and nodes, which samples refer to."""
+        return self["places"]
+
+    @property
+    def series(self) -> Series:
+        """Everything over time."""
+        return self["series"]
+
+    @property
+    def samples(self) -> Rows[Sample]:
+        """A uniform sample of transactions."""
+        return self["samples"]
+
+    @property
+    def ladder(self) -> Ladder | None:
+        """The window of packets that was kept; null if none was."""
+        return self["ladder"]
+
+
+ROWS: dict[str, Any] = {
+    "waiting": Waiting,
+    "flows": Flow,
+    "measured": Measured,
+    "networks": Network,
+    "errors": Detected,
+    "reported": Reported,
+    "outages": Outage,
+    "faults": Struck,
+    "problems": Problem,
+    "translations": DeviceTranslations,
+    "links": Link,
+    "samples": Sample,
+}
+"""The keys of the document that are lists of dictionaries, and the types of these."""
+
+
+class CauseStyle(NamedTuple):
+    """A cause of latency as it is shown."""
+
+    name: Cause
+    group: Literal["work", "wait", "repair", "bus"]
+    light: str
+    """Its colour on a light ground."""
+    dark: str
+    """Its colour on a dark ground."""
+    about: str
+
+
+CAUSES = (
+    CauseStyle("processing", "work", "#7b8794", "#7f8b99", "A switch, root complex or device works on the TLP."),
+    CauseStyle("serialisation", "work", "#2a69b0", "#4c90dd", "The bytes of the TLP go over the wire."),
+    CauseStyle("flight", "work", "#9fc4e8", "#a9cdf0", "The signal travels."),
+    CauseStyle("queueing", "wait", "#d55e00", "#f27a2c", "Another TLP has the egress."),
+    CauseStyle("credit wait", "wait", "#eda21f", "#f4b64a", "The receiver has no room: no credits."),
+    CauseStyle("tag wait", "wait", "#f2d656", "#f7e27d", "The requester has no free tag."),
+    CauseStyle("replay buffer wait", "wait", "#8a5a1c", "#b07a36", "The transmitter may not send before older TLPs are acknowledged."),
+    CauseStyle("replay", "repair", "#8f2457", "#d4548f", "A copy was lost or damaged and had to be sent again."),
+    CauseStyle("data link", "repair", "#d48fb8", "#e5aecd", "DLLPs and ordered sets have the wire."),
+    CauseStyle("completer", "work", "#169a78", "#34bd98", "Host memory or the addressed device prepares the answer."),
+    CauseStyle("link down", "repair", "#33383f", "#dfe3e8", "The link is down or in recovery."),
+    CauseStyle("arbitration", "wait", "#f49b6c", "#ffb48c", "Another master has the parallel bus."),
+    CauseStyle("address", "bus", "#5b4aa6", "#8a78e0", "Address and attributes are on the parallel bus."),
+    CauseStyle("device select", "bus", "#a79ae0", "#c9c0f7", "The target decodes them, until it claims the transaction."),
+    CauseStyle("wait states", "wait", "#cda878", "#d6b88f", "The bus waits until the target is ready."),
+    CauseStyle("data phases", "bus", "#129cbf", "#30b8da", "Data are on the parallel bus; or the target's word that they come later."),
+    CauseStyle("turnaround", "bus", "#c2ccd6", "#566270", "The lines of the bus change hands."),
+    CauseStyle("retry", "repair", "#bd4f7c", "#e27ba3", "The target on the bus has no room, or no data yet: its master has to come again."),
+    CauseStyle("no answer", "repair", "#5b5560", "#a79fae", "Nothing more is known of the request: the requester waits for what never comes, or comes too late."),
+    CauseStyle("translation wait", "wait", "#d9822b", "#f0a35a", "The requester has no translation of the address."),
+)
+"""All causes, in the order of `causes`."""

@@ -1,0 +1,1229 @@
+// Generated from the schema of result documents: `make generate`
+
+export const SCHEMA = "tlplab/result/1";
+
+/** What a run tells: the document of the schema `tlplab/result/1`. */
+export interface Result {
+  /** The schema, `tlplab/result/1`. */
+  schema: string;
+  /** How many times keys were added to the schema, from 1; a document without this key is of revision 1. */
+  revision?: number;
+  /** Title of the experiment. */
+  title: string;
+  /** Version of tlplab. */
+  version: string;
+  /** The seed; a string where a JSON number would not be exact. */
+  seed: number | string;
+  /** The experiment as it was run: TOML, with what was included and overridden. */
+  experiment: string;
+  /** What that came to: each key of the experiment with its value, defaults of devices, switches and loads included. */
+  settings: Record<string, unknown>;
+  /** Hash of everything that went over the wires: 16 hexadecimal digits. */
+  trace_hash: string;
+  /** Where statistics begin (femtoseconds). */
+  start_fs: number;
+  /** Where the run ended (femtoseconds). */
+  end_fs: number;
+  /** Why the run ended. */
+  stop_reason: StopReason;
+  /** Why the run ended, for people. */
+  stop_text: string;
+  /** Programs of the host that wait for what never comes: the run got nowhere. */
+  waiting: Waiting[];
+  /** The Linux that was the host's software; null if none was. */
+  guest: Guest | null;
+  /** What limits the run. */
+  verdict: Verdict;
+  /** Streams of transactions: loads and programs. */
+  flows: Flow[];
+  /** What programs of the host measured themselves. */
+  measured: Measured[];
+  /** The networks behind devices. */
+  networks: Network[];
+  /** The causes of latency; every `cause` and `causes_ns` is indexed like this list. */
+  causes: Cause[];
+  /** What receivers and requesters detected, the warm-up included. */
+  errors: Detected[];
+  /** What root ports heard of them, the warm-up included. */
+  reported: Reported[];
+  /** Links that went down, the warm-up included; of very many the first. */
+  outages: Outage[];
+  /** Faults of units, and how many they have hit, the warm-up included. */
+  faults: Struck[];
+  /** What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one. */
+  problems: Problem[];
+  /** What the host's cache and IOMMU did; null if it has neither. */
+  host: HostUse | null;
+  /** What devices did with translations: those that can ask for some. */
+  translations: DeviceTranslations[];
+  /** Components. */
+  topology: Topology;
+  /** Links. */
+  links: Link[];
+  /** Link directions and nodes, which samples refer to. */
+  places: string[];
+  /** Everything over time. */
+  series: Series;
+  /** A uniform sample of transactions. */
+  samples: Sample[];
+  /** The window of packets that was kept; null if none was. */
+  ladder: Ladder | null;
+}
+
+/** Why a run ended. */
+export type StopReason =
+  /** It goes on. */
+  | "running"
+  /** Its stop time came. */
+  | "stop-time"
+  /** As many transactions ended as it was to do. */
+  | "transactions"
+  /** All loads and programs are done. */
+  | "loads-done"
+  /** Nothing will ever happen again, though not all are done: whoever waits, waits for ever. */
+  | "nothing-more"
+  /** Nothing has ended for longer than any request can wait. */
+  | "stuck"
+  /** The guest that was the host's software powered off, or died. */
+  | "guest-off"
+  /** Somebody interrupted it. */
+  | "interrupted"
+  /** The wall-clock time that it was given is over. */
+  | "time-limit"
+  /** A device or a driver of the user's own raised. */
+  | "failed";
+
+/** A program of the host that waits. */
+export interface Waiting {
+  /** The device that it drives. */
+  device: string;
+  /** What it waits for. */
+  operation: WaitedFor;
+  /** The same, for people: `irq 3`. */
+  what: string;
+  /** Where it says so: `file:line`. */
+  place: string;
+}
+
+/** A Linux guest, and how it ended. The same kernel, initial file system, experiment and seed give the same run. */
+export interface Guest {
+  /** SHA-256 of its kernel, hexadecimal. */
+  kernel: string;
+  /** SHA-256 of the initial file system that it booted, with its script and files, hexadecimal. */
+  initramfs: string;
+  /** SHA-256 of what it printed, hexadecimal. */
+  console: string;
+  /** How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`. */
+  end: string;
+  /** How it ended. */
+  ending?: GuestEnding;
+  /** The exit status of its script; null if it told none. */
+  status: number | null;
+}
+
+/** What limits the run. */
+export interface Verdict {
+  /** One sentence that names it. */
+  sentence: string;
+  /** The resource and the evidence. */
+  limit: Limit;
+  /** What would limit next; null if nothing else is near. */
+  next: Next | null;
+  /** All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge. */
+  limits: Limit[];
+  /** Where different things happened one after the other: what limited each of them. Empty where there is but one. */
+  phases: Phase[];
+  /** The runs that the verdict was found by; null: by the figures of the run alone. */
+  tried: Tried | null;
+}
+
+/** A stream of transactions. */
+export interface Flow {
+  /** The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`. */
+  name: string;
+  /** The component that issues the requests: a device or `host`. */
+  device: string;
+  /** What the requests do: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`, `peer`, `config`, `configuration`, or as the author of a device calls it. */
+  op: string;
+  /** `host`, or the device whose BAR is meant. */
+  target: string;
+  /** Transactions that ended well. */
+  transactions: number;
+  /** Payload that arrived, in bytes. */
+  bytes: number;
+  /** Payload per second of the measured time (bits per second). */
+  payload_bps: number;
+  /** Transactions that did not end well. */
+  errors: Errors;
+  /** Latency of the transactions that ended well; null if none did (nanoseconds). */
+  latency_ns: Latency | null;
+  /** Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out. */
+  histogram: Bar[];
+  /** Where the time went of those that ended well. */
+  attribution: Attribution[];
+  /** Those that did not end well, by how, and where their time went. */
+  failures: Failures[];
+}
+
+/** What a program of the host measured, as a benchmark prints it. */
+export interface Measured {
+  /** The load or program. */
+  name: string;
+  /** Bytes it moved (bytes). */
+  bytes: number;
+  /** When it began (femtoseconds). */
+  from_fs: number;
+  /** When the last of them were there (femtoseconds). */
+  to_fs: number;
+  /** Bits per second between these times (bits per second). */
+  payload_bps: number;
+  /** How long its calls took, if it makes calls. */
+  calls: Calls | null;
+}
+
+/** The Ethernet link behind a card, and the software at its other end. */
+export interface Network {
+  /** The card. */
+  device: string;
+  /** From the card to the software. */
+  to_software: NetworkDirection;
+  /** From the software to the card. */
+  to_card: NetworkDirection;
+  /** Datagrams that the software's sockets had no room for. */
+  socket_drops: number;
+  /** Fraction of time in which the software's processors worked. */
+  cores_busy: number;
+  /** Reads by the software that ended well. */
+  reads: number;
+  /** Reads by the software that did not. */
+  failed_reads: number;
+  /** How long those that ended well took, as the software sees it; null without any (nanoseconds). */
+  latency_ns: Latency | null;
+}
+
+/** A cause of latency. */
+export type Cause =
+  /** A switch, root complex or device works on the TLP. */
+  | "processing"
+  /** The bytes of the TLP go over the wire. */
+  | "serialisation"
+  /** The signal travels. */
+  | "flight"
+  /** Another TLP has the egress. */
+  | "queueing"
+  /** The receiver has no room: no credits. */
+  | "credit wait"
+  /** The requester has no free tag. */
+  | "tag wait"
+  /** The transmitter may not send before older TLPs are acknowledged. */
+  | "replay buffer wait"
+  /** A copy was lost or damaged and had to be sent again. */
+  | "replay"
+  /** DLLPs and ordered sets have the wire. */
+  | "data link"
+  /** Host memory or the addressed device prepares the answer. */
+  | "completer"
+  /** The link is down or in recovery. */
+  | "link down"
+  /** Another master has the parallel bus. */
+  | "arbitration"
+  /** Address and attributes are on the parallel bus. */
+  | "address"
+  /** The target decodes them, until it claims the transaction. */
+  | "device select"
+  /** The bus waits until the target is ready. */
+  | "wait states"
+  /** Data are on the parallel bus; or the target's word that they come later. */
+  | "data phases"
+  /** The lines of the bus change hands. */
+  | "turnaround"
+  /** The target on the bus has no room, or no data yet: its master has to come again. */
+  | "retry"
+  /** Nothing more is known of the request: the requester waits for what never comes, or comes too late. */
+  | "no answer"
+  /** The requester has no translation of the address. */
+  | "translation wait";
+
+/** An error of PCIe 5.0 §6.2 at a port, as often as it was detected there. */
+export interface Detected {
+  /** The specification's name. */
+  name: ErrorName;
+  /** The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd. */
+  port: string;
+  /** How often. */
+  count: number;
+  /** When it happened first (femtoseconds). */
+  first_fs: number;
+  /** Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known. */
+  header: string | null;
+  /** The message that told the root complex of it; null: no message was sent. */
+  message: MessageName | null;
+  /** How many messages were sent. */
+  messages: number;
+}
+
+/** Error messages from one function, as a root port logged them. */
+export interface Reported {
+  /** The root port: `host.rp0`. */
+  port: string;
+  /** ID of the function that reported: `03:00.0`. */
+  source: string;
+  /** Its severity. */
+  message: MessageName;
+  /** How many arrived. */
+  count: number;
+  /** When the first arrived (femtoseconds). */
+  first_fs: number;
+  /** How often the root port interrupted for them. */
+  interrupts: number;
+}
+
+/** A link that went down, and what came of it. */
+export interface Outage {
+  /** The link, named by the component below it. */
+  link: string;
+  /** When it went down (femtoseconds). */
+  down_fs: number;
+  /** When hot-plug software of the host heard of it; null: it never did (femtoseconds). */
+  heard_fs: number | null;
+  /** When its data link layer was active again; null: it never was (femtoseconds). */
+  up_fs: number | null;
+  /** When software had configured again what is below it; null: it never had (femtoseconds). */
+  configured_fs: number | null;
+}
+
+/** A fault that hits units on a direction of a link. */
+export interface Struck {
+  /** The link, named by the component below it. */
+  link: string;
+  /** The direction of the units that it hits. */
+  direction: Way;
+  /** What it does: as the key `damage` says, or `ber`. */
+  damage: FaultDamage;
+  /** What it counts; null: all units. */
+  of: FaultOf | null;
+  /** The first that it hits, from 1. */
+  first: number;
+  /** How many it has hit. */
+  struck: number;
+}
+
+/** Something that software could not do. */
+export interface Problem {
+  /** The function that it concerns: `03:00.0`. */
+  function: string;
+  /** The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known. */
+  component: string | null;
+  /** What it could not do. */
+  kind: ProblemName;
+  /** Bus numbers or addresses have run out: a run in which that happens has failed. */
+  exhausted: boolean;
+  /** What it could not do, for people. */
+  message: string;
+}
+
+/** What the host's cache and IOMMU did for requests of devices. */
+export interface HostUse {
+  /** The last-level cache; null if there is none. */
+  cache: CacheUse | null;
+  /** The IOMMU; null if there is none. */
+  iommu: IommuUse | null;
+}
+
+/** What a device did with translations, the warm-up included. */
+export interface DeviceTranslations {
+  /** The device. */
+  device: string;
+  /** Requests that had their translation. */
+  hits: number;
+  /** Translations that it asked for. */
+  asked: number;
+  /** Of these, those that there was none for, or that were not answered. */
+  denied: number;
+  /** Translations that made room for others. */
+  evicted: number;
+  /** Invalidations that it completed. */
+  invalidations: number;
+  /** Translations that these took away. */
+  invalidated: number;
+}
+
+/** Components. */
+export interface Topology {
+  /** The host first. */
+  nodes: Node[];
+}
+
+/** A link, or a device's way over a parallel bus. */
+export interface Link {
+  /** The component below it. */
+  name: string;
+  /** The component above it. */
+  upper: string;
+  /** The component below it. */
+  lower: string;
+  /** Its generation, 1 to 7. */
+  generation: number;
+  /** Lanes. */
+  width: number;
+  /** How it frames what it carries. */
+  mode: Framing;
+  /** Max_Payload_Size in force, in bytes. */
+  mps: number;
+  /** What it carries after line coding (bits per second). */
+  raw_bps: number;
+  /** Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link. */
+  bus: string | null;
+  /** Up, then down. */
+  directions: [Direction, Direction];
+}
+
+/** Everything over time, in bins. */
+export interface Series {
+  /** Where the first bin begins (femtoseconds). */
+  start_fs: number;
+  /** Width of a bin (femtoseconds). */
+  bin_fs: number;
+  /** How many; every array has so many entries. */
+  bins: number;
+  /** Payload of flows. */
+  flows: FlowSeries[];
+  /** What wires were used for. */
+  directions: DirectionSeries[];
+  /** Tags, credits, buffers. */
+  resources: Resource[];
+}
+
+/** One transaction of the sample. */
+export interface Sample {
+  /** Its flow: an index in `flows`. */
+  flow: number;
+  /** When it started (femtoseconds). */
+  start_fs: number;
+  /** How long it took until its last byte (nanoseconds). */
+  latency_ns: number;
+  /** Links that it crossed: indices in `links`, in any order. */
+  links: number[];
+  /** Its latency by cause (nanoseconds). */
+  causes_ns: number[];
+  /** The same time: each with cause, place (an index in `places`), flow in front (-1: none) and nanoseconds; left out if not known. */
+  parts?: ([number, number, number, number])[];
+}
+
+/** Every packet of a window of time. */
+export interface Ladder {
+  /** Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is. */
+  columns: string[];
+  /** Where the window begins (femtoseconds). */
+  from_fs: number;
+  /** Where it ends (femtoseconds). */
+  to_fs: number;
+  /** Its packets, in the order of their start. */
+  packets: Packet[];
+  /** The transactions they belong to. */
+  transactions: Transaction[];
+}
+
+/** What a program of the host waits for. */
+export type WaitedFor =
+  /** A time. */
+  | "timer"
+  /** The answer to a read of a register, of memory of a device, or of configuration space. */
+  | "mmio_read"
+  /** Until a write has left the processor. */
+  | "mmio_write"
+  /** An interrupt. */
+  | "irq";
+
+/** How a guest ended. */
+export type GuestEnding =
+  /** It did not: somebody interrupted it, or its run could not go on. */
+  | "running"
+  /** Its kernel powered off. */
+  | "powered-off"
+  /** Its kernel died. */
+  | "died"
+  /** The run was over before it was. */
+  | "lost-power";
+
+/** The resource that limits. */
+export interface Limit {
+  /** Its name: a place, `tags of ssd`, `load nic`. */
+  resource: string;
+  /** What kind of resource it is. */
+  kind: LimitKind;
+  /** The links that it belongs to: indices in `links` of the document; none if it belongs to no link. */
+  links?: number[];
+  /** How much of it is used, a fraction of 1. */
+  utilization: number;
+  /** Figures that show it. */
+  evidence: string[];
+  /** How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried. */
+  gain: number | null;
+  /** What was changed for that: `16 → 32`; null: it was not tried. */
+  change: string | null;
+}
+
+/** What would limit next. */
+export interface Next {
+  /** Its name. */
+  resource: string;
+  /** What kind of resource it is. */
+  kind: LimitKind;
+  /** By how much throughput could grow before it limits: 0.4 is 40 %. */
+  headroom: number;
+  /** A sentence. */
+  text: string;
+}
+
+/** A part of a run in which other flows were active than before, or a link was down. */
+export interface Phase {
+  /** Its beginning (femtoseconds). */
+  from_fs: number;
+  /** Its end (femtoseconds). */
+  until_fs: number;
+  /** The flows that were active; of an outage none. */
+  flows: string[];
+  /** What limited them: nothing, if nothing would have carried more. */
+  limits: Limit[];
+}
+
+/** Runs in which one resource was relaxed. */
+export interface Tried {
+  /** What could limit. */
+  candidates: number;
+  /** How many of these were relaxed. */
+  tried: number;
+  /** Events of all these runs, with what it took to build their fabrics. */
+  events: number;
+  /** They were compared with the beginning of the run until here; null: with all of it (femtoseconds). */
+  until_fs: number | null;
+  /** What gained something, or cost something, the best first. */
+  gains: Gain[];
+}
+
+/** Transactions that did not end well, by how. */
+export interface Errors {
+  /** Unsupported request. */
+  ur: number;
+  /** Completer abort. */
+  ca: number;
+  /** Completion timeout. */
+  timeout: number;
+  /** Poisoned data. */
+  poisoned: number;
+  /** Posted requests that went down with a link, or that nobody claimed. */
+  lost: number;
+  /** Completions that contradict their request. */
+  malformed: number;
+}
+
+/** Latency in nanoseconds. */
+export interface Latency {
+  /** Smallest. */
+  min: number;
+  /** Mean. */
+  mean: number;
+  /** Median. */
+  p50: number;
+  /** 90 % are below. */
+  p90: number;
+  /** 99 % are below. */
+  p99: number;
+  /** 99.9 % are below. */
+  p999: number;
+  /** Largest. */
+  max: number;
+}
+
+/** Transactions whose latency lies in a range. */
+export interface Bar {
+  /** From this (nanoseconds). */
+  from_ns: number;
+  /** Up to this (nanoseconds). */
+  to_ns: number;
+  /** How many. */
+  count: number;
+  /** Their mean time by cause (nanoseconds). */
+  causes_ns: number[];
+}
+
+/** Time that all transactions of a flow spent for one cause at one place. */
+export interface Attribution {
+  /** Why: an index in `causes` of the document. */
+  cause: number;
+  /** Where: a link direction `from → to`, or a node. */
+  place: string;
+  /** The flow one queued behind; null where one did not queue. */
+  behind: string | null;
+  /** Sum over all transactions of the flow (nanoseconds). */
+  total_ns: number;
+  /** Part of the sum of all latencies of the flow, a fraction of 1. */
+  share: number;
+  /** In a document that is shortened: of so many further flows that one queued behind, this is the sum. */
+  others?: number;
+}
+
+/** Transactions of a flow that ended in the same way, which was not well. */
+export interface Failures {
+  /** How; never `done`. */
+  ending: Ending;
+  /** How many. */
+  count: number;
+  /** Their mean latency, until the requester knew (nanoseconds). */
+  mean_ns: number;
+  /** Where their time went, on the way of what is last known of each; shares are of the sum of their latencies. */
+  attribution: Attribution[];
+}
+
+/** Calls of a program of the host, each from its beginning until software heard of its end. */
+export interface Calls {
+  /** Calls that are over. */
+  count: number;
+  /** The shortest, in nanoseconds. */
+  min_ns: number;
+  /** Their mean, in nanoseconds. */
+  mean_ns: number;
+  /** The longest, in nanoseconds. */
+  max_ns: number;
+  /** Interrupts that software took meanwhile. */
+  interrupts: number;
+}
+
+/** One direction of it. */
+export interface NetworkDirection {
+  /** Datagrams sent. */
+  datagrams: number;
+  /** Payload of their TLPs: the goodput (bits per second). */
+  payload_bps: number;
+  /** Fraction of time in which the wire was busy. */
+  busy: number;
+  /** Datagrams lost because the buffer was full. */
+  dropped: number;
+  /** The payload lost with them, in bytes. */
+  dropped_bytes: number;
+}
+
+/** An error of PCIe 5.0 §6.2, by the specification's name. */
+export type ErrorName =
+  /** The data link layer saw what cannot be, such as the acknowledgement of a TLP that was never sent. */
+  | "Data Link Protocol Error"
+  /** The link below went down without being told to. */
+  | "Surprise Down"
+  /** A TLP arrived whose data are known to be bad. */
+  | "Poisoned TLP Received"
+  /** Credits were wrong. */
+  | "Flow Control Protocol Error"
+  /** A request was not answered in time. */
+  | "Completion Timeout"
+  /** A request was refused for a reason of the device's own. */
+  | "Completer Abort"
+  /** A completion arrived that nobody asked for. */
+  | "Unexpected Completion"
+  /** A TLP arrived for which there was no room. */
+  | "Receiver Overflow"
+  /** A TLP broke the rules. */
+  | "Malformed TLP"
+  /** The end-to-end CRC was wrong. */
+  | "ECRC Error"
+  /** A request was not for this function, or it cannot do that. */
+  | "Unsupported Request"
+  /** Access control forbids it. */
+  | "ACS Violation"
+  /** Something broke inside. */
+  | "Uncorrectable Internal Error"
+  /** A bad symbol. */
+  | "Receiver Error"
+  /** The LCRC of a TLP, or its sequence number, was wrong. */
+  | "Bad TLP"
+  /** The CRC of a DLLP was wrong. */
+  | "Bad DLLP"
+  /** The same TLPs were due to be replayed for the fourth time in a row. */
+  | "REPLAY_NUM Rollover"
+  /** No acknowledgement came in time. */
+  | "Replay Timer Timeout"
+  /** Something broke inside, and was repaired. */
+  | "Corrected Internal Error"
+  /** There was an error whose header could not be logged. */
+  | "Header Log Overflow";
+
+/** A message that reports an error to the root complex. */
+export type MessageName =
+  /** Hardware has dealt with it. */
+  | "ERR_COR"
+  /** The transaction is lost, the link is not. */
+  | "ERR_NONFATAL"
+  /** The link cannot be relied on. */
+  | "ERR_FATAL";
+
+/** A direction of a link. */
+export type Way =
+  /** Towards the root complex. */
+  | "up"
+  /** Away from it. */
+  | "down";
+
+/** What a fault does: the key `damage`, or `ber`. */
+export type FaultDamage =
+  /** Bits arrive inverted, at a rate. */
+  | "ber"
+  /** A unit arrives with a bad CRC. */
+  | "corrupt"
+  /** A unit does not arrive. */
+  | "drop"
+  /** A TLP is marked as bad. */
+  | "poison"
+  /** A TLP has a wrong digest. */
+  | "ecrc"
+  /** A TLP has a type that there is not. */
+  | "type"
+  /** A TLP's length is not that of its data. */
+  | "length"
+  /** A TLP has more data than Max_Payload_Size. */
+  | "payload"
+  /** A request crosses a boundary of 4 KiB. */
+  | "boundary"
+  /** A completion has another tag. */
+  | "tag"
+  /** A completion has another requester. */
+  | "requester"
+  /** A completion has another byte count. */
+  | "byte-count"
+  /** A request has an address that nobody claims. */
+  | "address"
+  /** A request is answered with CA. */
+  | "abort"
+  /** A request is answered with UR. */
+  | "refuse"
+  /** A request is answered with RRS. */
+  | "retry"
+  /** A TLP is lost for good. */
+  | "lose"
+  /** A TLP comes late, while others pass. */
+  | "late"
+  /** A TLP comes twice. */
+  | "twice"
+  /** A completion's data are all ones. */
+  | "ones"
+  /** Bits of a TLP's data are inverted. */
+  | "data"
+  /** An UpdateFC takes credits back. */
+  | "take-back"
+  /** An UpdateFC grants more credits than there are. */
+  | "overgrant"
+  /** An Ack acknowledges what was not sent. */
+  | "unsent";
+
+/** What a fault counts. */
+export type FaultOf =
+  /** TLPs. */
+  | "tlp"
+  /** DLLPs. */
+  | "dllp"
+  /** Flits. */
+  | "flit"
+  /** Memory read requests. */
+  | "MRd"
+  /** Memory writes. */
+  | "MWr"
+  /** Configuration reads of a function on this bus. */
+  | "CfgRd0"
+  /** Configuration writes to a function on this bus. */
+  | "CfgWr0"
+  /** Configuration reads of a function further down. */
+  | "CfgRd1"
+  /** Configuration writes to a function further down. */
+  | "CfgWr1"
+  /** I/O reads. */
+  | "IORd"
+  /** I/O writes. */
+  | "IOWr"
+  /** Messages. */
+  | "Msg"
+  /** Completions without data. */
+  | "Cpl"
+  /** Completions with data. */
+  | "CplD"
+  /** Acks. */
+  | "Ack"
+  /** Naks. */
+  | "Nak"
+  /** UpdateFCs of all classes. */
+  | "UpdateFC"
+  /** The first round of InitFCs. */
+  | "InitFC1"
+  /** The second round of InitFCs. */
+  | "InitFC2";
+
+/** What software that enumerates could not do. */
+export type ProblemName =
+  /** A device was not ready in time. */
+  | "never-ready"
+  /** A function stopped answering. */
+  | "no-answer"
+  /** A header has a type that there is not. */
+  | "header-type"
+  /** The list of capabilities leads nowhere. */
+  | "capability-chain"
+  /** The bits of a BAR that can be written are no size. */
+  | "bar-size"
+  /** There is no address left for a BAR. */
+  | "no-address"
+  /** A BAR does not keep the address that is written to it. */
+  | "bar-unkept"
+  /** The table of MSI-X is not within a BAR. */
+  | "msix-table"
+  /** There is no bus number left for the bus below. */
+  | "no-bus-number"
+  /** Several virtual functions would have the same ID. */
+  | "virtual-ids"
+  /** There is no bus number left for the virtual functions. */
+  | "no-virtual-bus";
+
+/** Lines that requests of devices looked for in the last-level cache. */
+export interface CacheUse {
+  /** Lines that were there. */
+  hits: number;
+  /** Lines that were not. */
+  misses: number;
+  /** Hits as a fraction of both. */
+  hit_rate: number;
+}
+
+/** Translations of requests of devices. */
+export interface IommuUse {
+  /** Requests whose translation was in the IO-TLB or on its way there. */
+  hits: number;
+  /** Page walks: the other requests. */
+  walks: number;
+  /** Hits as a fraction of both. */
+  hit_rate: number;
+  /** How long walks waited for others, in all (nanoseconds). */
+  waited_ns: number;
+  /** Page walks as a fraction of those that could have been made. */
+  busy: number;
+  /** Accesses that were refused, by function and reason, the warm-up included. */
+  faults: TranslationFault[];
+  /** What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are. */
+  answered: AnsweredTranslations | null;
+}
+
+/** A component. */
+export interface Node {
+  /** Its name. */
+  name: string;
+  /** What it is. */
+  kind: NodeKind;
+  /** A device's model, a bus's mode and width; null for others. */
+  model: string | null;
+  /** The component above it; null for the host. */
+  parent: string | null;
+  /** What else is known of it, in a line. */
+  detail: string;
+}
+
+/** How a link frames what it carries. */
+export type Framing =
+  /** TLPs and DLLPs have frames of their own. */
+  | "non-flit"
+  /** Flits of 256 bytes. */
+  | "flit";
+
+/** One direction of a link. */
+export interface Direction {
+  /** The component that sends. */
+  from: string;
+  /** The component that receives. */
+  to: string;
+  /** Number of the interface in a pcapng capture of the same run. */
+  interface: number;
+  /** What the wire was used for, as fractions of time. */
+  utilization: Utilization;
+  /** TLPs, without copies. */
+  tlps: number;
+  /** Payload in them, in bytes. */
+  payload_bytes: number;
+  /** DLLPs. */
+  dllps: Dllps;
+  /** TLPs (or flits) that were sent again. */
+  replayed: number;
+  /** TLPs that a switch sent with EDB and an inverted LCRC, because they turned out to be damaged while it forwarded them. */
+  nullified: number;
+  /** Replays because the timer ran out. */
+  replay_timeouts: number;
+  /** TLPs that arrived with a bad LCRC. */
+  bad_lcrc: number;
+  /** TLPs that the receiver dropped for want of room (only where a link drops and replays). */
+  no_room: number;
+  /** Time in which a TLP had to wait, as fractions of time. */
+  stalls: Stalls;
+}
+
+/** Payload of a flow over time. */
+export interface FlowSeries {
+  /** The flow: an index in `flows`. */
+  flow: number;
+  /** Bytes that arrived in each bin (bytes). */
+  bytes: number[];
+}
+
+/** Fractions of each bin; what is missing to 1 is idle. */
+export interface DirectionSeries {
+  /** The link: an index in `links`. */
+  link: number;
+  /** 0: up, 1: down. */
+  direction: number;
+  /** Payload of TLPs. */
+  payload: number[];
+  /** Headers, framing, sequence numbers and CRCs. */
+  overhead: number[];
+  /** DLLPs. */
+  dllp: number[];
+  /** Ordered sets. */
+  ordered_sets: number[];
+  /** Copies. */
+  replay: number[];
+}
+
+/** How much of something countable was in use over time. */
+export interface Resource {
+  /** Its name: `tags of ssd`. */
+  name: string;
+  /** What is counted. */
+  kind: ResourceKind;
+  /** The link it belongs to, an index in `links`; for the tags of a device, the device's link. */
+  link: number | null;
+  /** The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction. */
+  direction: number | null;
+  /** How much there is; null: no limit. */
+  capacity: number | null;
+  /** The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`. */
+  unit: string;
+  /** Mean of each bin. */
+  mean: number[];
+  /** Largest of each bin. */
+  max: number[];
+}
+
+/** A unit on a wire. */
+export interface Packet {
+  /** Unique in the ladder. */
+  id: number;
+  /** The link: an index in `links`. */
+  link: number;
+  /** 0: up, 1: down. */
+  direction: number;
+  /** When its first symbol leaves (femtoseconds). */
+  start_fs: number;
+  /** When its last symbol has left (femtoseconds). */
+  end_fs: number;
+  /** When its last symbol has arrived (femtoseconds). */
+  arrive_fs: number;
+  /** The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`. */
+  kind: string;
+  /** TLP, DLLP or flit. */
+  class: PacketClass;
+  /** What it is in its transaction; null for what is no TLP. */
+  role?: PacketRole | null;
+  /** What the header of a TLP says; null for what is no TLP. */
+  header?: TlpHeader | null;
+  /** What it says, in a line, for people. */
+  text: string;
+  /** Its flow, an index in `flows`; null where it has none. */
+  flow: number | null;
+  /** Its transaction, by `id`; null where it belongs to none. */
+  transaction: number | null;
+  /** Tag of the request, so that a completion finds its request; null where there is none. */
+  tag: number | null;
+  /** Sequence number; null where there is none. */
+  sequence: number | null;
+  /** Bytes on the wire (bytes). */
+  bytes: number;
+  /** It had been sent before. */
+  replay: boolean;
+  /** A fault damaged it. */
+  bad: boolean;
+  /** A TLP that a switch had begun to forward when it turned out to be damaged: it ends with EDB and an inverted LCRC, and its receiver drops it. */
+  nullified: boolean;
+  /** Of a transaction of a bus: its phases in order, each with the cause that it is charged to and its femtoseconds. */
+  phases: ([number, number])[];
+  /** Of a transaction of a bus: what came of it; null otherwise. */
+  outcome: Outcome | null;
+}
+
+/** A transaction of the ladder. */
+export interface Transaction {
+  /** Its number. */
+  id: number;
+  /** Its flow: an index in `flows`. */
+  flow: number;
+  /** When it started (femtoseconds). */
+  start_fs: number;
+  /** When its last byte arrived, or it ended otherwise (femtoseconds). */
+  end_fs: number;
+  /** What it is, in a line. */
+  text: string;
+  /** How it ended. */
+  ending: Ending;
+  /** Its critical path; of one that did not end well that of what is last known of it. */
+  intervals: Interval[];
+}
+
+/** Kinds of limits. */
+export type LimitKind =
+  /** A direction of a link is busy. */
+  | "link"
+  /** A parallel bus is busy. */
+  | "bus"
+  /** A requester has no free tag. */
+  | "tags"
+  /** A load allows itself no more transactions at once. */
+  | "outstanding"
+  /** A receiver's buffers are full. */
+  | "credits"
+  /** A transmitter's replay buffer is full, or copies take the wire. */
+  | "replay"
+  /** Host memory is busy, or what leads to it: page walks, the reads that the root complex serves. */
+  | "memory"
+  /** The load offers no more. */
+  | "rate"
+  /** TLPs go a longer way than they could. */
+  | "routing"
+  /** One thing happens after the other. */
+  | "latency"
+  /** Nothing happened. */
+  | "none";
+
+/** A resource, and what the run carries with twice as much of it. */
+export interface Gain {
+  /** Its name. */
+  resource: string;
+  /** What kind of resource it is. */
+  kind: LimitKind;
+  /** What was changed: `16 → 32`. */
+  change: string;
+  /** How much more the run carries: 0.5 is half as much again. */
+  gain: number;
+}
+
+/** How a transaction ended. */
+export type Ending =
+  /** All its data arrived. */
+  | "done"
+  /** Unsupported request. */
+  | "ur"
+  /** Completer abort. */
+  | "ca"
+  /** Completion timeout. */
+  | "timeout"
+  /** Its data came marked as bad. */
+  | "poisoned"
+  /** A posted request went down with a link, or nobody claimed it. */
+  | "lost"
+  /** A completion contradicts its request. */
+  | "malformed";
+
+/** Accesses of a function that the IOMMU refused for one reason. */
+export interface TranslationFault {
+  /** The device, or the ID of a function that none has. */
+  device: string;
+  /** The requester's ID: `03:00.0`. */
+  requester: string;
+  /** Why they were refused. */
+  reason: RefusalReason;
+  /** What the first was. */
+  operation: Access;
+  /** The address of the first, hexadecimal. */
+  address: string;
+  /** How many. */
+  count: number;
+  /** When the first was refused (femtoseconds). */
+  first_fs: number;
+}
+
+/** Translations that devices asked for. */
+export interface AnsweredTranslations {
+  /** Those that there was one for. */
+  given: number;
+  /** Those that there was none for. */
+  denied: number;
+  /** Invalidations that were sent to devices. */
+  invalidations: number;
+  /** Those that were completed. */
+  invalidated: number;
+  /** From the change of the tables until the completion, on average (nanoseconds). */
+  invalidation_mean_ns: number;
+  /** The longest (nanoseconds). */
+  invalidation_max_ns: number;
+}
+
+/** Kinds of components. */
+export type NodeKind =
+  /** Root complex and memory. */
+  | "host"
+  /** A port of the root complex. */
+  | "root port"
+  /** A switch. */
+  | "switch"
+  /** A bridge and the parallel bus below it. */
+  | "bus"
+  /** An end point. */
+  | "device";
+
+/** Fractions of time; their sum is 1. */
+export interface Utilization {
+  /** Payload of TLPs. */
+  payload: number;
+  /** Headers, framing, sequence numbers and CRCs. */
+  overhead: number;
+  /** DLLPs. */
+  dllp: number;
+  /** Ordered sets. */
+  ordered_sets: number;
+  /** Copies. */
+  replay: number;
+  /** Nothing. */
+  idle: number;
+}
+
+/** DLLPs sent, by type. */
+export interface Dllps {
+  /** Ack. */
+  ack: number;
+  /** Nak. */
+  nak: number;
+  /** UpdateFC. */
+  update_fc: number;
+  /** Those of the UpdateFCs that were worked out, because a guest slept and nothing was under way: no capture and no trace has them. */
+  worked_out: number;
+  /** InitFC1 and InitFC2. */
+  init_fc: number;
+  /** Others. */
+  other: number;
+}
+
+/** Fractions of time in which a TLP waited for something. */
+export interface Stalls {
+  /** Credits. */
+  credits: number;
+  /** Tags. */
+  tags: number;
+  /** Room in the replay buffer. */
+  replay_buffer: number;
+}
+
+/** What is counted over time. */
+export type ResourceKind =
+  /** Tags of a requester. */
+  | "tags"
+  /** Credits that a transmitter has spent. */
+  | "credits"
+  /** TLPs in a buffer. */
+  | "buffer"
+  /** TLPs in a replay buffer. */
+  | "replay";
+
+/** What a unit on a wire is. */
+export type PacketClass =
+  /** Transaction layer packet. */
+  | "tlp"
+  /** Data link layer packet. */
+  | "dllp"
+  /** 256-byte flit. */
+  | "flit"
+  /** Transaction of a parallel bus. */
+  | "bus";
+
+/** What a TLP is in its transaction. */
+export type PacketRole =
+  /** A request whose answer has data: reads and atomic operations. */
+  | "read"
+  /** A request whose answer, if there is one, has none: writes and messages. */
+  | "write"
+  /** A completion. */
+  | "completion";
+
+/** Fields of the header of a TLP; a key that its type does not have is absent. */
+export interface TlpHeader {
+  /** The function that requests, of a completion that requested: `03:00.0`. */
+  requester: string;
+  /** The address of a memory or I/O request, hexadecimal. */
+  address?: string;
+  /** Bytes that a completion and those behind it bring. */
+  byte_count?: number;
+  /** The function that completes. */
+  completer?: string;
+  /** Byte enables of the first doubleword, 0 to 15. */
+  first_be?: number;
+  /** The function that a configuration request is for. */
+  function?: string;
+  /** Byte enables of the last doubleword, 0 to 15. */
+  last_be?: number;
+  /** Length of its data, or of the data that it asks for, in doublewords of 4 bytes. */
+  length?: number;
+  /** The lowest bits of the address of a completion's first byte. */
+  lower_address?: number;
+  /** The offset in configuration space of a configuration request, in bytes. */
+  register?: number;
+  /** How a completion ends its request. */
+  status?: CompletionStatus;
+}
+
+/** What came of a transaction of a bus. */
+export type Outcome =
+  /** Data were moved. */
+  | "data"
+  /** The target answers in a transaction of its own. */
+  | "split"
+  /** The master has to come again. */
+  | "retry"
+  /** Nobody claimed it. */
+  | "abort";
+
+/** A part of a critical path. */
+export interface Interval {
+  /** Why: an index in `causes` of the document. */
+  cause: number;
+  /** Where: a link direction `from → to`, or a node. */
+  place: string;
+  /** The flow one queued behind; null where one did not queue. */
+  behind: string | null;
+  /** When it begins (femtoseconds). */
+  start_fs: number;
+  /** How long it is (femtoseconds). */
+  duration_fs: number;
+}
+
+/** Why the IOMMU refuses an access. */
+export type RefusalReason =
+  /** Nothing is mapped there. */
+  | "not-mapped"
+  /** It may not be read. */
+  | "no-read"
+  /** It may not be written. */
+  | "no-write"
+  /** The address is said to be translated, which it may not be. */
+  | "translated"
+  /** A translation was asked for by a function that may not ask. */
+  | "translation-request";
+
+/** What an access does. */
+export type Access =
+  /** It reads. */
+  | "read"
+  /** It writes. */
+  | "write";
+
+/** How a completion ends its request. */
+export type CompletionStatus =
+  /** Successful completion. */
+  | "SC"
+  /** Unsupported request. */
+  | "UR"
+  /** Configuration request retry status. */
+  | "CRS"
+  /** Completer abort. */
+  | "CA";
+
+/** All causes, in the order of `causes`. */
+export const CAUSES: Cause[] = ["processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link", "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer", "translation wait"];
