@@ -370,9 +370,7 @@ fn header_of(repr: &Repr) -> result::TlpHeader {
         ..base.clone()
     };
     match kind {
-        Kind::MemRead { span, .. } => {
-            result::TlpHeader { length: Some(span.length().dw().into()), ..of_span(span) }
-        }
+        Kind::MemRead { span, .. } => result::TlpHeader { length: Some(span.length().dw()), ..of_span(span) },
         Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => of_span(span),
         Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => result::TlpHeader {
             address: hexadecimal(port.address().into()),
@@ -390,7 +388,7 @@ fn header_of(repr: &Repr) -> result::TlpHeader {
         Kind::Completion(completion) => result::TlpHeader {
             completer: Some(completion.completer().to_string()),
             status: Some(completion.status().into()),
-            byte_count: Some(completion.byte_count().into()),
+            byte_count: Some(completion.byte_count()),
             lower_address: Some(completion.lower_address()),
             ..base
         },

@@ -89,8 +89,10 @@ fn a_bus_works_again_when_the_link_above_has_come_back() {
             assert!(now.transactions > 4 * once, "{mode:?}: {name} {once}, then {}", now.transactions);
         }
         // Places of the bus where nothing is answer nothing: the bridge gives up and says so.
-        let aborts =
-            document.errors.iter().find(|e| e.name.token() == "Unsupported Request" && e.port.starts_with("b "));
+        let aborts = document
+            .errors
+            .iter()
+            .find(|e| e.name.token() == "Unsupported Request" && e.port.starts_with("b "));
         assert!(aborts.is_some_and(|found| found.count > 20), "{mode:?}: {:?}", document.errors);
     }
 }

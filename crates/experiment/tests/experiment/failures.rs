@@ -100,7 +100,10 @@ fn what_a_link_holds_up_says_which() {
         [load]\ndev = { op = \"write\", size = \"4KiB\", outstanding = 4, count = 40 }\n\
         [[fault]]\nlink = \"sw\"\ndown = \"3us\"\n");
     let failures = &document.flows[0].failures;
-    assert!(failures.iter().any(|failures| failures.ending.token() == "lost" && failures.count > 0), "{failures:?}");
+    assert!(
+        failures.iter().any(|failures| failures.ending.token() == "lost" && failures.count > 0),
+        "{failures:?}"
+    );
 }
 
 /// With cut-through a switch forwards the head of a TLP before it knows that the tail is damaged.

@@ -70,7 +70,10 @@ fn addresses() {
     assert!(mistake.starts_with("t.toml:11: device.b: b, 02:00.0: no address below 4 GiB"), "{mistake}");
     assert!(mistake.contains("512 MiB for all BARs"), "{mistake}");
     let problems = ran(&two).problems;
-    assert!(matches!(&problems[..], [one] if one.kind.token() == "no-address" && one.exhausted), "{problems:?}");
+    assert!(
+        matches!(&problems[..], [one] if one.kind.token() == "no-address" && one.exhausted),
+        "{problems:?}"
+    );
 }
 
 /// Of a device that another file holds only its place is known.
@@ -114,5 +117,8 @@ fn a_device_that_is_not_ready_is_a_result() {
     let text = text.replace("size = \"64B\"", "size = \"64B\", outstanding = 1, count = 3");
     assert_eq!(without_room(&text), []);
     let problems = ran(&text).problems;
-    assert!(matches!(&problems[..], [one] if one.kind.token() == "never-ready" && !one.exhausted), "{problems:?}");
+    assert!(
+        matches!(&problems[..], [one] if one.kind.token() == "never-ready" && !one.exhausted),
+        "{problems:?}"
+    );
 }
