@@ -3,7 +3,7 @@
 
 use crate::bench::any::cases;
 use crate::bench::any::strategies::{any_fabric, any_faults};
-use crate::bench::mover::{Base, Move, Mover};
+use crate::bench::mover::{Base, Mover};
 use crate::bench::{Bench, Watch, ns, only_flow};
 use crate::custom_nodes::{WRITE, at, only_flow_of};
 use proptest::prelude::*;
@@ -386,7 +386,11 @@ fn a_channel_without_a_copy_is_named() {
         let probes: Vec<Box<dyn Probe>> = watches.iter().filter_map(Watch::probe).collect();
         let mut fabric = bench.build_watched(Some(Box::new(probes)));
         while fabric.run_events(1000, at(1000)) {}
-        let [one, other] = watches.map(|watch| (watch.seen().units.len(), watch.transactions().len()));
+        let seen = |watch: &Watch| {
+            let units = watch.seen().units.len();
+            (units, watch.transactions().len())
+        };
+        let [one, other] = watches.each_ref().map(seen);
         assert_eq!((one, one.1), (other, 100));
         (fabric.trace_hash(), fabric.snapshot(None).err())
     };

@@ -10,7 +10,7 @@ use crate::custom_links::{Jitter, Same};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use tlplab_datalink::Engine;
-use tlplab_device::{DmaError, LoadConfig, LoadOp, Memory};
+use tlplab_device::{Context, Device, DmaError, Event as DeviceEvent, Identity, LoadConfig, LoadOp, Memory};
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
 use tlplab_fabric::probe::TlpRecord;
@@ -76,35 +76,65 @@ fn a_node_costs_its_latency_and_a_link() {
     assert_eq!(run(Some(ns(30))), ns(88 + 30 + 88));
 }
 
-/// Software below and beyond does not see it: registers, memory, MSI-X, the wires of INTx.
+/// Software below and beyond does not see it: registers, memory, MSI-X.
 #[test]
 fn software_does_not_see_a_node() {
-    for interrupts in [InterruptPolicy::MsiX, InterruptPolicy::Intx] {
-        for enumeration in [EnumerationTime::Before, EnumerationTime::Simulated] {
-            let mut bench = Bench::new();
-            bench.config.host.interrupts = interrupts;
-            bench.config.host.enumeration = enumeration;
-            bench.switch("sw0", "host.rp0", 3, 4);
-            let (card, lived) = Card::new();
-            bench.device("card", "sw0", 3, 4).model(card);
-            let copy = write(Place::Bar("card", 0, DOORBELL), &0x10_0000u32.to_le_bytes());
-            let (script, heard) = Script::new(vec![copy, Step::Wait(Duration::from_us(20))]);
-            bench.finishing_program(script);
-            bench.node_above("card", Tap).node_above("sw0", Tap);
-            let watch = Watch::everything();
-            let mut fabric = bench.build_watched(watch.probe());
-            while fabric.run_events(10_000, at(2_000)) {}
-            assert!(fabric.is_done(), "{interrupts:?}, {enumeration:?}: {:?}", fabric.fault());
-            assert!(matches!(heard.lock().unwrap().interrupts.first(), Some((0, _))), "the card interrupts");
-            assert_eq!(lived.lock().unwrap().copied.len(), 1);
-            assert_eq!(fabric.enumeration_problems(), []);
-            let hidden = fabric.topology().nodes.iter().filter(|node| node.name.starts_with("above"));
-            assert_eq!(hidden.map(|node| node.id.0).collect::<Vec<_>>(), [0, 0], "they have no number");
-            // Host bridge, root port, two ports of the switch, the card.
-            assert_eq!(fabric.config_spaces().len(), 5);
-            watch.check_attribution(&fabric);
+    for enumeration in [EnumerationTime::Before, EnumerationTime::Simulated] {
+        let mut bench = Bench::new();
+        bench.config.host.enumeration = enumeration;
+        bench.switch("sw0", "host.rp0", 3, 4);
+        let (card, lived) = Card::new();
+        bench.device("card", "sw0", 3, 4).model(card);
+        let copy = write(Place::Bar("card", 0, DOORBELL), &0x10_0000u32.to_le_bytes());
+        let (script, heard) = Script::new(vec![copy, Step::Wait(Duration::from_us(20))]);
+        bench.finishing_program(script);
+        bench.node_above("card", Tap).node_above("sw0", Tap);
+        let watch = Watch::everything();
+        let mut fabric = bench.build_watched(watch.probe());
+        while fabric.run_events(10_000, at(2_000)) {}
+        assert!(fabric.is_done(), "{enumeration:?}: {:?}", fabric.fault());
+        assert_eq!(heard.lock().unwrap().interrupts, [(0, 1)]);
+        assert_eq!(lived.lock().unwrap().copied.len(), 1);
+        assert_eq!(fabric.enumeration_problems(), []);
+        let hidden = fabric.topology().nodes.iter().filter(|node| node.name.starts_with("above"));
+        assert_eq!(hidden.map(|node| node.id.0).collect::<Vec<_>>(), [0, 0], "they have no number");
+        // Host bridge, root port, two ports of the switch, the card.
+        assert_eq!(fabric.config_spaces().len(), 5);
+        watch.check_attribution(&fabric);
+    }
+}
+
+/// Asserts its wire after 5 µs, for a microsecond.
+struct Ringer;
+
+impl Device for Ringer {
+    fn identity(&self) -> Identity {
+        Identity { intx: true, ..Identity::new(0x71AB, 0x00FB, 0x12_00_00) }
+    }
+    fn handle(&mut self, cx: &mut Context<'_>, event: DeviceEvent) {
+        match event {
+            DeviceEvent::Start => cx.timer(cx.now() + Duration::from_us(5), 0),
+            DeviceEvent::Timer { id: 0 } => {
+                cx.assert_intx(0);
+                cx.timer(cx.now() + Duration::from_us(1), 1);
+            }
+            DeviceEvent::Timer { .. } => cx.deassert_intx(0),
+            _ => {}
         }
     }
+}
+
+#[test]
+fn messages_of_wires_pass_a_node() {
+    let mut bench = Bench::new();
+    bench.config.host.interrupts = InterruptPolicy::Intx;
+    bench.device("ringer", "host.rp0", 3, 4).model(Box::new(Ringer));
+    let (script, heard) = Script::new(vec![Step::Wait(Duration::from_us(50))]);
+    bench.finishing_program(script);
+    bench.node_above("ringer", Tap);
+    let (fabric, _) = bench.finish();
+    assert_eq!(heard.lock().unwrap().interrupts, [(0, 0)], "raised, and lowered before the host looks again");
+    assert_eq!(fabric.interrupts(), 1);
 }
 
 /// Does one thing to what a range of addresses has, and remembers.
