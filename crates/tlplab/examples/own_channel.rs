@@ -1,4 +1,4 @@
-//! A channel of your own: every 1000th unit is lost, and the others arrive up to 9 ns late.
+//! A custom channel: every 1000th unit is lost, and the others arrive up to 9 ns late.
 use tlplab::prelude::*;
 use tlplab::probe::UnitRecord;
 

@@ -1,4 +1,4 @@
-//! A data link layer of your own: no credits, no acknowledgement, no replay, so that a damaged TLP is gone.
+//! A custom data link layer without credits, acknowledgement and replay: a damaged TLP is lost for good.
 use std::collections::VecDeque;
 use tlplab::datalink::*;
 use tlplab::prelude::*;
@@ -45,7 +45,7 @@ impl LinkLayer<TlpHandle> for Ideal {
             Integrity::Good => events(Event::Deliver(handle)),
             Integrity::Bad => events(Event::Discarded { handle, reason: Discard::BadLcrc }),
         }
-        events(Event::Acked(handle)); // for both ends: nobody keeps it any longer
+        events(Event::Acked(handle)); // for the sender, which keeps nothing
     }
 }
 

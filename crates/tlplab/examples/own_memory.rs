@@ -1,4 +1,4 @@
-//! Host memory of your own: each doubleword reads as its own address, and writes are counted instead of kept.
+//! Custom host memory: each doubleword reads as its own address, and writes are counted instead of stored.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tlplab::device::{HostMemory, OutOfMemory};

@@ -1,4 +1,4 @@
-//! A node of your own: a firewall between a device and its root port, which refuses what is for the upper half of a window.
+//! A custom node: a firewall between a device and its root port, which refuses requests to the upper half of a window.
 use tlplab::prelude::*;
 use tlplab::probe::TlpRecord;
 use tlplab::transaction::memory_access;

@@ -1,4 +1,4 @@
-//! An observer of your own: TLPs by their names, and the slowest transaction.
+//! A custom observer: TLPs by name, and the latency of the slowest transaction.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tlplab::prelude::*;

@@ -1,4 +1,4 @@
-//! A switch and two devices: what each of them carries, and where its time goes.
+//! A switch and two devices: their throughput and the causes of their latency.
 use tlplab::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! What a run came to, in few words: throughput, and the share of each cause in the latency.
+//! A summary of a run: throughput of each flow, and the share of each cause in its latency.
 
 use core::fmt;
 use tlplab_fabric::Fabric;
@@ -14,7 +14,7 @@ pub struct Flow {
     pub bits_per_second: f64,
     /// Transactions that ended well.
     pub transactions: u64,
-    /// Transactions that ended otherwise, in whatever way.
+    /// Transactions that failed.
     pub failed: u64,
     /// Mean latency of those that ended well; none, if none did.
     pub mean_latency: Option<Duration>,
@@ -22,7 +22,7 @@ pub struct Flow {
     pub causes: Vec<(Cause, f64)>,
 }
 
-/// The flows of a run so far that had anything to do, in the order of their numbers.
+/// The flows with at least one transaction so far, in the order of their numbers.
 pub fn flows(fabric: &Fabric) -> Vec<Flow> {
     let span = fabric.now().saturating_since(fabric.warmup());
     let seconds = span.as_fs().max(1) as f64 / 1e15;
@@ -61,5 +61,35 @@ impl fmt::Display for Flow {
             write!(f, "{before} {} {:.1} %", cause.name(), share * 100.0)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// 100 writes of 256 B, and 100 reads that nobody answers because they are beyond memory.
+    #[test]
+    fn a_summary_is_of_what_was_done() {
+        let mut builder = Builder::default();
+        for (name, op, port) in [("nic", LoadOp::Write, "host.rp0"), ("ssd", LoadOp::Read, "host.rp1")] {
+            let target = Target::Address(if op == LoadOp::Read { 1 << 50 } else { 1 << 32 });
+            let load = LoadConfig { op, target, count: Some(100), ..LoadConfig::default() };
+            let link = LinkConfig::new(port, Generation::Gen3, Width::X8);
+            builder
+                .attach(DeviceConfig::new(name, link), Box::new(Load::new(load, 1, name).unwrap()))
+                .finishes();
+        }
+        let mut fabric = builder.build().unwrap();
+        while fabric.run_events(1000, Time::NEVER) {}
+        fabric.run_until(Time::ZERO + Duration::from_us(100));
+        let [nic, ssd] = &flows(&fabric)[..] else { panic!("the host did nothing") };
+        assert_eq!((nic.transactions, nic.failed, ssd.transactions, ssd.failed), (100, 0, 0, 100));
+        assert_eq!(nic.bits_per_second, 25_600.0 * 8.0 / 100e-6);
+        let sum: f64 = nic.causes.iter().map(|(_, share)| share).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+        assert!(nic.causes.is_sorted_by(|a, b| a.1 >= b.1));
+        assert!(nic.to_string().starts_with("nic: 2.05 Gb/s, "), "{nic}");
+        assert_eq!((ssd.mean_latency, ssd.to_string()), (None, "ssd: 0.00 Gb/s".into()));
     }
 }

@@ -7,6 +7,8 @@
 //! * [`bus_traffic`]: Parallel buses under load: everything arrives once, nobody starves, and the same run is the same again.
 //! * [`buses`]: Parallel buses below a bridge: how long reads take, by mode, device select, wait states and kind of completion.
 //! * [`config_requests`]: What a host can do to functions through configuration space, once they are enumerated: read and write registers of any width, and
+//! * [`custom_links`]: Custom channels and data link layers: their decisions hold, nothing is lost or miscounted around them, and a snapshot copies or names them.
+//! * [`custom_nodes`]: Custom nodes: their decisions hold, nothing is lost or miscounted around them, and a snapshot copies or names them.
 //! * [`determinism`]: The same experiment and seed give the same trace: whatever the order of declaration, the thread, the profile, the fidelity.
 //! * [`domains`]: Domains of the host: what traffic between root ports costs that leaves one and enters another, computed by hand first; and nothing is lost or
 //! * [`drop_and_replay`]: Links without credits, after the gem5 model of Alian et al. (2018): what a full port drops, the replay timer sends again.
@@ -25,7 +27,6 @@
 //! * [`monotone`]: More buffer never carries less, and a longer way never more: one flow, whatever its TLPs, buffers, policy and link.
 //! * [`nvme`]: The NVMe controller on the fabric, with a driver that writes a drive and reads it back, by each way to interrupt.
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
-//! * [`custom_parts`]: Custom nodes, channels and data link layers: their decisions hold, nothing is lost or miscounted around them, and a snapshot copies or names them.
 //! * [`partitions`]: Switches that are partitions of one chip: what goes between them stays inside, and takes no longer than within one of them.
 //! * [`payloads`]: Payloads and read requests as ports can and software sets: how transfers are cut, and what is larger than a port takes.
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
@@ -43,7 +44,8 @@ mod bounds;
 mod bus_traffic;
 mod buses;
 mod config_requests;
-mod custom_parts;
+mod custom_links;
+mod custom_nodes;
 mod determinism;
 mod domains;
 mod drop_and_replay;
