@@ -6,14 +6,13 @@ reference: a key, a name or a cause that is added there is in all of them.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import keyword
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from tlplab import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = "generated from the schema of result documents: `make generate`"
@@ -346,7 +345,7 @@ def cell(text: str) -> str:
 
 
 FILES: dict[str, Callable[[Schema], str]] = {
-    "docs/result.schema.json": lambda _: _core.result_schema() + "\n",
+    "docs/result.schema.json": lambda schema: json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
     "docs/result.md": reference,
     "python/tlplab/document.py": python_module,
     "report/src/document.ts": typescript_module,
@@ -354,8 +353,17 @@ FILES: dict[str, Callable[[Schema], str]] = {
 }
 
 
+def current_schema() -> Schema:
+    """The schema, from the extension alone: the package may name types that are about to be generated."""
+    spec = importlib.util.spec_from_file_location("_core", ROOT / "python/tlplab/_core.abi3.so")
+    assert spec is not None and spec.loader is not None
+    core = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(core)
+    return dict(json.loads(core.result_schema()))
+
+
 def main() -> None:
-    schema = json.loads(_core.result_schema())
+    schema = current_schema()
     for path, make in FILES.items():
         (ROOT / path).write_text(make(schema), encoding="utf-8")
 

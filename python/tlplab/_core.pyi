@@ -488,6 +488,7 @@ def generations() -> list[tuple[int, float, bool]]:
 
 def widths() -> list[int]:
     """The lanes that a link may have."""
+
 def result_schema() -> str:
     """The JSON Schema of result documents."""
 

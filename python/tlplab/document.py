@@ -12,7 +12,7 @@ from tlplab.rows import Rows
 
 SCHEMA = "tlplab/result/1"
 
-__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Frames", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
@@ -138,6 +138,8 @@ class Document(TypedDict):
     """What programs of the host measured themselves."""
     networks: list[Network]
     """The networks behind devices."""
+    frames: list[Frames]
+    """The frames of Ethernet controllers."""
     causes: list[Cause]
     """The causes of latency; every `cause` and `causes_ns` is indexed like this list."""
     errors: list[Detected]
@@ -280,6 +282,21 @@ class Network(TypedDict):
     """Reads by the software that did not."""
     latency_ns: Latency | None
     """How long those that ended well took, as the software sees it; null without any (nanoseconds)."""
+
+
+class Frames(TypedDict):
+    """Frames of an Ethernet controller, without the frames that its filters reject."""
+
+    device: str
+    """The controller."""
+    sent: int
+    """Sent."""
+    received: int
+    """Received."""
+    missed: int
+    """Lost for want of room: the packet buffer was full, or no receive buffer was posted."""
+    too_long: int
+    """Discarded as longer than the receiver takes."""
 
 
 class Detected(TypedDict):
@@ -1005,6 +1022,8 @@ class Keys(dict[str, Any]):
     @overload
     def __getitem__(self, key: Literal["networks"]) -> Rows[Network]: ...
     @overload
+    def __getitem__(self, key: Literal["frames"]) -> Rows[Frames]: ...
+    @overload
     def __getitem__(self, key: Literal["causes"]) -> list[Cause]: ...
     @overload
     def __getitem__(self, key: Literal["errors"]) -> Rows[Detected]: ...
@@ -1129,6 +1148,11 @@ class Keys(dict[str, Any]):
         return self["networks"]
 
     @property
+    def frames(self) -> Rows[Frames]:
+        """The frames of Ethernet controllers."""
+        return self["frames"]
+
+    @property
     def causes(self) -> list[Cause]:
         """The causes of latency; every `cause` and `causes_ns` is indexed like this list."""
         return self["causes"]
@@ -1204,6 +1228,7 @@ ROWS: dict[str, Any] = {
     "flows": Flow,
     "measured": Measured,
     "networks": Network,
+    "frames": Frames,
     "errors": Detected,
     "reported": Reported,
     "outages": Outage,

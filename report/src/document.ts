@@ -40,6 +40,8 @@ export interface Result {
   measured: Measured[];
   /** The networks behind devices. */
   networks: Network[];
+  /** The frames of Ethernet controllers. */
+  frames?: Frames[];
   /** The causes of latency; every `cause` and `causes_ns` is indexed like this list. */
   causes: Cause[];
   /** What receivers and requesters detected, the warm-up included. */
@@ -199,6 +201,20 @@ export interface Network {
   failed_reads: number;
   /** How long those that ended well took, as the software sees it; null without any (nanoseconds). */
   latency_ns: Latency | null;
+}
+
+/** Frames of an Ethernet controller, without the frames that its filters reject. */
+export interface Frames {
+  /** The controller. */
+  device: string;
+  /** Sent. */
+  sent: number;
+  /** Received. */
+  received: number;
+  /** Lost for want of room: the packet buffer was full, or no receive buffer was posted. */
+  missed: number;
+  /** Discarded as longer than the receiver takes. */
+  too_long: number;
 }
 
 /** A cause of latency. */
