@@ -103,8 +103,14 @@ def violations_inside(text: str, root: Path = ROOT) -> list[str]:
         source = root / "crates" / crate / "src"
         groups = [set(re.split(r",\s*", group)) for group in re.findall(r"`([^`]*←[^`]*)`", paragraph)[0].split(" ← ")]
         allowed = arrows_of(paragraph)
-        for file in sorted(source.rglob("*.rs")):
-            module = file.relative_to(source).parts[0].removesuffix(".rs")
+        files = {file: file.relative_to(source).parts[0].removesuffix(".rs") for file in sorted(source.rglob("*.rs"))}
+        # An exported macro is at the root of the crate, wherever it is defined.
+        macros = {
+            name: module
+            for file, module in files.items()
+            for name in re.findall(r"#\[macro_export\]\s*macro_rules! (\w+)", file.read_text(encoding="utf-8"))
+        }
+        for file, module in files.items():
             if module == "lib":
                 continue
             if module not in allowed:
@@ -112,7 +118,8 @@ def violations_inside(text: str, root: Path = ROOT) -> list[str]:
                 continue
             beside = next(group for group in groups if module in group)
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-                used = set() if line.lstrip().startswith("//") else set(re.findall(r"\bcrate::([a-z]\w*)", line))
+                named = [] if line.lstrip().startswith("//") else re.findall(r"\bcrate::([a-z]\w*)", line)
+                used = {macros.get(name, name) for name in named}
                 for other in sorted(used - allowed[module] - beside):
                     found.append(f"{file.relative_to(root)}:{number}: {module} uses {other}, against the arrows")
     return found

@@ -356,7 +356,8 @@ FILES: dict[str, Callable[[Schema], str]] = {
 def current_schema() -> Schema:
     """The schema, from the extension alone: the package may name types that are about to be generated."""
     spec = importlib.util.spec_from_file_location("_core", ROOT / "python/tlplab/_core.abi3.so")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     core = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(core)
     return dict(json.loads(core.result_schema()))

@@ -40,7 +40,8 @@ impl Device for Copier {
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::MmioWrite { offset, data, .. } => {
-                if self.file.write(offset, &data).touches(GO) {
+                let written = self.file.write(offset, &data);
+                if written.touches(GO) {
                     let read = cx.dma_read(0, self.file.get(SRC), self.file.get(GO).into());
                     self.copies.begin(read, self.file.get(DST));
                 }

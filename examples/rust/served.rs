@@ -37,7 +37,8 @@ impl Device for Filler {
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::MmioWrite { offset, data, .. } => {
-                if self.file.write(offset, &data).touches(GO) {
+                let written = self.file.write(offset, &data);
+                if written.touches(GO) {
                     let bytes = self.file.get(GO).min(1 << 20) as usize;
                     let data = vec![self.file.get(BYTE) as u8; bytes];
                     cx.dma_write(0, self.file.get(ADDRESS), data.into());

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Problem};
 use crate::load::LoadSpec;
-use crate::tables::STOP;
 use crate::result::Stopped;
+use crate::tables::STOP;
 use crate::tree::{Entry, Node, Table, Value};
 use crate::view::View;
 use serde::{Serialize, Serializer};

@@ -13,9 +13,9 @@
 use crate::figures::Names;
 use crate::key::Key;
 use crate::record::{Record, names_of, names_text};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -41,22 +41,7 @@ const OPEN: usize = 64;
 struct Index {
     packs: Vec<Pack>,
     numbers: BTreeMap<PathBuf, usize>,
-    places: HashMap<Key, Place, BuildHasherDefault<KeyHasher>>,
-}
-
-/// A key is a hash already: its first bytes serve.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk() {
-            self.0 = u64::from_le_bytes(*first);
-        }
-    }
-    fn finish(&self) -> u64 {
-        self.0
-    }
+    places: BTreeMap<Key, Place>,
 }
 
 #[derive(Debug)]
@@ -261,7 +246,11 @@ impl Index {
             let _ = pack.scan(|key, length, at| found.push((key, length, at)));
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             let found = found.into_iter().map(|(key, length, at)| (key, Place { pack: number, length, at }));
-            self.places.reserve(found.len());
+            if self.places.is_empty() {
+                // A million of them are sorted sooner than put in one by one. Of a run that is there twice the later result is as good.
+                self.places = found.collect();
+                return;
+            }
             for (key, place) in found {
                 // Two have made the same run: one of them is enough, if it is whole.
                 if self.places.get(&key).is_none_or(|known| self.record(&key, *known).is_none()) {

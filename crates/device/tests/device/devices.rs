@@ -218,7 +218,8 @@ fn a_late_answer_after_a_reset_is_ignored() {
     let frames = [(0x18, 1), (0x20, 8), (0x00, 0x1000), (0x10, 2)].map(|(at, to)| word(at, to));
     let sends = [(0x3800, 0x1000), (0x3808, 128), (0x0400, 2), (0x3818, 1)].map(|(at, to)| word(at, to));
     let port = CablePort::new(Cable::Unplugged, nic::ethernet::Speed::GIGABIT);
-    let devices: Vec<(Box<dyn Device>, u8, Vec<(u64, Vec<u8>)>)> = vec![
+    type Writes = Vec<(u64, Vec<u8>)>;
+    let devices: Vec<(Box<dyn Device>, u8, Writes)> = vec![
         (Box::new(Dma::new()), 0, vec![copy]),
         (Box::new(Ring::default()), 0, vec![ring.clone()]),
         (Box::new(Storage::default()), 0, vec![ring]),
