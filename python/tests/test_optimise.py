@@ -279,7 +279,7 @@ def test_what_a_storage_says_is_held_against_the_points(capsys: pytest.CaptureFi
     capsys.readouterr()
     assert status(search) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "has a search whose points came to something else" in said
+    assert "has a search with other results" in said
     assert "name another storage" in said
 
 

@@ -168,7 +168,7 @@ def test_what_is_no_expectation_is_refused(run: TestedRun, text: str, why: str) 
 def test_too_little_that_is_said_is_refused(run: TestedRun) -> None:
     with pytest.raises(TypeError, match="a condition is missing"):
         run.expect()
-    with pytest.raises(TypeError, match="how many"):
+    with pytest.raises(TypeError, match="a count is missing"):
         run.tlps.expect_count()
 
 

@@ -66,7 +66,7 @@ def test_a_damaged_dump_gives_a_report_or_a_message(machine: list[Function], sty
     except NoDumpError:
         return
     assert all(len(line) <= 80 or "setpci" in line for line in report.lines(scan, 80, everything=True))
-    assert topology.experiment(scan).startswith("# What")
+    assert topology.experiment(scan).startswith("# Topology")
     assert scan.document()["functions"]
 
 

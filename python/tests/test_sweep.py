@@ -301,7 +301,7 @@ def test_what_was_done_in_processes_is_kept(study: Path, capsys: pytest.CaptureF
     assert process.returncode == 130
     done = kept(Path("store"))
     assert 3 <= done < 24
-    assert f"interrupted: {done} of 24 runs are kept" in said
+    assert f"interrupted: {done} of 24 runs are stored" in said
     assert "Traceback" not in said
     assert made(capsys, "study.toml", "--store", "store") == 24 - done
 

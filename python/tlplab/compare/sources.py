@@ -58,7 +58,7 @@ def read_result(source: Source) -> Document:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         what = f"has the schema {schema!r}" if schema is not None else "has no schema"
-        raise click.UsageError(f"{source.given} {what}; what can be read is {SCHEMA}, as tlplab run --json writes it")
+        raise click.UsageError(f"{source.given} {what}; it must have {SCHEMA}, as tlplab run --json writes it")
     return cast(Document, document)
 
 

@@ -70,7 +70,7 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
         return next((line for line in new if pattern.search(line)), None)
 
     if boot.struck == 0:
-        return Verdict(MISSED, "the fault has not happened", new)
+        return Verdict(MISSED, "the fault did not occur", new)
     if boot.died:
         return Verdict(OOPS, told(IS_OOPS) or boot.end, new)
     # The kernel warns of mappings that are left, so leaks come before warnings.

@@ -66,6 +66,7 @@ fn our_types() -> Fields {
         ("Struck", keys(Struck::default())),
         ("Measured", keys(Measured::default())),
         ("Calls", keys(Calls::default())),
+        ("Frames", keys(Frames::default())),
         ("Network", keys(Network::default())),
         ("NetworkDirection", keys(NetworkDirection::default())),
         ("Latency", keys(Latency::default())),
