@@ -126,7 +126,7 @@ def test_a_second_adapter_at_the_same_address_is_refused(
         (["--latency", "3"], "--latency"),
         (["--load-memory", "x@y"], "y"),
         (["--interface", "lo"], "--transport packet"),
-        (["--memory", "0"], "nothing to serve"),
+        (["--memory", "0"], "a host needs memory"),
         (["--json", "/nowhere/x.json"], "does not exist"),
         (["--rate", "0"], "--rate"),
     ],

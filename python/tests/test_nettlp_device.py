@@ -189,7 +189,11 @@ def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere(language: str,
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["nobody"], 2, "there are copier, memory, nic, nvme, psmem, ring, storage, FILE.py:CLASS and lib:FILE.so"),
+        (
+            ["nobody"],
+            2,
+            "the devices are copier, memory, nic, nvme, psmem, ring, storage, FILE.py:CLASS and lib:FILE.so",
+        ),
         (["lib:none.so"], 2, "there is no such file"),
         (["psmem", "--size", "3KiB"], 2, "a power of two"),
         (["psmem", "-s", "20B"], 2, "60B to 2KiB"),

@@ -63,7 +63,7 @@ def through_the_nic(folder: Path, *options: str) -> Iterator[tuple[End, End]]:
         stack.enter_context(
             far.running(*TLPLAB, "device", "nic", "-l", far.address, "-r", near.address, "--tap", "tapA", "--allow-remote", "--timeout", "2000", **own)
         )  # fmt: skip
-        wait_for("the device", lambda: has(far, "tapA") and "time begins" in (folder / "log.txt").read_text())
+        wait_for("the device", lambda: has(far, "tapA") and "time starts" in (folder / "log.txt").read_text())
         macs = [
             end.run("cat", f"/sys/class/net/{tap}/address").stdout.strip()
             for end, tap in ((near, "tapB"), (far, "tapA"))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from tlplab.cli import status
-from tlplab.errors import RunError
+from tlplab.errors import RequestTimeoutError, RunError
 from tlplab.nettlp.loopback import own_address
 from tlplab.nettlp.writing import Flush, Writer, cut, differing, joined, named
 
@@ -40,7 +40,7 @@ class Memory:
     def flush(self, address: int) -> None:
         self.flushed.append(address)
         if self.how in self.silent:
-            raise RunError(ZERO_TIMEOUT)
+            raise RequestTimeoutError(ZERO_TIMEOUT)
 
     def flush_by(self, how: Flush) -> None:
         self.how = how

@@ -84,7 +84,7 @@ def test_without_the_core_it_says_what_makes_it(tmp_path: Path, capsys: pytest.C
     shutil.copytree(PLACE, tmp_path / "experiments" / STUDY.folder)
     assert status(["reproduce", "speedy", "--experiments", str(tmp_path / "experiments")]) == 2
     said = capsys.readouterr().err
-    assert "out/rtl/tlpdma-trn64.so is not there" in said
+    assert "out/rtl/tlpdma-trn64.so is missing" in said
     assert "make rtl" in said
 
 

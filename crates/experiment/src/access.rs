@@ -19,7 +19,7 @@ pub(crate) const ACS: Key = key(
 /// Of one port.
 pub(crate) const ACS_OF_PORT: Key = key(
     ("acs", CONTROLS, "", r#""isolation""#),
-    "Upper end only: access control services of this port, as `acs` of a switch or the host; absent: what that says.",
+    "Upper end only: access control services of this port, as `acs` of a switch or the host; absent: the value there.",
 );
 
 /// Of one port.

@@ -23,22 +23,22 @@ pub(crate) static CARD: Section<CardConfig> = Section {
         ),
         row(
             ("buffer", Kind::Size, r#""64KiB""#, r#""16KiB""#),
-            "What waits for Ethernet, at each end. What finds the card's full is lost; software waits for room.",
+            "Buffer for Ethernet at each end. A TLP that finds the card's buffer full is lost; software waits for room.",
             Set::Bytes(|card, it| card.buffer = it),
         ),
         row(
             ("cores", Kind::Integer { min: 1, max: 1024 }, "16", "1"),
-            "Processors of the software. Each datagram goes to the next one, as tags go to ports; of a read by the software, all to the one that began it.",
+            "Processors of the software. Each datagram goes to the next processor, as tags go to ports; all datagrams of a read by the software go to the processor that began it.",
             Set::U16(|card, it| card.cores = it),
         ),
         row(
             ("send", Kind::Time, r#""2.5us""#, r#""500ns""#),
-            "What a processor takes to send a datagram.",
+            "Time of a processor to send a datagram.",
             Set::Time(|card, it| card.send = it),
         ),
         row(
             ("receive", Kind::Time, r#""2.5us""#, r#""500ns""#),
-            "What a processor takes to receive a datagram.",
+            "Time of a processor to receive a datagram.",
             Set::Time(|card, it| card.receive = it),
         ),
         row(
@@ -48,7 +48,7 @@ pub(crate) static CARD: Section<CardConfig> = Section {
         ),
         row(
             ("queue", Kind::Integer { min: 1, max: u32::MAX as i64 }, "256", "16"),
-            "Datagrams that may wait for a processor; what comes then is lost.",
+            "Datagrams that may wait for a processor; further ones are lost.",
             Set::U32(|card, it| card.queue = it),
         ),
         row(

@@ -149,7 +149,7 @@ static RING: Section<RingSpec> = Section {
         ),
         row(
             ("direction", choice::<Way>(), r#""receive""#, r#""transmit""#),
-            "Does the device write the buffers (receive), or read them?",
+            "The device writes the buffers (receive), or reads them (transmit).",
             Set::Read(|ring, v| v.chosen().map(|it| ring.receive = matches!(it, Way::Receive))),
         ),
         row(
@@ -167,7 +167,7 @@ static STORAGE: Section<StorageConfig> = Section {
     rows: &[
         row(
             ("access", Kind::Time, r#""1us""#, r#""20us""#),
-            "From the beginning of a sector's access to its data, whatever came before.",
+            "From the start of a sector's access to its data, independent of the access before.",
             Set::Time(|storage, it| storage.access = it),
         ),
         row(
@@ -194,12 +194,12 @@ static NIC: Section<NicSpec> = Section {
         ),
         row(
             ("direction", choice::<Ways>(), r#""loop-back""#, r#""receive""#),
-            "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            "The partner sends frames, receives them, or a loop-back plug returns them.",
             Set::Read(|nic, v| v.chosen().map(|it: Ways| (nic.sends, nic.receives) = it.both())),
         ),
         row(
             ("ethernet", Kind::Rate, r#""1Gb/s""#, r#""10Gb/s""#),
-            "How fast frames go over the cable, each way; the controller's registers say 1 Gb/s, whatever this is.",
+            "Rate of the cable in each direction; the controller's registers always show 1 Gb/s.",
             Set::Rate(|nic, it| nic.ethernet = it),
         ),
         row(
@@ -242,12 +242,12 @@ static SIMPLE_NIC: Section<SimpleNicSpec> = Section {
         ),
         row(
             ("direction", choice::<Ways>(), r#""loop-back""#, r#""receive""#),
-            "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            "The partner sends frames, receives them, or a loop-back plug returns them.",
             Set::Read(|nic, v| v.chosen().map(|it: Ways| (nic.sends, nic.receives) = it.both())),
         ),
         row(
             ("ethernet", Kind::Rate, r#""10Gb/s""#, r#""25Gb/s""#),
-            "How fast frames go over the cable, each way.",
+            "Rate of the cable in each direction.",
             Set::Rate(|nic, it| nic.ethernet = it),
         ),
         row(

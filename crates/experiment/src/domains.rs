@@ -30,12 +30,12 @@ pub(crate) static DOMAIN: Section<DomainConfig> = Section {
         ),
         row(
             ("latency", Kind::Time, r#""0s""#, r#""60ns""#),
-            "What leaving it takes, and entering it.",
+            "Time to leave it, and to enter it.",
             Set::Time(|domain, it| domain.latency = it),
         ),
         row(
             ("entries", Kind::Integer { min: 1, max: 4096 }, "", "32"),
-            "TLPs that have left it, or entered it, and wait further on; with so many it stands still, whatever the next is for. Absent: no limit.",
+            "TLPs that have left or entered it and wait further on; with this number it stops, for any next TLP. Absent: no limit.",
             Set::U16(|domain, it| domain.entries = Some(it)),
         ),
     ],

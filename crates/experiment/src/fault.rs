@@ -163,7 +163,7 @@ impl Said {
 }
 
 /// What `damage` says in the tables.
-pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
+pub(crate) const DAMAGE_TEXT: &str = "Damage. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
     TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
     with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
     (retry), lost for good (lose), come late by `by` while others pass (late), come twice (twice), a completion whose data are all ones \

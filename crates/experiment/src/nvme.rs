@@ -54,17 +54,17 @@ pub(crate) static NVME: Section<NvmeSpec> = Section {
         ),
         row(
             ("mdts", Kind::Size, r#""512KiB""#, r#""8KiB""#),
-            "Size of a transfer at most, a power of two from 8KiB to 1GiB; the controller cannot tell of less.",
+            "Size of a transfer at most, a power of two from 8KiB to 1GiB; the controller cannot report less.",
             Set::Bytes(|nvme, it| nvme.config.mdts = it),
         ),
         row(
             ("read", Kind::Time, r#""40us""#, r#""5us""#),
-            "What a channel takes to read a page.",
+            "Time of a channel to read a page.",
             Set::Time(|nvme, it| nvme.config.read = it),
         ),
         row(
             ("program", Kind::Time, r#""200us""#, r#""20us""#),
-            "What a channel takes to program a page.",
+            "Time of a channel to program a page.",
             Set::Time(|nvme, it| nvme.config.program = it),
         ),
         row(
@@ -79,7 +79,7 @@ pub(crate) static NVME: Section<NvmeSpec> = Section {
         ),
         row(
             ("cache", Kind::Size, r#""0B""#, r#""1MiB""#),
-            "Size of the volatile write cache; what is in it is lost with power. 0B: there is none.",
+            "Size of the volatile write cache, whose content is lost with power. 0B: there is none.",
             Set::Bytes(|nvme, it| nvme.config.cache = it),
         ),
         row(
@@ -89,12 +89,12 @@ pub(crate) static NVME: Section<NvmeSpec> = Section {
         ),
         row(
             ("destage", Kind::Time, r#""0s""#, r#""100us""#),
-            "Between the beginnings of two pages that the cache writes back by itself; 0s: only when it is full or flushed.",
+            "Interval between two pages that the cache writes back in the background; 0s: only when it is full or flushed.",
             Set::Time(|nvme, it| nvme.config.destage = it),
         ),
         row(
             ("command", Kind::Time, r#""0s""#, r#""1us""#),
-            "What the controller is busy with each command before it begins, one after the other.",
+            "Time of the controller for each command before it begins, one after the other.",
             Set::Time(|nvme, it| nvme.config.command = it),
         ),
         row(

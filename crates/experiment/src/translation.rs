@@ -38,7 +38,7 @@ pub(crate) static MAP: Section<Said> = Section {
     rows: &[
         row(
             ("device", Kind::Text, "", r#""nic""#),
-            "The device whose requests it translates. Absent: every one's. A device with a mapping may access what its mappings say and nothing else; the addresses of others stay as they are.",
+            "The device whose requests it translates. Absent: all devices. A device with a mapping may access only its mappings; addresses of other devices stay unchanged.",
             Set::Text(|said, it| said.map.device = Some(it)),
         ),
         row(
@@ -63,12 +63,12 @@ pub(crate) static MAP: Section<Said> = Section {
         ),
         row(
             ("page", choice::<MapPage>(), r#""4KiB""#, r#""2MiB""#),
-            "What one entry of the tables covers, and one translation that is kept; `from`, `size` and `to` are multiples of it.",
+            "Size that one entry of the tables and one cached translation cover; `from`, `size` and `to` are multiples of it.",
             Set::Read(|said, v| v.chosen().map(|MapPage(bytes)| said.map.page = bytes)),
         ),
         row(
             ("access", choice::<Allowed>(), r#""read-write""#, r#""read""#),
-            "What the device may do there.",
+            "Accesses that the device may make there.",
             Set::Read(|said, v| {
                 v.chosen().map(|Allowed { read, write }| (said.map.read, said.map.write) = (read, write))
             }),
@@ -98,7 +98,7 @@ pub(crate) static TABLES: Section<TablesConfig> = Section {
         ),
         row(
             ("nested", Kind::Integer { min: 0, max: 5 }, "0", "4"),
-            "Levels of the second stage, which translates the addresses of the tables and what they say: as for a virtual machine. 0: none.",
+            "Levels of the second stage, which translates the addresses of the tables and their results, as for a virtual machine. 0: none.",
             Set::U8(|tables, it| tables.nested = it),
         ),
         row(

@@ -10,7 +10,7 @@ use tlplab_fabric::config::{BridgeConfig, BusCompletion, BusConfig, BusMode, Bus
 const DEVICE_SELECT: Kind = choice::<DeviceSelect>();
 const OVERHEAD: Key = key(
     ("overhead", Kind::Integer { min: 0, max: 1000 }, "4", "6"),
-    "Clocks from what waits to be sent over the bus to its address phase, on an idle bus. The way to the next edge of the clock comes on top.",
+    "Clocks from a waiting transfer to its address phase, on an idle bus, in addition to the time to the next edge of the clock.",
 );
 
 /// A parallel bus.
@@ -51,13 +51,13 @@ pub(crate) static BRIDGE: Section<BridgeConfig> = Section {
         ),
         row(
             ("synchronisation", Kind::Time, r#""0s""#, r#""9ns""#),
-            "What each transaction of the bus takes on top of its clocks, between the bus's clock and the bridge's.",
+            "Time of each transaction of the bus in addition to its clocks, between the clocks of bus and bridge.",
             Set::Time(|bridge, it| bridge.synchronisation = it),
         ),
         OVERHEAD.row(Set::U16(|bridge, it| bridge.overhead = it)),
         row(
             ("devsel", DEVICE_SELECT, r#""fast""#, r#""medium""#),
-            "How fast it claims what is for above.",
+            "Clocks until it claims transactions for the upstream side.",
             Set::Read(|bridge, v| v.chosen().map(|it| bridge.device_select = it)),
         ),
         row(
@@ -76,7 +76,7 @@ pub(crate) static BRIDGE: Section<BridgeConfig> = Section {
 /// What a device on a bus has besides.
 pub(super) const DEVSEL: Key = key(
     ("devsel", DEVICE_SELECT, r#""medium""#, r#""slow""#),
-    "On a bus: it claims what is for it 1, 2 or 3 clocks after the address phase.",
+    "On a bus: it claims its transactions 1, 2 or 3 clocks after the address phase.",
 );
 pub(super) const WAIT_STATES: Key = key(
     ("wait_states", Kind::Integer { min: 0, max: 1000 }, "0", "2"),
@@ -88,7 +88,7 @@ pub(super) const COMPLETION: Key = key(
 );
 pub(super) const OVERHEAD_OF_DEVICE: Key = key(
     ("overhead", Kind::Integer { min: 0, max: 1000 }, "4", "6"),
-    "On a bus: clocks from what it has to send to its address phase, on an idle bus.",
+    "On a bus: clocks from a waiting transfer to its address phase, on an idle bus.",
 );
 
 /// The keys that only a device on a bus can have.

@@ -22,7 +22,7 @@ pub(crate) static DEVICE: Section<DeviceConfig> = Section {
         MPS_KEY.row(Set::Context),
         row(
             ("model", Kind::Word(&device_models::MODEL), r#""dma""#, r#""memory""#),
-            "What it is: a built-in model, file.py:Class, lib:FILE.so, or rtl:FILE.so, whose further keys are its parameters and `waveform`, a file for an FST.",
+            "The model: a built-in one, file.py:Class, lib:FILE.so, or rtl:FILE.so, whose further keys are its parameters and `waveform`, a file for an FST.",
             Set::Context,
         ),
         row(

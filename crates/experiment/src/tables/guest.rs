@@ -26,7 +26,7 @@ pub(crate) static GUEST: Section<GuestSpec> = Section {
         ),
         row(
             ("cpu", Kind::Table(&CPU), "", r#"{ syscall = "200ns" }"#),
-            "What the work of its processor costs, which takes no simulated time otherwise.",
+            "Time for the work of its processor; without this table it takes no simulated time.",
             Set::Read(|guest, v| CPU.read(v, guest)),
         ),
     ],

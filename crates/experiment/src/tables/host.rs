@@ -23,7 +23,7 @@ pub(crate) static HOST: Section<HostConfig> = Section {
     rows: &[
         row(
             ("profile", Kind::Word(&hosts::PROFILE), r#""ideal""#, r#""server""#),
-            "What the other keys start from: a profile's name, or a file that ends in .toml.",
+            "Base of the other keys: the name of a profile, or a file that ends in .toml.",
             Set::Context,
         ),
         row(
@@ -49,7 +49,7 @@ pub(crate) static HOST: Section<HostConfig> = Section {
         access::ACS.row(Set::Context),
         row(
             ("domain", Kind::Map { what: "domain", of: &Kind::Table(&DOMAIN) }, "", ""),
-            "Parts of the host that root ports are in, such as the quadrants of an I/O die, and sockets, by name: what goes from a port to another leaves its domain and enters the other's. Memory is in one if memory.domain says so.",
+            "Parts of the host that root ports are in, such as the quadrants of an I/O die, and sockets, by name: a TLP from a port to another leaves its domain and enters the other's. Memory is in a domain if memory.domain names it.",
             Set::Context,
         ),
         row(
@@ -112,7 +112,7 @@ pub(crate) static HOST: Section<HostConfig> = Section {
                 "",
                 r#"{ after = "430ns", wake = ["0% 640ns", "60% 700ns", "100% 8us"] }"#,
             ),
-            "The host saves power while devices read nothing: what the first read after a pause waits for.",
+            "The host saves power while devices read nothing: wake-up times of the first read after a pause.",
             Set::Read(|host, v| SLEEP.read_into(v, SleepConfig::default()).map(|it| host.sleep = Some(it))),
         ),
         row(
@@ -137,7 +137,7 @@ pub(crate) static HOST: Section<HostConfig> = Section {
         ),
         row(
             ("line_interval", Kind::Time, "", r#""14ns""#),
-            "From one line (RCB) of the answer to a read to the next, where they reach the root port one by one: completions then carry what is there when they can go. Default: all are there at once.",
+            "From one line (RCB) of the answer to a read to the next, where they reach the root port one by one: a completion carries the lines available when it can leave. Default: all lines are available at once.",
             Set::Time(|host, it| host.line_interval = Some(it)),
         ),
         row(
@@ -173,12 +173,12 @@ pub(crate) static HOST: Section<HostConfig> = Section {
         ),
         row(
             ("interrupts", choice::<InterruptPolicy>(), "", r#""intx""#),
-            "How software lets functions interrupt; one that cannot do it that way does it the next.",
+            "Interrupts that software enables; a function without this kind uses the next.",
             Set::Read(|host, v| v.chosen().map(|it| host.interrupts = it)),
         ),
         row(
             ("payloads", choice::<MpsPolicy>(), "", r#""upward""#),
-            "The payload (Max_Payload_Size) that software sets: to all below a root port what all there can (common; Linux: pci=pcie_bus_safe), to each what it and the ports above it can, and read requests no larger (upward; pcie_bus_perf), or 128 B (smallest; pcie_bus_peer2peer). With upward what one sends to another that can less is malformed.",
+            "The payload (Max_Payload_Size) that software sets: to all below a root port the largest that all of them support (common; Linux: pci=pcie_bus_safe), to each the largest that it and the ports above it support, and read requests no larger (upward; pcie_bus_perf), or 128 B (smallest; pcie_bus_peer2peer). With upward what one sends to another that can less is malformed.",
             Set::Read(|host, v| v.chosen().map(|it| host.payloads = it)),
         ),
         row(
@@ -221,7 +221,7 @@ pub(crate) static CACHE: Section<CacheConfig> = Section {
         ),
         row(
             ("write_allocate", Kind::Time, r#""0s""#, r#""13ns""#),
-            "As much later a write is in memory that has to place a whole line. (One that covers a part of a line that is not there fetches the rest: what memory takes longer than a hit.)",
+            "Additional time for a write that allocates a whole line. (A write to a part of an absent line fetches the rest, which takes the difference between memory and a hit.)",
             Set::Time(|cache, it| cache.write_allocate = it),
         ),
     ],
@@ -236,7 +236,7 @@ pub(crate) static NUMA: Section<NumaConfig> = Section {
     rows: &[
         row(
             ("hop", Kind::Time, "", r#""58ns""#),
-            "Time to the other node and back, for what is not in this node's cache. Required.",
+            "Round trip to the other node, for accesses that miss in this node's cache. Required.",
             Set::Time(|numa, it| numa.hop = it),
         ),
         row(
@@ -254,7 +254,7 @@ pub(crate) static IOMMU: Section<IommuConfig> = Section {
     rows: &[
         row(
             ("mode", choice::<host_memory::Pages>(), r#""4KiB""#, r#""superpages""#),
-            "Off, or what a translation covers of addresses that stay as they are: 2 MiB, or 4 KiB. What `map` says has pages of its own.",
+            "Off, or the size that a translation of unchanged addresses covers: 2 MiB or 4 KiB. Mappings in `map` have their own page sizes.",
             Set::Read(|iommu, v| host_memory::page(v).map(|it| iommu.page = it)),
         ),
         row(
@@ -269,19 +269,19 @@ pub(crate) static IOMMU: Section<IommuConfig> = Section {
         ),
         row(
             ("tables", Kind::Table(&TABLES), "", r#"{ nested = 4, step = "60ns" }"#),
-            "Page tables, from whose levels, and what is kept of them, the time of a walk follows, in the place of `walk`.",
+            "Page tables; the time of a walk follows from their levels and the cached entries, instead of `walk`.",
             Set::Read(|iommu, v| {
                 TABLES.read_into(v, TablesConfig::default()).map(|it| iommu.tables = Some(it))
             }),
         ),
         row(
             ("map", Kind::Map { what: "mapping", of: &Kind::Table(&MAP) }, "", ""),
-            "What the tables say, by name. A device without a mapping uses the host's addresses.",
+            "Mappings in the tables, by name. A device without a mapping uses the host's addresses.",
             Set::Context,
         ),
         row(
             ("ats", Kind::Boolean, "true", "false"),
-            "Devices with `ats` may ask for translations, and send requests with translated addresses; false: their requests for translations, and what they say is translated, are refused, and software does not let them ask.",
+            "Devices with `ats` may request translations and send requests with translated addresses; false: both are refused, and software does not enable ATS.",
             Set::Boolean(|iommu, it| iommu.ats = it),
         ),
         row(
@@ -309,7 +309,7 @@ pub(crate) static JITTER: Section<JitterConfig> = Section {
                 "",
                 r#"["0% 0ns", "50% 8ns", "99.9% 60ns", "100% 300ns"]"#,
             ),
-            "What every read takes longer, at random, by its quantiles; linear between them.",
+            "Additional time of every read, random, by quantiles; linear between them.",
             Set::Read(|jitter, v| host_memory::quantiles(v).map(|it| jitter.quantiles = it)),
         ),
         row(
@@ -319,7 +319,7 @@ pub(crate) static JITTER: Section<JitterConfig> = Section {
                 "",
                 r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
             ),
-            "The same, for what only those reads take longer that are not all in the cache; once in each 7.8 us, the interval of refresh, from the largest down to the smallest.",
+            "The same, for reads that miss in the cache; once in each 7.8 us, the interval of refresh, from the largest down to the smallest.",
             Set::Read(|jitter, v| host_memory::quantiles(v).map(|it| jitter.memory = it)),
         ),
     ],
@@ -342,7 +342,7 @@ pub(crate) static SLEEP: Section<SleepConfig> = Section {
                 "",
                 r#"["0% 640ns", "60% 700ns", "100% 8us"]"#,
             ),
-            "What the first read waits for then, at random, by its quantiles; linear between them. Required.",
+            "Wake-up time of the first read then, random, by quantiles; linear between them. Required.",
             Set::Read(|sleep, v| host_memory::quantiles(v).map(|it| sleep.wake = it)),
         ),
         row(
@@ -357,7 +357,7 @@ pub(crate) static SLEEP: Section<SleepConfig> = Section {
                 "",
                 r#"["0% 0ns", "55% 15ns", "100% 7us"]"#,
             ),
-            "What the first read waits for then. Default: nothing.",
+            "Wake-up time of the first read then. Default: none.",
             Set::Read(|sleep, v| host_memory::quantiles(v).map(|it| sleep.doze = it)),
         ),
     ],
@@ -375,7 +375,7 @@ pub(crate) static STALL: Section<StallConfig> = Section {
         ),
         row(
             ("lasts", Kind::Time, "", r#""2ms""#),
-            "How long it is; all reads that come meanwhile wait for its end, and what is behind them. Required.",
+            "Its duration; reads that arrive meanwhile, and the TLPs behind them, wait for its end. Required.",
             Set::Time(|stall, it| stall.lasts = it),
         ),
     ],
@@ -426,7 +426,7 @@ pub(crate) static MEMORY: Section<MemoryConfig> = Section {
         ),
         row(
             ("domain", Kind::Text, "", r#""socket0""#),
-            "The host.domain that memory is in, and the interrupt controller: what devices in other domains send there, and the answers, leaves and enters domains, too. Absent: it passes none.",
+            "The host.domain of memory and of the interrupt controller: TLPs of devices in other domains, and the completions, leave and enter domains. Absent: they pass no domain.",
             Set::Context,
         ),
     ],

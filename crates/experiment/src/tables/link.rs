@@ -34,12 +34,12 @@ pub(crate) static LINK: Section<LinkConfig> = Section {
         ),
         row(
             ("flow_control", choice::<FlowControl>(), r#""credits""#, r#""drop-and-replay""#),
-            "What finds no room is not sent (credits), or is sent, dropped in silence and sent again when the replay timer expires. Slipping: a replay passes over as many TLPs as Acks take from the replay buffer meanwhile, and over the one before which an Ack goes, as the code of the gem5 model of 2018 does.",
+            "A TLP without room at the receiver waits (credits), or is sent, dropped silently and sent again when the replay timer expires. Slipping: a replay passes over as many TLPs as Acks take from the replay buffer meanwhile, and over the one before which an Ack goes, as the code of the gem5 model of 2018 does.",
             Set::Read(|link, v| v.chosen().map(|it| link.flow_control = it)),
         ),
         row(
             ("crossbar", Kind::Rate, "", r#""128Gb/s""#),
-            "There is no link, but a crossbar of this rate in each direction, with flight as its latency: data pass without headers, DLLPs or credits. Generation and width are what registers say.",
+            "There is no link, but a crossbar of this rate in each direction, with flight as its latency: data pass without headers, DLLPs or credits. Generation and width appear in registers only.",
             Set::Rate(|link, it| link.crossbar = Some(it)),
         ),
         row(
@@ -54,7 +54,7 @@ pub(crate) static LINK: Section<LinkConfig> = Section {
         ),
         row(
             ("mps", MPS, r#""256B""#, r#""512B""#),
-            "Largest payload that both of its ports can; host.payloads says what software makes of it.",
+            "Largest payload that both of its ports support; host.payloads selects the size that software sets.",
             Set::Read(|link, v| v.bytes_of(Mps::new).map(|it| link.mps = it)),
         ),
         row(
@@ -120,7 +120,7 @@ pub(crate) static PORT: Section<link::End> = Section {
         ),
         row(
             ("buffers", Kind::Table(&BUFFERS), "", "{ posted_headers = 8 }"),
-            "Receive buffers as credits; absent: at a switch what arrives in 2 µs at full rate, elsewhere all that can be advertised.",
+            "Receive buffers as credits; absent: at a switch the data of 2 µs at full rate, elsewhere the maximum that can be advertised.",
             Set::Read(|end, v| {
                 BUFFERS.read_into(v, Buffers::default()).map(|it| end.port.buffers = Some(it))
             }),
@@ -157,7 +157,7 @@ pub(crate) static PORT: Section<link::End> = Section {
                 r#""eighth""#,
                 r#""specification""#,
             ),
-            "When freed credits are told to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With more buffer never less is carried by each, eighth and quarter; by half, and by a time, a credit more may fall out of step with tags or bursts, and half the buffer, or so much time, is what it can cost.",
+            "Time at which freed credits are returned to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With more buffer never less is carried by each, eighth and quarter; by half, and by a time, a credit more may fall out of step with tags or bursts, and half the buffer, or so much time, is what it can cost.",
             Set::Read(|end, v| link::update_fc(v).map(|it| end.port.update_fc = it)),
         ),
         row(
@@ -167,12 +167,12 @@ pub(crate) static PORT: Section<link::End> = Section {
         ),
         row(
             ("forwarding", choice::<Forwarding>(), "", r#""store-and-forward""#),
-            "Of a switch's port: when the switch starts to forward what comes in here; absent: as its own forwarding says.",
+            "Of a switch's port: start of the forwarding of TLPs received here; absent: as the switch's forwarding.",
             Set::Read(|end, v| v.chosen().map(|it| end.port.forwarding = Some(it))),
         ),
         row(
             ("stages", Kind::Table(&STAGES), "", "{ tx_transceiver = \"72ns\" }"),
-            "What each layer adds to the way of a TLP: a pipeline, which makes it later and the link no slower.",
+            "Pipeline of each layer, which delays a TLP without slowing the link.",
             Set::Read(|end, v| stages::config(v, end).map(|it| end.port.stages = it)),
         ),
         access::ACS_OF_PORT.row(Set::Read(|end, v| access::controls(v).map(|it| end.acs = Some(it)))),

@@ -16,7 +16,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
     rows: &[
         row(
             ("device", Kind::Text, "", r#""ssd""#),
-            "Who issues the requests: a device, or host. Default: the load's own name.",
+            "The requester: a device, or host. Default: the load's own name.",
             Set::Text(|load, it| load.device = Some(it)),
         ),
         row(
@@ -26,7 +26,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("op", choice::<load::Operation>(), "", r#""write""#),
-            "What a device does by DMA, or the host by MMIO, or to a storage device as dd does with direct IO, or by the driver of a DMA card. Required without replay.",
+            "The operation: of a device by DMA, of the host by MMIO, on a storage device like dd with direct IO, or by the driver of a DMA card. Required without replay.",
             Set::Read(|load, v| v.chosen().map(|it| load.op = Some(it))),
         ),
         row(
@@ -81,7 +81,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("cache", choice::<Option<Writer>>(), "", r#""host-warm""#),
-            "Of a host with a cache: who wrote the window before the run, in the order of addresses; cold (the default): nobody.",
+            "Of a host with a cache: the writer of the window before the run, in the order of addresses; cold (the default): none.",
             Set::Read(|load, v| v.chosen().map(|it| load.warm = it)),
         ),
         row(
@@ -106,12 +106,12 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("host_cost", Kind::Time, "", r#""1us""#),
-            "Of dd: what the operating system takes for each 4 KiB of a request, before the device hears of it. Default 0s.",
+            "Of dd: time of the operating system for each 4 KiB of a request, before the device receives it. Default 0s.",
             Set::Time(|load, it| load.dd.cost = it),
         ),
         row(
             ("host_ahead", Kind::Time, "", r#""1us""#),
-            "Of dd: what the operating system takes for each 4 KiB of the next request while the device works on this one: it pins pages. Default 0s.",
+            "Of dd: time of the operating system to pin pages for each 4 KiB of the next request while the device works on this one. Default 0s.",
             Set::Time(|load, it| load.dd.ahead = it),
         ),
         row(
@@ -126,7 +126,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("pages", choice::<PageSize>(), "", r#""2MiB""#),
-            "Of to-card and from-card: of what pages a buffer is; no two neighbours lie side by side, and each is a descriptor. Default 4KiB.",
+            "Of to-card and from-card: the pages of a buffer; no two pages are contiguous, and each has a descriptor. Default 4KiB.",
             Set::Read(|load, v| v.chosen().map(|it| load.transfer.pages = it)),
         ),
         row(
@@ -156,12 +156,12 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("call_cost", Kind::Time, "", r#""20us""#),
-            "Of to-card and from-card: what software does for each transfer before the card hears of it. Default 0s.",
+            "Of to-card and from-card: time of software for each transfer before the card receives it. Default 0s.",
             Set::Time(|load, it| load.transfer.call_cost = it),
         ),
         row(
             ("verify", choice::<Verify>(), "", r#""ends""#),
-            "Of to-card and from-card, unless fidelity is length-only: which data are checked, all (the default), or the first and last 32 KiB of each transfer. What comes from the card is put there first, what went to it is read back afterwards; neither is measured.",
+            "Of to-card and from-card, unless fidelity is length-only: which data are checked, all (the default), or the first and last 32 KiB of each transfer. Data from the card are placed there first, data to the card are read back afterwards; neither is measured.",
             Set::Read(|load, v| v.chosen().map(|it| load.transfer.verify = it)),
         ),
     ],

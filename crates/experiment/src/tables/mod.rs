@@ -85,7 +85,7 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
     rows: &[
         row(
             ("title", Kind::Text, "", r#""SSD and NIC share one uplink""#),
-            "One line that says what is tried. Required.",
+            "The purpose of the experiment, in one line. Required.",
             Set::Context,
         ),
         rows::STOP_KEY.row(Set::Context),
@@ -97,12 +97,12 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
         rows::SEED_KEY.row(Set::U64(|fabric, it| fabric.seed = it)),
         row(
             ("fidelity", choice::<Fidelity>(), r#""payload""#, r#""length-only""#),
-            "Do TLPs carry data, or only their length? Both give the same timing; length-only is faster.",
+            "TLPs carry data (payload), or only their length (length-only). Both give the same timing; length-only is faster.",
             Set::Read(|fabric, v| v.chosen().map(|it| fabric.fidelity = it)),
         ),
         row(
             ("vendor", Kind::Word(&hosts::VENDOR), r#""71ab""#, r#""1234""#),
-            "Vendor ID of the functions that are no real hardware's: host bridge, root ports, switches and built-in devices. 71ab is nobody's, neither in pci.ids nor in Linux.",
+            "Vendor ID of functions without a model in hardware: host bridge, root ports, switches and built-in devices. 71ab is unassigned, in pci.ids and in Linux.",
             Set::Read(|fabric, v| v.word(hosts::vendor).map(|it| fabric.vendor = it)),
         ),
         rows::HOST_KEY.row(Set::Context),
@@ -125,17 +125,17 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
         rows::FAULT_KEY.row(Set::Context),
         row(
             ("load", Kind::Map { what: "load", of: &Kind::Table(&LOAD) }, "", ""),
-            "What devices and the host do, by name.",
+            "Loads of devices and of the host, by name.",
             Set::Context,
         ),
         row(
             ("expect", Kind::Expected, "", ""),
-            "What figures of the run have to be, for tlplab expect: nic.throughput = \">= 90 Gb/s\". Several comparisons of a figure are an array; what is computed from figures stands in quotes.",
+            "Conditions on figures of the run, for tlplab expect: nic.throughput = \">= 90 Gb/s\". Several comparisons of a figure are an array; an expression of figures stands in quotes.",
             Set::Context,
         ),
         row(
             ("machine", Kind::Map { what: "machine", of: &Kind::Table(&MACHINE) }, "", ""),
-            "Several machines with a guest each, by name: each is what this file describes, and what its table says instead.",
+            "Several machines with a guest each, by name: each has the description in this file, with the changes in its table.",
             Set::Context,
         ),
         row(
@@ -211,7 +211,7 @@ pub(crate) static DEFAULTS: Section<()> = Section {
 
 const PORT_BUFFER: Key = key(
     ("port_buffer", Kind::Integer { min: 1, max: 2032 }, "", "16"),
-    "Room of each port in TLPs; absent: buffers say. With drop-and-replay, requests that leave by a port and non-posted ones that wait for a response; with credits, what is advertised of each class.",
+    "Room of each port in TLPs; absent: as in buffers. With drop-and-replay, requests that leave by a port and non-posted ones that wait for a response; with credits, the advertised TLPs of each class.",
 );
 const UNDER: Key = key(
     ("under", Kind::Text, "", r#""host.rp0""#),
@@ -223,5 +223,5 @@ const LINK_KEY: Key = key(
 );
 const MPS_KEY: Key = key(
     ("mps", MPS, "", r#""512B""#),
-    "Largest payload that both ports of the link can; host.payloads says what software makes of it.",
+    "Largest payload that both ports of the link support; host.payloads selects the size that software sets.",
 );

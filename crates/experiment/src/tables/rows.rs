@@ -18,7 +18,7 @@ pub(super) static GUEST_KEY: Key = key(
 );
 pub(super) static DEFAULTS_KEY: Key = key(
     ("defaults", Kind::Table(&DEFAULTS), "", "{ link = { mps = \"512B\" } }"),
-    "What holds for every component that does not say otherwise.",
+    "Defaults for every component.",
 );
 pub(super) static SWITCH_KEY: Key =
     key(("switch", Kind::Map { what: "switch", of: &Kind::Table(&SWITCH) }, "", ""), "Switches, by name.");

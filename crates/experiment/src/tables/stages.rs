@@ -22,7 +22,7 @@ pub(crate) static STAGES: Section<stages::Stages> = Section {
     rows: &[
         row(
             ("clock", Kind::Word(&stages::CLOCK), r#""link""#, r#""250MHz""#),
-            "What clocks of the stages are: \"link\", one in the time in which the link brings a word of the data path (rate/10 × lanes / bytes with 8b/10b, rate/8 × 128/130 × lanes / bytes with 128b/130b, rate/8 × lanes / bytes with 1b/1b); or a frequency of their own.",
+            "Clock of the stages: \"link\", one in the time in which the link brings a word of the data path (rate/10 × lanes / bytes with 8b/10b, rate/8 × 128/130 × lanes / bytes with 128b/130b, rate/8 × lanes / bytes with 1b/1b); or a frequency of their own.",
             Set::Read(|stages, v| v.word(stages::clock).map(|it| stages.clock = it)),
         ),
         row(

@@ -43,12 +43,12 @@ pub(crate) static SWITCH: Section<SwitchConfig> = Section {
         access::ACS.row(Set::Context),
         row(
             ("chip", Kind::Text, "", r#""a""#),
-            "Switches that name the same chip are partitions of it (virtual switches): what comes from below one for what is below another goes there inside the chip, without its uplink, the root complex and access control. Absent: a chip of its own.",
+            "Switches that name the same chip are partitions of it (virtual switches): a TLP from below one for a component below another stays inside the chip, and bypasses the uplink, the root complex and access control. Absent: a chip of its own.",
             Set::Text(|switch, it| switch.chip = Some(it)),
         ),
         row(
             ("core", Kind::Table(&SWITCH_CORE), "", "{ egress = 16 }"),
-            "What is between ingresses and egresses, where that has limits. Each ingress then has one queue, whose first TLPs hold up those behind. Absent: each ingress has a queue at each egress, limited by its receive buffer alone.",
+            "Limits between ingresses and egresses. Each ingress then has one queue, whose first TLPs hold up the TLPs behind them. Absent: each ingress has a queue at each egress, limited by its receive buffer alone.",
             Set::Read(|switch, v| {
                 SWITCH_CORE.read_into(v, SwitchCoreConfig::default()).map(|it| switch.core = Some(it))
             }),
