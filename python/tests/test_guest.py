@@ -335,4 +335,4 @@ def test_kernel_that_is_none_is_told(tmp_path: Path) -> None:
     (folder / "linux").write_text("other")
     guest = run(tmp_path, "--linux", folder)
     assert guest.status == 2
-    assert "not what manifest.json says" in guest.errors
+    assert "differs from manifest.json" in guest.errors

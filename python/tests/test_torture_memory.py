@@ -83,4 +83,4 @@ def test_a_driver_takes_an_allocation_that_fails(tmp_path: Path, capsys: pytest.
     assert status(["torture", NVME, "--linux", "coverage", "--case", name]) in (0, 1)
     assert memory.SAYS in capsys.readouterr().out
     assert status(["torture", NVME, "--fault", memory.FAULT]) == 2
-    assert "take --linux coverage" in capsys.readouterr().err
+    assert "use --linux coverage" in capsys.readouterr().err

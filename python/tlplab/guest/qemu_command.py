@@ -162,7 +162,7 @@ def qemu(
     if not silent:
         show_end(off, result, described)
     if off.interrupted:
-        click.echo("interrupted: the figures are of the part that ran", err=True)
+        click.echo("interrupted: the figures cover the part that ran", err=True)
         return INTERRUPTED
     if ended := badly(off, timeout, shell=shell):
         raise RunError(ended + last_lines(off.last, silent=silent))

@@ -114,7 +114,7 @@ def uml(
     line.clear()
     write_results(ended.finished, json_file, report, output, quiet=quiet)
     if ended.finished.interrupted:
-        click.echo("interrupted: the figures are of the part that ran", err=True)
+        click.echo("interrupted: the figures cover the part that ran", err=True)
         return INTERRUPTED
     fail_if_failed(ended, silent=silent)
     return 0
@@ -179,7 +179,7 @@ def boot_several(
             f"{frames} frames went over {len(described['cables'])} {'cable' if len(described['cables']) == 1 else 'cables'}"
         )
     if any(one.finished.interrupted for one in ended.values()):
-        click.echo("interrupted: the figures are of the part that ran", err=True)
+        click.echo("interrupted: the figures cover the part that ran", err=True)
         return INTERRUPTED
     for machine, one in ended.items():
         fail_if_failed(one, silent=silent, machine=machine)
