@@ -229,3 +229,9 @@ def test_what_requests_found_in_the_host_is_told() -> None:
     assert row == ["gpu", "not writable", "3", "2 µs", "write", "0x1000"]
     start = shown.index("Cached translations of devices")
     assert shown[start + 3].split() == ["gpu", "100", "7", "2", "5", "4"]
+
+
+def test_frames_that_were_lost_are_told() -> None:
+    document = result()
+    document["frames"] = [{"device": "nic", "sent": 0, "received": 1667, "missed": 301, "too_long": 0}]
+    assert "nic: 1 667 frames received, 301 lost, no room" in [line.replace("\u202f", " ") for line in lines(document)]

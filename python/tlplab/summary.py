@@ -171,8 +171,8 @@ def show_frames(console: Console, frames: list[Frames]) -> None:
     """A line for each Ethernet controller that has sent or received."""
     for one in frames:
         lost = {"lost, no room": one["missed"], "too long": one["too_long"]}
-        counts = f"{q.count(one['sent'])} frames sent, {q.count(one['received'])} received"
-        line = Text(f"{one['device']}: {counts}")
+        counts = [f"{q.count(one[way])} frames {way}" for way in ("sent", "received") if one[way]]
+        line = Text(f"{one['device']}: {', '.join(counts) or 'no frames sent or received'}")
         for why, count in lost.items():
             if count:
                 line.append(f", {q.count(count)} {why}", style="bold red")
