@@ -7,6 +7,7 @@ the NIC's driver, and a TAP interface as that driver's stack. Between them are N
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -134,3 +135,16 @@ def test_a_ping_reads_as_in_the_paper(tmp_path: Path) -> None:
     assert received[3][2] == (sent[0][2] or 0) + 4, "the receive doorbell is behind the other"
     assert received[1][2] == received[4][2], "the descriptor that was written is read again"
     assert {sent[5][2], received[2][2]} == {MESSAGES}, "the vectors differ in what is written there"
+
+
+def test_frames_lost_at_a_tap_interface_are_counted(tmp_path: Path) -> None:
+    """The interface of the driver is taken down, and the kernel takes none of the frames that arrive."""
+    result = tmp_path / "near.json"
+    with through_the_nic(tmp_path, "--json", str(result), "--seconds", "6") as (near, far):
+        assert traffic(far, "ping", NEAR, 5, 56) == "5"
+        ip("-n", near.namespace, "link", "set", "tapB", "down")
+        traffic(far, "throw", NEAR, 20, 1472)
+        wait_for("the result", result.exists)
+    taps = json.loads(result.read_text())["adapter"]["taps"]
+    assert taps == [{"device": "nic", "interface": "tapB", "lost_frames": 20}]
+    assert "20 frames between nic and tapB were lost" in (tmp_path / "log.txt").read_text()

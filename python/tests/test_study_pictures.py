@@ -44,6 +44,9 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--plot", "a.png", "--beside", "uplink", "--colour", "lanes"], "a map is one picture"),
         (["--plot", "a.png", "--ecdf", "nic", "--x", "uplink"], "--ecdf draws one line per point"),
         (["--plot", "a.png", "--ecdf", "nik"], "no point has nik.latency.min; did you mean nic.latency.min?"),
+        (["--plot-where", "uplink == 'gen4 x4'"], "name its file with --plot"),
+        (["--plot", "a.png", "--plot-where", "lanes > 4"], "--plot-where: in \"lanes > 4\", column 1: no axis is"),
+        (["--plot", "a.png", "--plot-where", "nic_rate > 1 Tb/s"], "'nic_rate > 1 Tb/s' holds for no point"),
         (["--plot", "a.bmp"], "name a file that ends in .png, .svg or .pdf"),
     ):
         assert status(["sweep", "study.toml", *arguments]) == 2
@@ -64,6 +67,19 @@ def test_a_line_has_no_points_of_other_values(study: Path) -> None:
     assert [axes.get_title() for axes in figure.axes] == ["uplink gen4 x4", "uplink gen4 x8"]
     assert figure.axes[0].get_xlabel() == "nic_rate, Gb/s"
     assert figure.axes[0].get_ylabel() == "throughput, Gb/s"
+
+
+def test_the_picture_of_a_part_is_that_of_a_study_of_this_part(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And all points are run and listed all the same."""
+    part = "uplink == 'gen4 x8' and nic_rate > 10 Gb/s"
+    assert status(["sweep", "study.toml", "--plot", "part.svg", "--plot-where", part, "--markdown", "study.md"]) == 0
+    assert capsys.readouterr().out.count("gen4 x4") > 0
+    page = Path("study.md").read_text()
+    assert page.count("| gen4 x4 |") > 0
+    assert f"--plot study.svg --plot-where {shlex.quote(part)}`" in page
+    for where, same in ((part, True), ("uplink == 'gen4 x8'", False)):
+        assert status(["sweep", "study.toml", "--quiet", "--where", where, "--plot", "other.svg"]) == 0
+        assert (Path("other.svg").read_bytes() == Path("part.svg").read_bytes()) is same
 
 
 def test_axes_that_are_zipped_make_one_line(study: Path) -> None:

@@ -333,6 +333,9 @@ class LiveService:
     def report(self) -> str:
         """What is served and has been counted, as JSON."""
 
+    def lost_frames(self) -> list[tuple[str, str, int]]:
+        """Frames lost at each TAP interface: the device, the interface, their number."""
+
     def finish(self, stopped_by: str | None) -> str:
         """Ends the capture; the result document, JSON."""
 

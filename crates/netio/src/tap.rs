@@ -55,9 +55,11 @@ impl Tap {
     pub fn frames(&self) -> &Frames {
         &self.frames
     }
-    /// Frames that the kernel did not take: the interface was down, or its queue full.
-    pub fn refused(&self) -> u64 {
-        self.refused
+    /// Frames lost between the kernel and the NIC or driver, in both directions: the kernel refused them (the interface was down), or
+    /// [`CAPACITY`](tlplab_device::simple_nic::CAPACITY) of them waited already.
+    pub fn lost_frames(&self) -> u64 {
+        let dropped = self.frames.dropped();
+        self.refused + dropped.inward + dropped.outward
     }
 
     /// Carries what is there in both directions, without waiting. True if a frame came in: whoever is plugged in must be woken, by

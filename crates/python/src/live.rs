@@ -103,6 +103,12 @@ impl LiveService {
         self.with(py, |machine| adapter::report(&machine.server))
     }
 
+    /// Frames lost at each TAP interface: the device, the interface, and their number.
+    fn lost_frames(&self, py: Python<'_>) -> Vec<(String, String, u64)> {
+        let lost = |(device, tap): &(String, Tap)| (device.clone(), tap.name().to_owned(), tap.lost_frames());
+        self.with(py, |machine| machine.taps.iter().map(lost).collect())
+    }
+
     /// Ends the capture, if there is one; the result document as JSON. `stopped_by` is `interrupted` or `time-limit`.
     fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
         let stopped_by = stopped_by.map(reason_of).transpose()?;

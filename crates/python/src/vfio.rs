@@ -159,7 +159,7 @@ impl VfioServer {
     /// Name and number of each counter.
     fn counters(&self) -> PyResult<Vec<(&'static str, u64)>> {
         let served = self.served()?;
-        Ok(served.socket.as_ref().map_or_else(|| served.counters.clone(), rows))
+        Ok(served.socket.as_ref().map_or_else(|| served.counters.clone(), |socket| served.rows(socket)))
     }
 
     /// Ends it, and its capture; its counters stay.
@@ -173,8 +173,16 @@ impl VfioServer {
             }
         };
         let Some(mut socket) = served.socket.take() else { return Ok(()) };
-        served.counters = rows(&socket);
+        served.counters = served.rows(&socket);
         socket.finish_capture().map_err(|e| failed(py, &e))
+    }
+}
+
+impl Served {
+    /// Name and number of each counter.
+    fn rows(&self, socket: &VfioUser) -> Vec<(&'static str, u64)> {
+        let frames = self.tap.as_ref().map(|tap| ("lost_frames", tap.lost_frames()));
+        rows(socket).into_iter().chain(frames).collect()
     }
 }
 

@@ -124,6 +124,8 @@ def serve_experiment(
     absent = service.absent()
     text = service.finish(None if ended else "interrupted" if interrupted else "time-limit")
     report = json.loads(service.report())
+    lost = service.lost_frames()
+    report["taps"] = [{"device": device, "interface": tap, "lost_frames": frames} for device, tap, frames in lost]
     text = json.dumps({**json.loads(text), "adapter": report}) + "\n"
     if json_file is not None:
         write_text(json_file, text)
@@ -133,6 +135,9 @@ def serve_experiment(
         show_lag(service.lag())
         if report["kernel_drops"]:
             click.echo(f"{report['kernel_drops']} datagrams {DROPPED}", err=True)
+        for device, tap, frames in lost:
+            if frames:
+                click.echo(f"{frames} frames between {device} and {tap} were lost: {tap} is down, or the queue is full", err=True)
     if interrupted:
         return INTERRUPTED
     if absent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -94,12 +95,13 @@ def study_options(command: Command) -> Command:
 @click.option("--colour", metavar="FIGURE", help="Draw a map of two axes, coloured by this figure.")
 @click.option("--beside", metavar="AXIS", help="Draw one picture per value of this axis.")
 @click.option("--ecdf", metavar="FLOW", help="Draw the distribution of this flow's latency for each point.")
+@click.option("--plot-where", metavar="EXPRESSION", help="Draw only points for which this holds.")
 def sweep_command(
     study: str, overrides: Sequence[str], load: str | None, where: Sequence[str], threads: int | None,
     store: str | None, quiet: bool, engine: str, address: str | None, shard: tuple[int, int], metrics: str | None, verdict: bool,
     output: str | None, json_file: str | None, plot: str | None, html: str | None, reports: bool,
     markdown: str | None, x: str | None, y: str | None, colour: str | None,
-    beside: str | None, ecdf: str | None,
+    beside: str | None, ecdf: str | None, plot_where: str | None,
 ) -> int:  # fmt: skip
     """Run many points of an experiment, a model or a benchmark, and show the figures of each.
 
@@ -123,12 +125,13 @@ def sweep_command(
     check_engine(engine, address, threads)
     if reports and html is None:
         raise click.UsageError("--reports needs a page: name one with --html")
-    drawn = plots.Wanted(x, y, colour, beside, ecdf)
+    drawn = plots.Wanted(x, y, colour, beside, ecdf, plot_where)
     drawn.check(plot)
     asked = running.Asked(
         study, overrides=overrides, load=load, where=where, store=store, threads=threads, shard=shard, verdict=verdict,
         engine=engine, address=address, quiet=quiet,
     )  # fmt: skip
+    part = asked_of_picture(asked, plot_where)
     done = run(asked)
     if done.interrupted:
         return tell_interrupted(done)
@@ -140,7 +143,7 @@ def sweep_command(
     if json_file is not None:
         write_text(json_file, dataset.as_json(done, figures, summaries))
     if plot is not None and some:
-        plots.draw_study(plot, done, wanted, drawn)
+        plots.draw_study(plot, drawn_part(done, asked, part), wanted, drawn)
     made = None
     if html is not None and some:
         made = report_points.make(asked, done) if reports else None
@@ -155,6 +158,26 @@ def sweep_command(
         picture = page.Picture(plot, drawn.options()) if plot is not None else None
         page.write(markdown, asked, done, figures, summaries, asks, picture)
     return ended(done) or (0 if asked.changes() else told(done, quiet=quiet or json_file == "-"))
+
+
+def asked_of_picture(asked: running.Asked, where: str | None) -> running.Asked:
+    """The points that the picture shows, as a study of their own. Raises `click.UsageError` for a condition that cannot be judged."""
+    if where is None:
+        return asked
+    part = replace(asked, where=(*asked.where, where), quiet=True)
+    try:
+        running.opened(part)
+    except ExperimentError as error:
+        raise click.UsageError(str(error).replace("--where", "--plot-where", 1)) from None
+    return part
+
+
+def drawn_part(done: running.Done, asked: running.Asked, part: running.Asked) -> running.Done:
+    """The points that the picture shows: their runs are known by now. Raises `click.UsageError` where there is none."""
+    drawn = done if part is asked else run(part)
+    if not drawn.swept.counts()[0]:
+        raise click.UsageError(f"--plot-where: {part.where[-1]!r} holds for no point that has a result")
+    return drawn
 
 
 def usual_figures(done: running.Done) -> str:

@@ -46,9 +46,15 @@ class Wanted:
     colour: str | None = None
     beside: str | None = None
     ecdf: str | None = None
+    where: str | None = None
+    """Draws only points for which this holds."""
 
     def options(self) -> dict[str, str]:
         """The options that name it."""
+        return self.scales() | ({"--plot-where": self.where} if self.where is not None else {})
+
+    def scales(self) -> dict[str, str]:
+        """The options that choose the kind of picture and its axes."""
         named = {"--x": self.x, "--y": self.y, "--colour": self.colour, "--beside": self.beside, "--ecdf": self.ecdf}
         return {option: value for option, value in named.items() if value is not None}
 
@@ -56,14 +62,14 @@ class Wanted:
         """Refuses options that do not go together. Raises `click.UsageError`."""
         if plot is None and self.options():
             raise click.UsageError(
-                "--x, --y, --colour, --beside and --ecdf choose the picture; name its file with --plot"
+                "--x, --y, --colour, --beside, --ecdf and --plot-where choose the picture; name its file with --plot"
             )
-        if self.ecdf is not None and len(self.options()) > 1:
+        if self.ecdf is not None and len(self.scales()) > 1:
             raise click.UsageError(
                 "--ecdf draws one line per point; --x, --y, --colour and --beside are for other pictures"
             )
         if self.colour is not None and self.beside is not None:
-            raise click.UsageError("--beside is for lines; a map is one picture: choose its points by --where")
+            raise click.UsageError("--beside is for lines; a map is one picture: choose its points by --plot-where")
 
 
 def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
@@ -187,10 +193,10 @@ def check_many(lines: int, pictures: int) -> None:
     """Refuses a picture that nobody could read. Raises `click.UsageError`."""
     if lines > MOST_LINES:
         raise click.UsageError(
-            f"--plot: there would be {lines} lines; choose points by --where, make a picture for each value of an axis by --beside, or draw a map of two axes with --colour"
+            f"--plot: there would be {lines} lines; choose points by --plot-where, make a picture for each value of an axis by --beside, or draw a map of two axes with --colour"
         )
     if pictures > MOST_PICTURES:
-        raise click.UsageError(f"--beside: there would be {pictures} pictures; choose points by --where")
+        raise click.UsageError(f"--beside: there would be {pictures} pictures; choose points by --plot-where")
 
 
 def draw_line(plot: Axes, label: str, across: Numbers, up: Numbers, half: Numbers, number: int, of: int) -> None:

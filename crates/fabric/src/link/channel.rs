@@ -92,6 +92,11 @@ impl<H> Channel<H> {
         WireTime { starts, ends }
     }
 
+    /// Whether a refresh of credits on this wire is more than news of what the other end knows.
+    pub(crate) fn concerns_refreshes(&self) -> bool {
+        self.own.is_some() || self.faults.concern_refreshes()
+    }
+
     /// What the faults do to a unit; `name` is a TLP's.
     pub(crate) fn strike(&mut self, unit: &mut Unit<H>, name: Option<&'static str>) -> Option<Damage> {
         self.faults.strike(unit, name)

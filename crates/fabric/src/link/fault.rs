@@ -35,6 +35,11 @@ impl Counter {
     fn struck(&self) -> (usize, u64) {
         (self.place, (self.seen + 1).saturating_sub(self.first).min(self.count))
     }
+
+    /// Whether it is still to hit something.
+    fn is_pending(&self) -> bool {
+        self.struck().1 < self.count
+    }
 }
 
 /// What happens to units on the wire.
@@ -75,6 +80,19 @@ impl Faults {
         let counters = self.damages.iter().map(|(_, counter, _)| counter.struck());
         let forged = self.forgeries.iter().map(|(counter, _)| counter.struck());
         counters.chain(forged).chain(self.bit_errors.iter().map(|errors| (errors.place, errors.struck)))
+    }
+
+    /// Whether a refresh of credits may be hit, or counts for a fault that is still to hit something.
+    pub(crate) fn concern_refreshes(&self) -> bool {
+        let refresh = |unit: &FaultUnit| match unit {
+            FaultUnit::Dllp | FaultUnit::Flit => true,
+            FaultUnit::Tlp => false,
+            FaultUnit::Called(name) => name.starts_with("UpdateFC"),
+        };
+        let is_changed = |how: &Forgery| matches!(how, Forgery::TakeBack | Forgery::Overgrant(_));
+        self.bit_errors.is_some()
+            || self.damages.iter().any(|(unit, counter, _)| refresh(unit) && counter.is_pending())
+            || self.forgeries.iter().any(|(counter, how)| is_changed(how) && counter.is_pending())
     }
 
     /// Changes what a DLLP says, and tells what happens to a unit on its way. `tlp` is the name of a TLP.

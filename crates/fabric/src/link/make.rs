@@ -73,6 +73,7 @@ pub(crate) fn make_port(
         partition: Partition::new(),
         transmitting: false,
         transmits_until: Time::ZERO,
+        updates_lost: 0,
         on_bus: on_bus(config, numbering, index),
         wire_up: c.trained && !on_bus(config, numbering, index),
         recovering: false,

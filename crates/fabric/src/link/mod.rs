@@ -376,11 +376,13 @@ impl Links {
         self.ports.iter().position(has_none).map(|port| PortId(port as u16))
     }
 
-    /// Whether nothing is on its way anywhere, and nothing waits. A custom channel sees every unit, so its link never rests.
+    /// Whether nothing is on its way anywhere, nothing waits, and no refresh of credits tells the other end anything. A custom channel sees
+    /// every unit, so its link never rests; nor does one whose faults a refresh concerns.
     pub(crate) fn are_resting(&self) -> bool {
         self.ports.iter().all(|port| {
             port.engine.is_resting()
-                && port.channel.own.is_none()
+                && !port.channel.concerns_refreshes()
+                && port.updates_lost == 0
                 && !port.transmitting
                 && port.egress.len() == 0
                 && port.channel.is_empty()

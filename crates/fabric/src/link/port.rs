@@ -12,7 +12,7 @@ use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use tlplab_datalink::{Engine, TlpShape};
 use tlplab_device::Random;
-use tlplab_units::{Duration, LinkMode, Mps, Time};
+use tlplab_units::{Duration, FcClass, LinkMode, Mps, Time};
 
 #[derive(Clone)]
 pub(crate) struct Port {
@@ -60,6 +60,8 @@ pub(crate) struct Port {
     pub(super) transmitting: bool,
     /// Its last symbol goes out then.
     pub(super) transmits_until: Time,
+    /// Classes whose latest UpdateFC has not reached the peer as it was sent, a bit each: it learns from the next refresh.
+    pub(super) updates_lost: u8,
     /// The physical layer is up.
     pub(super) wire_up: bool,
     /// It is in recovery.
@@ -108,6 +110,12 @@ pub(crate) struct Leaving {
 }
 
 impl Port {
+    /// An UpdateFC of a class was sent, and reaches the peer, or is lost.
+    pub(super) fn note_update(&mut self, class: FcClass, is_lost: bool) {
+        let bit = 1 << class.index();
+        self.updates_lost = self.updates_lost & !bit | if is_lost { bit } else { 0 };
+    }
+
     /// What a framed TLP of so many bytes takes of the wire: with its header's checksum, if it has one, whole words.
     #[inline]
     pub(crate) fn whole_words(&self, bytes: u32) -> u32 {

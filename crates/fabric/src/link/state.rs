@@ -5,6 +5,7 @@ use crate::kernel::queue::EventKind;
 use crate::link::channel::InFlight;
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
+use crate::link::transmit::update_in;
 use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
 use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
@@ -46,6 +47,8 @@ impl Context {
         let now = self.kernel.now();
         let port = &mut self.links.ports[id.index()];
         port.wire_up = !port.on_bus;
+        // The peer learns all credits anew.
+        port.updates_lost = 0;
         port.engine.link_up(now);
         // Without flow control to be initialised it is active at once.
         port.discards &= !port.engine.is_active();
@@ -84,6 +87,9 @@ impl Context {
         let keeps = self.links.ports[id.index()].engine.keeps_until_acked();
         let cut: Vec<_> = self.links.ports[id.index()].channel.cut(now).collect();
         for flying in cut {
+            if let Some(update) = update_in(&flying.unit) {
+                self.links.ports[id.index()].note_update(update.class, true);
+            }
             match flying.unit {
                 Unit::Tlp(TlpUnit { handle, nullified: true, .. }) => self.drop_tlp(handle),
                 _ if flying.forwarded => self.take_forwarded(ingress, &flying),

@@ -269,10 +269,15 @@ impl Context {
             Unit::Tlp(tlp) => Some(self.tlps.get(tlp.handle).repr.name()),
             _ => None,
         };
+        let update = update_in(&unit);
         let mut damage = port.channel.strike(&mut unit, name);
         let mut late = Duration::ZERO;
         if port.channel.own.is_some() {
             (damage, late) = self.pass_custom_channel(id, &unit, wire, damage);
+        }
+        if let Some(sent) = update {
+            let is_lost = damage.is_some() || update_in(&unit) != update;
+            self.links.ports[id.index()].note_update(sent.class, is_lost);
         }
         let arrives = wire.ends + self.links.ports[id.index()].channel.delay + late;
         self.hash_unit(id, &unit, wire, damage.is_some());
@@ -569,6 +574,19 @@ impl Port {
             (None, Some(flow)) => self.partition.flow_slot(flow),
             (None, None) => Partition::slot(Cause::Queueing),
         }
+    }
+}
+
+/// The UpdateFC that a unit is, or carries.
+pub(crate) fn update_in(unit: &Unit<TlpHandle>) -> Option<dllp::FlowControl> {
+    let dllp = match unit {
+        Unit::Dllp(dllp) => Some(dllp),
+        Unit::Flit(flit) => flit.dllp.as_ref(),
+        Unit::Tlp(_) => None,
+    };
+    match dllp {
+        Some(dllp::Repr::FlowControl(fc)) if fc.phase == dllp::FcPhase::Update => Some(*fc),
+        _ => None,
     }
 }
 

@@ -94,14 +94,27 @@ struct Chain {
     buffers: Option<(u32, u32)>,
     accesses: Vec<(bool, u64)>,
     again: u64,
+    /// What happens to units on the last link.
+    fault: Option<Fault>,
+}
+
+/// Units that are lost or damaged: UpdateFCs of the first bout, and refreshes after it.
+fn lost_updates() -> impl Strategy<Value = Fault> {
+    let damage = prop::sample::select(&[Damage::Drop, Damage::Corrupt][..]);
+    let unit = prop::sample::select(&[FaultUnit::Called("UpdateFC"), FaultUnit::Dllp, FaultUnit::Flit][..]);
+    let direction = prop::sample::select(&[Direction::Up, Direction::Down][..]);
+    (unit, 1u64..40, 1u64..4, damage, direction).prop_map(|(unit, n, count, damage, direction)| Fault {
+        direction,
+        kind: FaultKind::Nth { unit, n, count, damage },
+    })
 }
 
 fn chain() -> impl Strategy<Value = Chain> {
     let link = (1u8..=6, prop::sample::select(&[1u8, 2, 4, 8, 16][..]));
     let buffers = prop::option::of((2u32..20, 40u32..200));
     let accesses = prop::collection::vec((any::<bool>(), prop::sample::select(&[1u64, 4, 8, 64][..])), 1..12);
-    (prop::collection::vec(link, 1..4), buffers, accesses, MS / 2..20 * MS)
-        .prop_map(|(links, buffers, accesses, again)| Chain { links, buffers, accesses, again })
+    (prop::collection::vec(link, 1..4), buffers, accesses, MS / 2..20 * MS, prop::option::of(lost_updates()))
+        .prop_map(|(links, buffers, accesses, again, fault)| Chain { links, buffers, accesses, again, fault })
 }
 
 impl Chain {
@@ -129,7 +142,11 @@ impl Chain {
             change(&mut bench.switch(&name, &under, *generation, *lanes).uplink);
             under = name;
         }
-        bench.device("dev", &under, last.0, last.1).config(|device| change(&mut device.link)).memory(1 << 16);
+        let faulty = |device: &mut DeviceConfig| {
+            change(&mut device.link);
+            device.link.faults.extend(self.fault.clone());
+        };
+        bench.device("dev", &under, last.0, last.1).config(faulty).memory(1 << 16);
         let (program, heard) = TwoBouts::new(self.accesses.clone(), at(self.again));
         bench.finishing_program(program);
         (bench.build(), heard)
@@ -209,7 +226,7 @@ proptest! {
         prop_assert_eq!(some.protocol_errors().count(), 0);
         prop_assert_eq!((some.tlps_live(), some.transactions_live()), (0, 0));
         // What was left out is what the other sent, within one for each class and port.
-        prop_assert!(some.skipped_refreshes() > 0);
+        prop_assert!(some.skipped_refreshes() > 0 || chain.fault.is_some());
         let (sent, skipped) = (updates(&mut some), some.skipped_refreshes());
         let ports = ports(&some).len() as u64;
         let expected = updates(&mut all);

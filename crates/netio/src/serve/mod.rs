@@ -119,12 +119,15 @@ pub struct Done {
     pub dropped_interrupts: u64,
     /// Datagrams that the kernel dropped: see [`Transport::dropped`].
     pub kernel_drops: Option<u64>,
+    /// Frames lost at the TAP interface behind a NIC: see [`Tap::lost_frames`].
+    pub lost_frames: Option<u64>,
 }
 
 impl Done {
     /// Of a port.
     pub fn of(port: &DevicePort, kernel_drops: Option<u64>) -> Self {
         Self {
+            lost_frames: None,
             counters: port.counters(),
             interrupts: port.interrupts(),
             dropped_interrupts: port.dropped_interrupts(),
@@ -142,7 +145,11 @@ impl Done {
         }
         let own = [("interrupts", sum.interrupts), ("dropped_interrupts", sum.dropped_interrupts)];
         let drops = lanes.iter().map(|lane| lane.kernel_drops).sum::<Option<u64>>();
-        sum.counters.rows().into_iter().chain(own).chain(drops.map(|drops| ("kernel_drops", drops))).collect()
+        let frames = lanes.iter().find_map(|lane| lane.lost_frames);
+        let rows = sum.counters.rows().into_iter().chain(own);
+        rows.chain(drops.map(|drops| ("kernel_drops", drops)))
+            .chain(frames.map(|frames| ("lost_frames", frames)))
+            .collect()
     }
 }
 
@@ -267,8 +274,9 @@ impl<D: Device> Lane<D> {
         let now = serve.now();
         serve.engine.start(now);
         let (mut lost, mut drops) = (Lost::default(), Drops::default());
-        let tell = |port: &DevicePort, drops| {
-            *done.lock().unwrap_or_else(PoisonError::into_inner) = Done::of(port, drops);
+        let tell = |port: &DevicePort, drops, tap: Option<&Tap>| {
+            let now = Done { lost_frames: tap.map(Tap::lost_frames), ..Done::of(port, drops) };
+            *done.lock().unwrap_or_else(PoisonError::into_inner) = now;
         };
         let ended = serve.run(station.wait, stop, |serve, _| {
             if let Some(tap) = &mut tap {
@@ -277,14 +285,14 @@ impl<D: Device> Lane<D> {
             let dropped = drops.recent(serve);
             let port = serve.engine.port_mut();
             station.refresh(port, &mut lost);
-            tell(port, dropped);
+            tell(port, dropped, tap.as_ref());
             match port.fault() {
                 Some(why) => Err(Error::Setup(why.to_owned())),
                 None => Ok(()),
             }
         });
         let dropped = serve.dropped();
-        tell(serve.engine.port_mut(), dropped);
+        tell(serve.engine.port_mut(), dropped, tap.as_ref());
         ended
     }
 }
