@@ -80,7 +80,7 @@ def pytest_runtest_makereport(
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
     """Shows the TLPs of tables that were compared."""
-    module = sys.modules.get("tlplab.testing.tlps")
+    module = sys.modules.get("tlplab.tlps")
     tables: list[Any] = [] if module is None else [one for one in (left, right) if isinstance(one, module.Tlps)]
     if module is None or not tables:
         return None

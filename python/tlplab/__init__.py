@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tlplab._core import __version__
 from tlplab.capabilities import Acs, Ats, Ltr, Pasid, ResizableBar, SerialNumber, Vendor, VendorExtended
+from tlplab.debugger import Debugger, debug
 from tlplab.device import CompleterAbort, Context, Device, UnsupportedRequest
 from tlplab.driver import Host
 from tlplab.errors import ExperimentError, RunError
@@ -39,6 +40,7 @@ __all__ = [
     "Bar",
     "CompleterAbort",
     "Context",
+    "Debugger",
     "Device",
     "DmaError",
     "Experiment",
@@ -61,6 +63,7 @@ __all__ = [
     "VendorExtended",
     "VfioUser",
     "__version__",
+    "debug",
     "model",
     "run",
     "serve",

@@ -359,6 +359,7 @@ class Simulation:
         open_ends: Sequence[str] = (),
         all_details: bool = False,
         keep_transactions: bool = False,
+        latest: int = 0,
     ) -> None:
         """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
 
@@ -366,7 +367,7 @@ class Simulation:
         the place of what the experiment names. `guest` starts a user-mode Linux as the host's software: paths `kernel`
         and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`. `machine` is the one that is meant of an experiment
         with several; the cables of the NICs `open_ends` lead to others (`Cabling`). With `all_details` the document of a large fabric is as long as it gets.
-        `keep_transactions` is for `transactions`, and leaves no room for a trace or a capture.
+        `keep_transactions` is for `transactions`; `latest` is the number of TLPs kept for `tlps_after`.
         """
     def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[GuestEnding, str, int | None] | None]:
         """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far
@@ -374,6 +375,16 @@ class Simulation:
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
+    def advance_until(self, until_fs: int, events: int) -> Progress:
+        """The same, but no further than to a time, to which the clock is set. Raises RunError."""
+    def advance_to_tlp(self, events: int) -> Progress:
+        """Handles at most `events` events, and none after the first in which a TLP is put on a wire. Raises RunError; RuntimeError without `latest`."""
+    def tlps_after(self, count: int) -> tuple[int, str]:
+        """How many TLPs were put on wires, and those after the first `count`, as JSON; of more than are kept the latest. Raises RuntimeError without `latest`."""
+    def names(self) -> tuple[list[str], list[str], list[str]]:
+        """The names of flows, links and components."""
+    def bars(self, device: str) -> list[tuple[int, int] | None]:
+        """Base address and size of each BAR of a device; empty before software has set them."""
     def restless(self) -> list[str]:
         """The devices made of RTL that have never said that they are idle, if nothing else is under way and no stop is set."""
     def prepare(self, case: str) -> None:

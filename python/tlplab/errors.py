@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tlplab.result import Result
+    from tlplab.tlps import Tlps
 
 # What a command ends with: a run that failed, bad input, Ctrl-C.
 FAILED = 1
@@ -48,6 +49,12 @@ class RunError(RuntimeError):
 
     run: Result | None = None
     """Of `tl.run` and `tl.simulate`: the run up to there, as in `error.run.report("failed.html")`."""
+    tlps: Tlps | None = None
+    """The last TLPs of that run, which the message shows."""
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return f"{said}\nthe last TLPs:\n{self.tlps}" if self.tlps else said
 
 
 class RequestTimeoutError(RunError):

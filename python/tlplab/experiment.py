@@ -191,6 +191,10 @@ class Experiment:
             for name, (device, driver) in self._objects.items()
         }
 
+    def devices(self) -> dict[str, Device | type[Device]]:
+        """The devices in Python: objects, or their classes."""
+        return {name: device for name, (device, _) in self._objects.items() if device is not None}
+
     @contextmanager
     def places(self) -> Iterator[None]:
         """Mistakes that are found meanwhile have the place in the program, or in the file that was read."""
@@ -244,6 +248,14 @@ class Experiment:
 
     def _note(self, key: Path_) -> None:
         self._places[key] = _caller()
+
+
+def of_device(device: Device, driver: Driver | None, *, link: str, host: str, stop: str | None) -> Experiment:
+    """The experiment that `tl.simulate` runs: a device, called `device`, below a root port."""
+    experiment = Experiment(title=f"{type(device).__name__}, simulated", host=host)
+    if stop is not None:
+        experiment.set("stop", stop)
+    return experiment.device("device", device, driver=driver, under="host.rp0", link=link)
 
 
 def _values(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeAlias, cast
 
-from tlplab import _core, quantities
+from tlplab import _core, quantities, tlps
 from tlplab.catalog import find_experiment
 from tlplab.errors import RunError
 from tlplab.experiment import Experiment
@@ -25,6 +26,8 @@ FIRST_SLICE_EVENTS = 1_000
 SMALLEST_SLICE_EVENTS = 20
 # So long nothing ends before a run without a stop says what goes on.
 PATIENCE_SECONDS = 3.0
+# TLPs in the message of a run that failed.
+LAST_TLPS = 12
 
 Watch: TypeAlias = "Callable[[_core.Progress], None]"
 Tried: TypeAlias = "Callable[[int, int], None]"
@@ -123,17 +126,30 @@ def succeed(finished: Finished) -> None:
 
 def succeeded(simulation: _core.Simulation) -> Finished:
     """A run that came to its end. Raises `KeyboardInterrupt` where it was interrupted, `RunError` with the run up to there where it failed."""
-    try:
+    with failure_told(simulation):
         finished = finish(simulation)
-    except RunError as error:
-        error.run = Result(simulation.finish("failed"))
-        raise
     try:
         succeed(finished)
     except RunError as error:
-        error.run = Result(finished.text)
+        tell_failure(error, simulation, finished.text)
         raise
     return finished
+
+
+@contextmanager
+def failure_told(simulation: _core.Simulation) -> Iterator[None]:
+    """Gives a `RunError` the run up to there and its last TLPs."""
+    try:
+        yield
+    except RunError as error:
+        tell_failure(error, simulation, simulation.finish("failed"))
+        raise
+
+
+def tell_failure(error: RunError, simulation: _core.Simulation, text: str) -> None:
+    """Gives an error the run that failed, and its last TLPs."""
+    error.run = Result(text)
+    _, error.tlps = tlps.of_run(simulation)
 
 
 def judged(
@@ -182,11 +198,12 @@ def simulation_of(
     seed: int | None = None,
     trace: str | os.PathLike[str] | None = None,
     pcap: str | os.PathLike[str] | None = None,
+    latest: int = LAST_TLPS,
 ) -> _core.Simulation:
-    """A run that is about to begin. Raises `ExperimentError`."""
+    """A run that is about to begin, which keeps so many of its latest TLPs. Raises `ExperimentError`."""
     start = partial(
         _core.Simulation, overrides=list(overrides), load=None if load is None else os.fspath(load), seed=seed,
-        trace=None if trace is None else os.fspath(trace), pcap=None if pcap is None else os.fspath(pcap),
+        trace=None if trace is None else os.fspath(trace), pcap=None if pcap is None else os.fspath(pcap), latest=latest,
     )  # fmt: skip
     if not isinstance(experiment, Experiment):
         return start(find_experiment(os.fspath(experiment)))

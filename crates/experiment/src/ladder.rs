@@ -239,20 +239,7 @@ impl Ladder {
         if self.skips(record) {
             return;
         }
-        let text = tlp.repr.to_string();
-        let kind = tlp.repr.name().to_owned();
-        let tag = tlp.repr.transaction_id().tag.value();
-        let packet = result::Packet {
-            kind,
-            role: Some(role_of(tlp.repr.kind())),
-            header: Some(header_of(tlp.repr)),
-            text,
-            flow: Some(tlp.flow.index()),
-            transaction: tlp.transaction,
-            tag: Some(tag),
-            ..framed
-        };
-        self.keep(record, packet);
+        self.keep(record, of_tlp(tlp, framed));
     }
 
     fn keep(&mut self, record: &UnitRecord<'_>, packet: result::Packet) {
@@ -268,17 +255,7 @@ impl Ladder {
         }
         self.wanted.extend(packet.transaction);
         self.packets.push_back(Kept {
-            packet: result::Packet {
-                id: self.counted as usize,
-                link: record.link.index(),
-                direction: record.direction.into(),
-                start_fs: record.start.as_fs(),
-                end_fs: record.end.as_fs(),
-                arrive_fs: record.arrive.as_fs(),
-                bytes: record.bytes,
-                bad: record.bad,
-                ..packet
-            },
+            packet: result::Packet { id: self.counted as usize, ..on_wire(record, packet) },
         });
         self.counted += 1;
         if self.triggered {
@@ -343,6 +320,34 @@ impl Ladder {
             packets,
             transactions,
         })
+    }
+}
+
+/// A TLP as a packet; `framed` has the content of its frame.
+pub(crate) fn of_tlp(tlp: &TlpRecord<'_>, framed: result::Packet) -> result::Packet {
+    result::Packet {
+        kind: tlp.repr.name().to_owned(),
+        role: Some(role_of(tlp.repr.kind())),
+        header: Some(header_of(tlp.repr)),
+        text: tlp.repr.to_string(),
+        flow: Some(tlp.flow.index()),
+        transaction: tlp.transaction,
+        tag: Some(tlp.repr.transaction_id().tag.value()),
+        ..framed
+    }
+}
+
+/// A packet with its place on a wire and its times.
+pub(crate) fn on_wire(record: &UnitRecord<'_>, packet: result::Packet) -> result::Packet {
+    result::Packet {
+        link: record.link.index(),
+        direction: record.direction.into(),
+        start_fs: record.start.as_fs(),
+        end_fs: record.end.as_fs(),
+        arrive_fs: record.arrive.as_fs(),
+        bytes: record.bytes,
+        bad: record.bad,
+        ..packet
     }
 }
 

@@ -57,6 +57,7 @@ pub mod hosts;
 mod issuer;
 pub mod keys;
 pub mod ladder;
+pub mod latest;
 pub mod link;
 pub mod load;
 pub mod lspci;

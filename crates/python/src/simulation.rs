@@ -16,12 +16,15 @@ use tlplab_device::Record;
 use tlplab_device::nic::OpenEnd;
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::guest::GuestKind;
+use tlplab_experiment::latest::Latest;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::transactions::{Kept, Transactions};
 use tlplab_experiment::whatif::{Extent, Study};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_fabric::Driven;
+use tlplab_fabric::probe::Probe;
 use tlplab_trace::{pcapng, perfetto, recorder, report};
+use tlplab_units::Time;
 
 /// How far a run is.
 #[pyclass(frozen, get_all)]
@@ -48,6 +51,7 @@ pub(crate) struct State {
     /// Cables that lead to other simulations, by the NIC that each is plugged in.
     pub(crate) open_ends: BTreeMap<String, OpenEnd>,
     transactions: Option<Transactions>,
+    latest: Option<Latest>,
 }
 
 #[pymethods]
@@ -55,7 +59,7 @@ impl Simulation {
     #[new]
     #[pyo3(signature = (path, *, text = None, objects = None, overrides = Vec::new(), load = None, seed = None,
         trace = None, pcap = None, guest = None, machine = None, open_ends = Vec::new(), all_details = false,
-        keep_transactions = false))]
+        keep_transactions = false, latest = 0))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -72,6 +76,7 @@ impl Simulation {
         open_ends: Vec<String>,
         all_details: bool,
         keep_transactions: bool,
+        latest: usize,
     ) -> PyResult<Self> {
         let options = Options {
             set: overrides,
@@ -95,48 +100,80 @@ impl Simulation {
         let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
         inputs.outside = identities.collect();
         inputs.memory = guest.as_ref().map(guest::Start::memory);
-        if keep_transactions && (trace.is_some() || pcap.is_some()) {
-            return Err(PyValueError::new_err(
-                "a run has one observer: it keeps its transactions, or writes a file",
-            ));
-        }
         let recorder = record(&experiment, trace, pcap)?;
         let transactions = keep_transactions.then(|| Transactions::after(experiment.fabric.warmup));
-        inputs.probe = match &transactions {
-            Some(transactions) => Some(transactions.probe()),
-            None => recorder.as_ref().map(recorder::Recorder::probe),
-        };
+        let latest = (latest > 0).then(|| Latest::new(latest));
+        let observers = [
+            transactions.as_ref().map(Transactions::probe),
+            recorder.as_ref().map(recorder::Recorder::probe),
+            latest.as_ref().map(Latest::probe),
+        ];
+        inputs.probe = observer(observers.into_iter().flatten().collect());
         let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
         let residents = PythonResidents::place(py, &mut run, parties);
         let guest = guest.map(guest::Start::start).transpose()?;
         Ok(Self {
-            state: Mutex::new(State { run, traces, recorder, residents, guest, open_ends, transactions }),
+            state: Mutex::new(State {
+                run,
+                traces,
+                recorder,
+                residents,
+                guest,
+                open_ends,
+                transactions,
+                latest,
+            }),
         })
     }
 
     /// Goes on for at most `events` events.
     fn advance(&self, py: Python<'_>, events: u64) -> PyResult<Progress> {
-        let mut guard = self.state()?;
-        let state = &mut *guard;
-        if let Some(mistake) = state.run.experiment().lacks_guest() {
-            return Err(error::experiment(py, &[mistake]));
-        }
-        let begun = state.run.progress().events;
+        self.state()?.advance(py, events, None)
+    }
+
+    /// The same, but no further than to a time, to which the clock is set.
+    fn advance_until(&self, py: Python<'_>, until_fs: u64, events: u64) -> PyResult<Progress> {
+        self.state()?.advance(py, events, Some(Time::from_fs(until_fs)))
+    }
+
+    /// Goes on for at most `events` events, and no further than the first in which a TLP is put on a wire.
+    fn advance_to_tlp(&self, py: Python<'_>, events: u64) -> PyResult<Progress> {
+        let mut state = self.state()?;
+        let before = state.latest()?.count();
+        let mut left = events;
         loop {
-            let left = events.saturating_sub(state.run.progress().events - begun);
-            let progress = py.detach(|| state.run.advance(left)).map_err(|e| error::run(py, &e))?;
-            if !progress.waits_for_outside {
-                return Ok(Progress {
-                    now_fs: progress.now.as_fs(),
-                    events: progress.events,
-                    transactions: progress.transactions,
-                    fraction: progress.fraction,
-                    done: progress.done,
-                });
+            let progress = state.advance(py, left.min(1), None)?;
+            left = left.saturating_sub(1);
+            if progress.done || left == 0 || state.latest()?.count() > before {
+                return Ok(progress);
             }
-            let told = state.run.take_told();
-            state.residents.tell(&mut state.run, told).map_err(residents::into_python)?;
         }
+    }
+
+    /// How many TLPs were put on wires so far, and those after the first `count`, as JSON.
+    fn tlps_after(&self, count: u64) -> PyResult<(u64, String)> {
+        let state = self.state()?;
+        let latest = state.latest()?;
+        let seen = latest.after(count);
+        Ok((latest.count(), serde_json::to_string(&seen).expect("a TLP has only names for keys")))
+    }
+
+    /// The names of flows, links and components.
+    fn names(&self) -> PyResult<(Vec<String>, Vec<String>, Vec<String>)> {
+        let mut state = self.state()?;
+        let topology = state.run.fabric().topology();
+        let flows = topology.flows.iter().map(|flow| flow.name.clone());
+        let links = topology.links.iter().map(|link| link.name.clone());
+        let ports = topology.links.iter().flat_map(|link| link.ports);
+        let components = ports.map(|port| topology.ports[port.index()].name.clone());
+        Ok((flows.collect(), links.collect(), components.collect()))
+    }
+
+    /// Base address and size of each BAR of a device, once software has set them.
+    fn bars(&self, device: &str) -> PyResult<Vec<Option<(u64, u64)>>> {
+        let mut state = self.state()?;
+        let found = state.run.fabric().devices().iter().find(|info| info.name == device);
+        Ok(found.map_or_else(Vec::new, |info| info.bars.to_vec()))
     }
 
     /// The devices made of RTL that have never said that they are idle, if nothing else is under way and no stop is set.
@@ -295,6 +332,37 @@ impl Simulation {
 }
 
 impl State {
+    /// Goes on for at most `events` events, and with `until` no further than to that time.
+    fn advance(&mut self, py: Python<'_>, events: u64, until: Option<Time>) -> PyResult<Progress> {
+        if let Some(mistake) = self.run.experiment().lacks_guest() {
+            return Err(error::experiment(py, &[mistake]));
+        }
+        let begun = self.run.progress().events;
+        loop {
+            let left = events.saturating_sub(self.run.progress().events - begun);
+            let went_on = py.detach(|| match until {
+                Some(until) => self.run.advance_to(until, left),
+                None => self.run.advance(left),
+            });
+            let progress = went_on.map_err(|e| error::run(py, &e))?;
+            if !progress.waits_for_outside {
+                return Ok(Progress {
+                    now_fs: progress.now.as_fs(),
+                    events: progress.events,
+                    transactions: progress.transactions,
+                    fraction: progress.fraction,
+                    done: progress.done,
+                });
+            }
+            let told = self.run.take_told();
+            self.residents.tell(&mut self.run, told).map_err(residents::into_python)?;
+        }
+    }
+
+    fn latest(&self) -> PyResult<&Latest> {
+        self.latest.as_ref().ok_or_else(|| PyRuntimeError::new_err("this run does not keep its latest TLPs"))
+    }
+
     fn finish(&mut self, brief: bool) -> Result<String, tlplab_trace::Error> {
         let mut document = self.run.document();
         if brief {
@@ -311,6 +379,11 @@ impl State {
         }
         Ok(serde_json::to_string(&document).expect("a document has only names for keys"))
     }
+}
+
+/// Several observers as one.
+fn observer(mut all: Vec<Box<dyn Probe>>) -> Option<Box<dyn Probe>> {
+    if all.len() > 1 { Some(Box::new(all)) } else { all.pop() }
 }
 
 pub(crate) fn read_traces(

@@ -31,7 +31,7 @@ from tlplab.bench.result import Result
 from tlplab.device import Context, Device
 from tlplab.errors import RunError
 from tlplab.loader import LoadError, find
-from tlplab.simulation import experiment_of
+from tlplab.experiment import of_device
 
 CLOCK_HZ = 1_000_000_000
 SLOTS = 32
@@ -83,7 +83,7 @@ class SoftwareTarget:
         device = self._device()
         recorder = _core.BenchRecorder(case.to_json(), CLOCK_HZ, 1)
         begin(cast(Measurable, device), case, recorder)
-        made = experiment_of(device, None, link=self._link, host=self._host, stop=STOP)
+        made = of_device(device, None, link=self._link, host=self._host, stop=STOP)
         simulation = _core.Simulation(
             "benchmark", text=made.to_toml(), objects=made.objects(), overrides=self._overrides, seed=case.seed
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from tlplab import quantities as q
 from tlplab.result import Document
-from tlplab.testing.tlps import Tlp, Tlps
+from tlplab.tlps import Tlp, Tlps
 
 # Lines of one transaction.
 MOST_TLPS = 10

@@ -12,7 +12,7 @@ from tlplab.result import Document, Flow, Result
 from tlplab.session import Finished
 from tlplab.study.show import written
 from tlplab.testing import ladder
-from tlplab.testing.tlps import Tlps, meant, of_result, tail
+from tlplab.tlps import Tlps, meant, of_result, tail
 
 # As many as a ladder can keep.
 MOST_PACKETS = 20_000

@@ -12,12 +12,11 @@ from tlplab import _core
 from tlplab.catalog import find_experiment
 from tlplab.device import Device
 from tlplab.errors import RunError
-from tlplab.experiment import Experiment
+from tlplab.experiment import Experiment, of_device
 from tlplab.loader import forget
 from tlplab.outputs import write_bytes
 from tlplab.result import Result
 from tlplab.session import Finished, judged, simulation_of, succeeded
-from tlplab.simulation import experiment_of
 from tlplab.testing.run import MOST_PACKETS, TestedRun
 
 WHOLE_LADDER = f'ladder={{ at = "0s", packets = {MOST_PACKETS} }}'
@@ -87,7 +86,7 @@ class Runner:
         __tracebackhide__ = True
         if driver is None and stop is None:
             raise ValueError('without a driver the run has no end; give one, or stop="200us"')
-        experiment = experiment_of(device, driver, link=link, host=host, stop=stop)
+        experiment = of_device(device, driver, link=link, host=host, stop=stop)
         capture = self._capture()
         simulation = simulation_of(experiment, overrides=[*overrides, WHOLE_LADDER], seed=seed, pcap=capture)
         finished = self._finish(type(device).__name__, simulation, capture)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, overload
 
+from tlplab import _core
 from tlplab.result import Document
 
 KINDS = (
@@ -60,6 +62,17 @@ class Tlp:
     function: str | None = None
     """Target function of a configuration request."""
     register: int | None = None
+
+    def touches(self, address: int, size: int = 1) -> bool:
+        """Whether it is a request for one of `size` bytes at an address. Byte enables count."""
+        if self.address is None:
+            return False
+        words, first, last = self.length or 1, self.first_be, self.last_be
+        if first is None:  # an AtomicOp
+            return self.address < address + size and address < self.address + 4 * words
+        enabled = [(0, first)] if words == 1 else [(0, first), (4 * (words - 1), last or 0)]
+        ends = [self.address + word + byte for word, enables in enabled for byte in range(4) if enables >> byte & 1]
+        return bool(ends) and min(ends) < address + size and address <= max(ends)
 
     def __str__(self) -> str:
         of = f"  ({self.flow}, transaction {self.transaction})" if self.flow is not None else ""
@@ -238,7 +251,14 @@ def of_result(result: Document) -> Tlps:
     """The TLPs in the ladder of a result document."""
     packets = [] if (ladder := result["ladder"]) is None else ladder["packets"]
     flows, links = [flow["name"] for flow in result["flows"]], result["links"]
-    rows = [as_tlp(packet, flows, links) for packet in packets if packet["class"] == "tlp"]
+
+    def row(packet: Mapping[str, Any]) -> Tlp:
+        link = links[packet["link"]]
+        way = link["directions"][packet["direction"]]
+        flow = None if packet["flow"] is None else flows[packet["flow"]]
+        return as_tlp(packet, flow, link["name"], way["from"], way["to"])
+
+    rows = [row(packet) for packet in packets if packet["class"] == "tlp"]
     components = {end for link in links for end in (link["upper"], link["lower"])}
     names = {
         "kind": KINDS, "status": STATUSES, "flow": flows, "link": [link["name"] for link in links],
@@ -247,20 +267,31 @@ def of_result(result: Document) -> Tlps:
     return Tlps(rows, names)
 
 
-def as_tlp(packet: Mapping[str, Any], flows: Sequence[str], links: Sequence[Any]) -> Tlp:
-    """A packet of the ladder as a row."""
-    link = links[packet["link"]]
-    way = link["directions"][packet["direction"]]
+def as_tlp(packet: Mapping[str, Any], flow: str | None, link: str, sender: str, receiver: str) -> Tlp:
+    """A packet of a ladder as a row."""
     told = dict(packet["header"])
     if "address" in told:
         told["address"] = int(told["address"], 16)
     return Tlp(
         kind=packet["kind"],
-        flow=None if packet["flow"] is None else flows[packet["flow"]],
-        link=link["name"],
-        sender=way["from"],
-        receiver=way["to"],
+        flow=flow,
+        link=link,
+        sender=sender,
+        receiver=receiver,
         **{f"{name}_ns": packet[f"{name}_fs"] / 1e6 for name in ("start", "end", "arrive")},
         **{name: packet[name] for name in ("tag", "transaction", "bytes", "replay", "bad", "text")},
         **told,
     )
+
+
+def of_run(simulation: _core.Simulation, count: int = 0) -> tuple[int, Tlps]:
+    """How many TLPs a run that goes on has sent, and those after the first `count`; of more than it keeps, the latest."""
+    seen, text = simulation.tlps_after(count)
+    flows, links, components = simulation.names()
+    rows = [
+        as_tlp(one, one["flow_name"], one["link_name"], one["from"], one["to"]) for one in json.loads(text)
+    ]
+    names = {
+        "kind": KINDS, "status": STATUSES, "flow": flows, "link": links, "sender": components, "receiver": components,
+    }  # fmt: skip
+    return seen, Tlps(rows, names)
