@@ -287,11 +287,11 @@ def show_translations(console: Console, devices: list[DeviceTranslations]) -> No
     if not devices:
         return
     shown = Sheet("Cached translations of devices", [
-        Column("device", name=True), Column("hits"), Column("requested"), Column("denied"),
+        Column("device", name=True), Column("hits"), Column("waited"), Column("requested"), Column("denied"),
         Column("evicted"), Column("invalidated"),
     ])  # fmt: skip
     for device in devices:
-        shown.add(device["device"], q.count(device["hits"]), q.count(device["asked"]), q.count(device["denied"]),
+        shown.add(device["device"], q.count(device["hits"]), q.count(device["waited"]), q.count(device["asked"]), q.count(device["denied"]),
                   q.count(device["evicted"]), q.count(device["invalidated"]))  # fmt: skip
     shown.print(console)
     console.print()

@@ -14,6 +14,7 @@ use tlplab_device::{
     Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver,
     Storage, Target, Tlpdma, TlpdmaDriver, Traffic, tlp_device,
 };
+use tlplab_fabric::config::{MapConfig, MapTarget};
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::Time;
@@ -261,19 +262,39 @@ fn replay(
 }
 
 /// Caches and nodes as the loads want to find them.
-pub(crate) fn prepare_memory(fabric: &mut Fabric, loads: &[LoadSpec]) {
-    let generators = loads.iter().filter_map(|load| match &load.work {
-        Work::Generate(generate) => Some(generate),
+pub(crate) fn prepare_memory(fabric: &mut Fabric, experiment: &Experiment) {
+    let maps = &experiment.fabric.host.maps;
+    let generators = experiment.loads.iter().filter_map(|load| match &load.work {
+        Work::Generate(generate) => Some((load, generate)),
         _ => None,
     });
-    for generate in generators.clone().filter(|generate| generate.remote) {
-        fabric.place_remote(generate.base, generate.window);
-    }
-    for generate in generators {
-        if let Some(writer) = generate.warm {
-            fabric.warm_cache(generate.base, generate.window, writer);
+    for (load, generate) in generators.clone().filter(|(_, generate)| generate.remote) {
+        for (address, bytes) in in_host_memory(maps, &load.device, generate.base, generate.window) {
+            fabric.place_remote(address, bytes);
         }
     }
+    for (load, generate) in generators {
+        let Some(writer) = generate.warm else { continue };
+        for (address, bytes) in in_host_memory(maps, &load.device, generate.base, generate.window) {
+            fabric.warm_cache(address, bytes, writer);
+        }
+    }
+}
+
+/// The parts of host memory, each an address and a length, that a device reaches by these addresses of its own.
+fn in_host_memory(maps: &[MapConfig], device: &str, from: u64, bytes: u64) -> Vec<(u64, u64)> {
+    let concerns = |map: &&MapConfig| device != "host" && map.device.as_deref().is_none_or(|of| of == device);
+    let mut own = maps.iter().filter(concerns).peekable();
+    if own.peek().is_none() {
+        return vec![(from, bytes)];
+    }
+    let part = |map: &MapConfig| {
+        let MapTarget::Address(to) = map.to else { return None };
+        let first = from.max(map.from);
+        let end = from.saturating_add(bytes).min(map.from.saturating_add(map.bytes));
+        (first < end).then(|| (to + (first - map.from), end - first))
+    };
+    own.filter_map(part).collect()
 }
 
 /// Loads of the host: one program each, but one for both directions of a card. Returns how many.

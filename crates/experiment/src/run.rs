@@ -165,7 +165,7 @@ impl Run {
             builder.probe(probe);
         }
         let mut fabric = builder.build()?;
-        prepare_memory(&mut fabric, &experiment.loads);
+        prepare_memory(&mut fabric, &experiment);
         let outside = !inputs.outside.is_empty() || !served.is_empty() || drivers.len() > programs;
         Ok(Self {
             experiment,

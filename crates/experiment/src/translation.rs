@@ -260,6 +260,7 @@ pub(crate) fn of_devices(fabric: &Fabric) -> Vec<result::DeviceTranslations> {
         result::DeviceTranslations {
             device: nodes[node.index()].name.clone(),
             hits: count.hits,
+            waited: count.waited,
             asked: count.asked,
             denied: count.denied,
             evicted: count.evicted,

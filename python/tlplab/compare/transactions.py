@@ -70,11 +70,10 @@ class Known:
         return int(self.latencies[self.order[self.rank(percentile)]])
 
     def around(self, percentile: float) -> list[Transaction]:
-        """A handful around it, the one at the percentile in the middle unless it is at an end."""
-        count = len(self.latencies)
-        handful = min(HANDFUL, max(1, count // 2))
-        first = min(max(self.rank(percentile) - handful // 2, 0), count - handful)
-        return [self.get(int(index)) for index in self.order[first : first + handful]]
+        """A handful around it, the one at the percentile in the middle: fewer near an end, and the longest or shortest alone."""
+        count, rank = len(self.latencies), self.rank(percentile)
+        beside = min(HANDFUL // 2, (max(1, count // 2) - 1) // 2, rank, count - 1 - rank)
+        return [self.get(int(index)) for index in self.order[rank - beside : rank + beside + 1]]
 
 
 def kept_by(simulation: _core.Simulation) -> dict[str, Known]:

@@ -57,7 +57,7 @@ class Rate:
     latency_ns: float | None
     """From the beginning of a transaction to its last byte, on average."""
     limit: str
-    """The busiest link on its way if that has nothing left; otherwise what limits the run, by its figures."""
+    """The busiest link on its way if that has nothing left; otherwise what limits the run by its figures, if they name something."""
     failed: str | None
     """How transactions ended that did not end well."""
 
@@ -186,11 +186,20 @@ def rates(result: Document, together: Together) -> list[Rate]:
                 flow,
                 one["payload_bps"] / 8e9,
                 None if latency is None else latency["mean"],
-                busiest or result["verdict"]["limit"]["resource"],
+                busiest or limit_of_run(result, together),
                 ", ".join(ERRORS[name] for name, count in one["errors"].items() if count) or None,
             )
         )
     return found
+
+
+def limit_of_run(result: Document, together: Together) -> str:
+    """What limits a run by its figures alone. That flows have no more transactions under way is no such limit: they wait for something."""
+    limit = result["verdict"]["limit"]
+    if limit["kind"] == "outstanding":
+        return "no link on its way"
+    names = {name_of(number): f"{flow.source} → {flow.target}" for number, flow in enumerate(together.flows)}
+    return " ".join(names.get(word, word) for word in limit["resource"].split(" "))
 
 
 def ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:

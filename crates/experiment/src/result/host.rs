@@ -84,8 +84,11 @@ pub struct AnsweredTranslations {
 pub struct DeviceTranslations {
     /// The device.
     pub device: String,
-    /// Requests that had their translation.
+    /// Requests whose translation was kept when their turn came.
     pub hits: u64,
+    /// Requests that waited for their translation.
+    #[schemars(extend("x-revision" = 2))]
+    pub waited: u64,
     /// Translations that it asked for.
     pub asked: u64,
     /// Of these, those that there was none for, or that were not answered.

@@ -8,9 +8,9 @@ pub(super) fn because(document: &Document, device: &str) -> String {
     let Some(of_device) = document.translations.iter().find(|one| one.device == device) else {
         return String::new();
     };
-    let (asked, all) = (of_device.asked, of_device.asked + of_device.hits);
-    let share = percent(asked as f64 / all.max(1) as f64);
-    format!("{share} of its requests ask for one first, and {} made room for others", of_device.evicted)
+    let (waited, all) = (of_device.waited, of_device.waited + of_device.hits);
+    let share = percent(waited as f64 / all.max(1) as f64);
+    format!("{share} of its requests wait for one, and {} made room for others", of_device.evicted)
 }
 
 /// What the IOMMU refused, a clause for each function and reason.

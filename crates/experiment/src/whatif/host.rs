@@ -64,7 +64,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
     let iommu: [(&str, OfHost); 6] = [
         ("page size of the IOMMU of host", |host, by| {
-            relax_count(&mut host.iommu.as_mut()?.page, by, 1 << 30)
+            larger_page(&mut host.iommu.as_mut()?.page, by)
         }),
         ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
         ("time of reading a table of host", |host, by| relax_time(&mut tables(host)?.step, by)),
@@ -223,4 +223,14 @@ fn stage(
 
 fn more_entries(iommu: &mut IommuConfig, by: By) -> Option<String> {
     relax_any(&mut iommu.entries, by, MOST)
+}
+
+/// The next larger page that tables can have; the largest, if pages are not to limit.
+fn larger_page(page: &mut u64, by: By) -> Option<String> {
+    let sizes = [(4 << 10, "4 KiB"), (2 << 20, "2 MiB"), (1 << 30, "1 GiB")];
+    let mut larger = sizes.iter().filter(|(bytes, _)| *bytes > *page);
+    let (bytes, name) = if by == By::Gone { larger.next_back()? } else { larger.next()? };
+    let before = sizes.iter().find(|(bytes, _)| *bytes == *page).map_or("other pages", |(_, name)| name);
+    *page = *bytes;
+    Some(format!("{before} → {name}"))
 }

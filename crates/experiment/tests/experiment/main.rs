@@ -16,6 +16,7 @@
 //! * [`runs`]: The experiments of the repository run, and give the figures that were computed by hand.
 //! * [`stages`]: Stages of links: named delays that make TLPs later, are charged to their names, and change nothing else.
 //! * [`storage`]: A storage device and dd on the fabric.
+//! * [`translated`]: Devices behind an IOMMU: their own translations, what is counted of them, where their windows are.
 //! * [`transfers`]: The DMA card and its driver on the fabric.
 //! * [`limits`]: Runs whose limits are easily named wrongly.
 //! * [`whatif`]: What limits a run is what it gains most from, shown by runs.
@@ -39,4 +40,5 @@ mod runs;
 mod stages;
 mod storage;
 mod transfers;
+mod translated;
 mod whatif;

@@ -94,8 +94,8 @@ impl Fabric {
     }
 
     /// What the host's cache and IOMMU have counted.
-    pub fn host_counters(&mut self) -> HostCounters {
-        self.hardware.nodes.root_mut().host_counters()
+    pub fn host_counters(&self) -> HostCounters {
+        self.hardware.nodes.root().host_counters(self.now())
     }
 
     /// What the IOMMU has refused since the start, by function and reason.

@@ -8,8 +8,9 @@
 //!               request for a translation ─▶ root complex ─▶ completion
 //! ```
 //!
-//! Other streams go on meanwhile, and so do posted requests behind reads of their own stream, as with reads that wait for a tag. Of an operation whose
-//! first request finds nothing kept, translations of the pages that follow are asked for at once, as many as may be outstanding.
+//! Other streams go on meanwhile, and so do posted requests behind reads of their own stream, as with reads that wait for a tag. Translations are asked
+//! for ahead of their requests, in the order in which operations came: as many as may be outstanding, and no more than are kept until their first use.
+//! One that was asked for further ahead would make others go before they are used, and have to be asked for again.
 //!
 //! Where there is no translation, or not for this kind of access, the request goes untranslated, and the IOMMU reports it. That there is none is not
 //! kept (§10.2.3.5). What is asked while an invalidation comes for it is asked again. An invalidation is completed when no read is under way that used
@@ -21,6 +22,7 @@ use crate::link::context::{Context, Translator};
 use crate::node::end_point::EndPoint;
 use crate::node::initiator::Ticket;
 use crate::packet::slab::TlpHandle;
+use std::collections::VecDeque;
 use tlplab_transaction::{
     Classes, CompletionError, Next, Outcome, Outgoing, Payload, Requester, memory_access,
 };
@@ -36,6 +38,8 @@ const PAGE: u64 = 4096;
 pub struct DeviceTranslations {
     /// Requests that found their translation kept.
     pub hits: u64,
+    /// Requests that waited for their translation.
+    pub waited: u64,
     /// Translations that were asked for.
     pub asked: u64,
     /// Of those, the ones that there is none for, or that were not answered.
@@ -54,6 +58,8 @@ struct Kept {
     from: u64,
     translation: Translation,
     used: u64,
+    /// No request has used it yet.
+    fresh: bool,
 }
 
 /// A translation that was asked for.
@@ -85,6 +91,10 @@ pub(crate) struct Ats {
     asked: Vec<Asked>,
     /// What is to be asked for, once the requester is at hand.
     wanted: Vec<u64>,
+    /// First and last page of operations, in their order, whose translations are still to be asked for.
+    ahead: VecDeque<(u64, u64)>,
+    /// Addresses of requests that wait for their translation.
+    blocked: Vec<u64>,
     /// Pages that there is no translation of: their next request goes untranslated.
     denied: Vec<u64>,
     /// Reads under way with a translated address: their tag and their page, as the device sees it.
@@ -108,6 +118,8 @@ impl Ats {
             clock: 0,
             asked: Vec::new(),
             wanted: Vec::new(),
+            ahead: VecDeque::new(),
+            blocked: Vec::new(),
             denied: Vec::new(),
             reads: Vec::new(),
             drains: Vec::new(),
@@ -137,6 +149,7 @@ impl Ats {
             self.waits = [false; 2];
             return requester.poll_request(now, room);
         }
+        self.look_ahead();
         loop {
             self.waits = [false; 2];
             let outgoing = requester.poll_request_if(now, room, &mut |next| self.may_go(next));
@@ -154,34 +167,72 @@ impl Ats {
 
     /// Whether the translation of a request is kept, or there is none; if not, it is to be asked for, and of what follows.
     fn may_go(&mut self, next: Next) -> bool {
-        if self.find(next.address).is_some() || self.denied.contains(&(next.address / PAGE)) {
+        let page = next.address / PAGE;
+        self.pass(page);
+        if self.find(next.address).is_some() || self.denied.contains(&page) {
             return true;
         }
         self.waits[next.class.index()] = true;
-        self.want(next.address, next.left);
+        if !self.blocked.contains(&next.address) {
+            self.blocked.push(next.address);
+        }
+        if !self.is_known(page) && self.under_way() < usize::from(self.config.outstanding) {
+            self.wanted.push(page);
+        }
         false
     }
 
-    /// Translations of these addresses will be needed: as many are asked for as may be, the first ones first.
-    pub(crate) fn want(&mut self, address: u64, bytes: u64) {
-        if !self.translates() {
-            return;
+    /// An operation will need the translations of these addresses.
+    fn expect(&mut self, address: u64, bytes: u64) {
+        if self.translates() {
+            let last = address.saturating_add(bytes.max(1) - 1) / PAGE;
+            self.ahead.push_back((address / PAGE, last));
+            self.look_ahead();
         }
-        let last = address.saturating_add(bytes.max(1) - 1) / PAGE;
-        let mut page = address / PAGE;
-        while page <= last && self.asked.len() + self.wanted.len() < usize::from(self.config.outstanding) {
-            match self.kept.iter().find(|kept| kept.covers(page * PAGE)) {
-                Some(kept) => page = (kept.from + kept.translation.bytes) / PAGE,
-                None => {
-                    let known =
-                        self.asked.iter().any(|asked| asked.page == page) || self.denied.contains(&page);
-                    if !known && !self.wanted.contains(&page) {
-                        self.wanted.push(page);
-                    }
-                    page += 1;
-                }
+    }
+
+    /// Asks for what operations will need, the first ones first, as far as there is room.
+    fn look_ahead(&mut self) {
+        while let Some(&(page, last)) = self.ahead.front() {
+            if page > last {
+                self.ahead.pop_front();
+                continue;
+            }
+            let fresh = self.kept.iter().filter(|kept| kept.fresh).count() + self.under_way();
+            if self.under_way() >= usize::from(self.config.outstanding)
+                || fresh >= usize::from(self.config.entries)
+            {
+                return;
+            }
+            let kept = self.kept.iter().find(|kept| kept.covers(page * PAGE));
+            let next = kept.map_or(page + 1, |kept| (kept.from + kept.translation.bytes) / PAGE);
+            if kept.is_none() && !self.is_known(page) {
+                self.wanted.push(page);
+            }
+            if let Some(first) = self.ahead.front_mut() {
+                first.0 = next;
             }
         }
+    }
+
+    /// It is the turn of a request for a page: of its operation, that page and those before it are not asked for ahead any more.
+    fn pass(&mut self, page: u64) {
+        let of = self.ahead.iter_mut().find(|(first, last)| (*first..=*last).contains(&page));
+        if let Some((first, _)) = of {
+            *first = page + 1;
+        }
+    }
+
+    /// Requests for translations that are not answered.
+    fn under_way(&self) -> usize {
+        self.asked.len() + self.wanted.len()
+    }
+
+    /// Whether a page is asked for, or has no translation.
+    fn is_known(&self, page: u64) -> bool {
+        self.asked.iter().any(|asked| asked.page == page)
+            || self.wanted.contains(&page)
+            || self.denied.contains(&page)
     }
 
     /// What is wanted is asked for.
@@ -209,7 +260,7 @@ impl Ats {
         self.clock += 1;
         let clock = self.clock;
         let kept = self.kept.iter_mut().find(|kept| kept.covers(address))?;
-        kept.used = clock;
+        (kept.used, kept.fresh) = (clock, false);
         Some(kept.translation)
     }
 
@@ -219,6 +270,8 @@ impl Ats {
         let Some(access) = memory_access(&outgoing.repr) else { return outgoing };
         let page = access.address / PAGE;
         let write = !matches!(outgoing.repr.kind(), Kind::MemRead { .. });
+        let waited = self.blocked.iter().position(|address| *address == access.address);
+        let waited = waited.map(|at| self.blocked.swap_remove(at)).is_some();
         let Some(kept) = self.kept.iter().find(|kept| kept.covers(access.address)).copied() else {
             self.denied.retain(|denied| *denied != page);
             return outgoing;
@@ -228,7 +281,7 @@ impl Ats {
         if !allowed || translation.untranslated_only {
             return outgoing;
         }
-        self.count.hits += 1;
+        *if waited { &mut self.count.waited } else { &mut self.count.hits } += 1;
         let moved = outgoing.repr.in_page(translation.address + (access.address - kept.from));
         let attributes = Attributes { at: AddressType::Translated, ..*moved.attributes() };
         if let Ok(repr) = moved.with_attributes(attributes) {
@@ -251,6 +304,7 @@ impl Ats {
             Err(CompletionError::UnsupportedRequest { .. }) => {
                 self.refused = true;
                 self.denied.clear();
+                self.ahead.clear();
                 None
             }
             Err(_) => None,
@@ -271,13 +325,23 @@ impl Ats {
         self.kept.retain(|kept| {
             kept.from + kept.translation.bytes <= from || from + translation.bytes <= kept.from
         });
-        if self.kept.len() >= usize::from(self.config.entries)
-            && let Some(oldest) = (0..self.kept.len()).min_by_key(|at| self.kept[*at].used)
-        {
-            self.kept.swap_remove(oldest);
-            self.count.evicted += 1;
+        if self.kept.len() >= usize::from(self.config.entries) {
+            self.evict();
         }
-        self.kept.push(Kept { from, translation, used: self.clock });
+        self.kept.push(Kept { from, translation, used: self.clock, fresh: true });
+    }
+
+    /// One makes room: that which was used least recently. If none was used yet, the one that was asked for last, to be asked for again before those
+    /// that follow it.
+    fn evict(&mut self) {
+        let all = 0..self.kept.len();
+        let used = all.clone().filter(|at| !self.kept[*at].fresh).min_by_key(|at| self.kept[*at].used);
+        let Some(at) = used.or_else(|| all.max_by_key(|at| self.kept[*at].used)) else { return };
+        let Kept { from, fresh, .. } = self.kept.swap_remove(at);
+        if fresh {
+            self.ahead.push_front((from / PAGE, from / PAGE));
+        }
+        self.count.evicted += 1;
     }
 
     /// The translations of a range are forgotten.
@@ -336,7 +400,7 @@ impl EndPoint {
     /// An operation reaches the requester: its translations are asked for.
     pub(crate) fn want_translations(&mut self, now: Time, address: u64, bytes: u64) {
         if let Some(ats) = &mut self.ats {
-            ats.want(address, bytes);
+            ats.expect(address, bytes);
             ats.ask_for_wanted(&mut self.initiator.requester, now, self.function.id);
         }
     }

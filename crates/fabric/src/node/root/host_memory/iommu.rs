@@ -10,6 +10,7 @@
 use super::associative::Associative;
 use super::walk::Walker;
 use crate::config::IommuConfig;
+use std::collections::VecDeque;
 use tlplab_units::{Duration, Time};
 
 /// The IOMMU of a host.
@@ -29,6 +30,8 @@ pub(super) struct Iommu {
     next_walk: Time,
     /// When the last request so far goes on.
     last: Time,
+    /// Page walks that are not over: when each begins, for how long it waits before, and how long it takes.
+    under_way: VecDeque<(Time, Duration, Duration)>,
     count: TranslationCount,
 }
 
@@ -118,12 +121,24 @@ impl Iommu {
             walkers: vec![Time::ZERO; config.walkers.map_or(0, usize::from)],
             next_walk: Time::ZERO,
             last: Time::ZERO,
+            under_way: VecDeque::new(),
             count: TranslationCount::default(),
         }
     }
 
-    pub(super) fn count(&self) -> TranslationCount {
-        self.count
+    /// Until now: page walks that have not begun are not counted, nor is the rest of those that are not over.
+    pub(super) fn count(&self, now: Time) -> TranslationCount {
+        let mut count = self.count;
+        for (starts, waited, walk) in &self.under_way {
+            if *starts > now {
+                count.walks -= 1;
+                count.waited = count.waited - *waited;
+                count.walking = count.walking - *walk;
+            } else {
+                count.walking = count.walking - (*starts + *walk).saturating_since(now);
+            }
+        }
+        count
     }
 
     /// The page of an address that stays as it is.
@@ -161,6 +176,10 @@ impl Iommu {
             *walker = ends;
         }
         self.next_walk = starts + self.config.interval;
+        while self.under_way.front().is_some_and(|(starts, _, walk)| *starts + *walk <= now) {
+            self.under_way.pop_front();
+        }
+        self.under_way.push_back((starts, starts - now, walk));
         self.count.walks += 1;
         self.count.waited += starts - now;
         self.count.walking += walk;
@@ -249,7 +268,26 @@ mod tests {
         // An interrupt needs no translation.
         let interrupt = iommu.translate(at(331), None);
         assert!(interrupt.at_once && interrupt.behind.is_zero());
-        assert_eq!((iommu.count().walks, iommu.count().hits), (5, 4));
+        let count = iommu.count(at(331));
+        assert_eq!((count.walks, count.hits), (5, 4));
+    }
+
+    /// Five requests of different pages come at once, and two walk at a time.
+    #[test]
+    fn walks_are_counted_when_they_begin() {
+        let mut iommu = Iommu::new(CONFIG);
+        for page in 0..5 {
+            iommu.translate(at(0), Some(iommu.page(page * 4096)));
+        }
+        let counted = |ns| {
+            let count = iommu.count(at(ns));
+            (count.walks, count.waited.as_ns(), count.walking.as_ns())
+        };
+        assert_eq!(counted(0), (2, 0, 0));
+        assert_eq!(counted(50), (2, 0, 100));
+        assert_eq!(counted(100), (4, 200, 200));
+        assert_eq!(counted(250), (5, 400, 450));
+        assert_eq!(counted(300), (5, 400, 500));
     }
 
     /// Whatever was kept before, the last pages are, and the earlier of them make room first; only those are looked at, of however many.

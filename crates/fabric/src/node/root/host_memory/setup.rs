@@ -2,6 +2,7 @@
 
 use super::{HitCount, TranslationCount};
 use crate::node::root::Root;
+use tlplab_units::Time;
 
 /// Who wrote lines last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +73,12 @@ impl Root {
         }
     }
 
-    /// What the host's cache and IOMMU have counted.
-    pub(crate) fn host_counters(&mut self) -> HostCounters {
+    /// What the host's cache and IOMMU have counted until now.
+    pub(crate) fn host_counters(&self, now: Time) -> HostCounters {
         let iommu = self.memory_system.as_ref().and_then(|system| system.iommu.as_ref());
         HostCounters {
             cache: self.memory.cache.as_ref().map(super::Cache::count),
-            translations: iommu.map(|(_, iommu)| iommu.count()),
+            translations: iommu.map(|(_, iommu)| iommu.count(now)),
         }
     }
 }

@@ -1,0 +1,96 @@
+//! Devices behind an IOMMU: what they carry with translations of their own, what is counted of that, and where their windows are in host memory.
+
+use tlplab_experiment::result::Document;
+use tlplab_experiment::run::{Inputs, run};
+use tlplab_experiment::{Experiment, Options};
+
+const HEAD: &str = "title = \"t\"\nfidelity = \"length-only\"\n[device.dev]\nunder = \"host.rp0\"\ntags = 256\n";
+
+fn go(text: &str, sets: &[&str]) -> Document {
+    let read = |_: &str| Ok(text.to_owned());
+    let set = sets.iter().map(|set| (*set).to_owned()).collect();
+    let options = Options { set, ..Options::default() };
+    let experiment = Experiment::parse_with(&read, "t.toml", &options).unwrap_or_else(|e| panic!("{e}"));
+    run(experiment, Inputs::default()).unwrap()
+}
+
+fn gbps(text: &str, sets: &[&str]) -> f64 {
+    go(text, sets).flows[0].payload_bps / 1e9
+}
+
+/// Pages are used in the order in which operations come, so what is asked for ahead is there until then, however many operations wait.
+#[test]
+fn more_operations_that_wait_lose_nothing_to_translations() {
+    let rest = "link = \"gen4 x8\"\nats = { entries = 16, outstanding = 8 }\n[host]\nlatency = \"100ns\"\nmemory.latency = \"100ns\"\n\
+                [host.iommu]\nentries = 16\nwalk = \"200ns\"\n[load]\ndev = { op = \"write\", size = \"4KiB\", window = \"64MiB\" }\n";
+    let text = format!("stop = \"60us\"\nwarmup = \"10us\"\n{HEAD}{rest}");
+    let without = gbps(&text, &["host.iommu.ats=false"]);
+    for outstanding in [8, 9, 10, 16, 32, 128] {
+        let set = format!("load.dev.outstanding={outstanding}");
+        let document = go(&text, &[&set]);
+        let with = document.flows[0].payload_bps / 1e9;
+        // Requests for translations take some of the link.
+        assert!(with > 0.985 * without, "{outstanding} outstanding: {with} of {without} Gb/s");
+        // Each page is asked for once: one request in sixteen begins one.
+        let ats = &document.translations[0];
+        let requests = ats.hits + ats.waited;
+        assert!((ats.asked as f64 - requests as f64 / 16.0).abs() < 40.0, "{ats:?}");
+    }
+}
+
+/// Little's law: so many translations at once, each of which takes a round trip and a walk. More of anything never carries less.
+#[test]
+fn random_reads_carry_what_their_translations_allow() {
+    let rest = "link = \"gen4 x8\"\nats = { entries = 16, outstanding = 4 }\n[host]\nlatency = \"100ns\"\nmemory.latency = \"100ns\"\n\
+                [host.iommu]\nentries = 16\nwalk = \"200ns\"\n[load]\ndev = { op = \"read\", size = \"64B\", pattern = \"random\", window = \"64MiB\" }\n";
+    let text = format!("stop = \"60us\"\nwarmup = \"10us\"\n{HEAD}{rest}");
+    let mut before = 0.0;
+    for (asks, outstanding) in [(1, 4), (1, 64), (2, 64), (4, 8), (4, 64), (16, 17), (16, 24), (16, 256)] {
+        let sets = [format!("device.dev.ats.outstanding={asks}"), format!("load.dev.outstanding={outstanding}")];
+        let now = gbps(&text, &sets.each_ref().map(String::as_str));
+        assert!(now > 0.97 * before, "asks {asks}, {outstanding} outstanding: {now} Gb/s after {before}");
+        before = now;
+    }
+}
+
+#[test]
+fn requests_that_wait_for_their_translation_are_no_hits() {
+    let rest = "link = \"gen4 x16\"\nats = { entries = 16, outstanding = 1 }\n[host.iommu]\nentries = 16\nwalk = \"200ns\"\n[load]\n\
+                dev = { op = \"read\", size = \"64B\", outstanding = 1, align = \"4KiB\", window = \"64MiB\" }\n";
+    let document = go(&format!("stop = {{ transactions = 200 }}\n{HEAD}{rest}"), &[]);
+    let ats = &document.translations[0];
+    assert_eq!((ats.hits, ats.waited), (0, 200));
+    assert!((200..=201).contains(&ats.asked), "{ats:?}");
+    let sentence = &document.verdict.sentence;
+    assert!(!sentence.contains("of its requests wait") || sentence.contains("100"), "{sentence}");
+}
+
+/// One walker, 1 us a walk.
+#[test]
+fn no_more_walks_are_counted_than_can_have_begun() {
+    let rest = "link = \"gen4 x8\"\n[host.iommu]\nentries = 1\nwalk = \"1us\"\nwalkers = 1\n[load]\n\
+                dev = { op = \"write\", size = \"64B\", outstanding = 64, align = \"4KiB\", window = \"64MiB\" }\n";
+    let document = go(&format!("stop = \"20us\"\n{HEAD}{rest}"), &[]);
+    let iommu = document.host.as_ref().and_then(|host| host.iommu.as_ref()).unwrap();
+    assert!((19..=20).contains(&iommu.walks), "{} walks", iommu.walks);
+    assert!(iommu.busy <= 1.0, "{iommu:?}");
+}
+
+/// A window of a device with mappings is where they lead.
+#[test]
+fn windows_of_mapped_devices_are_placed_in_host_memory() {
+    let map = "[host.iommu.map.m]\ndevice = \"dev\"\nfrom = \"0x40000000\"\nsize = \"2MiB\"\npage = \"2MiB\"\nto = \"0x140000000\"\n";
+    let load = |what: &str| {
+        format!(
+            "stop = {{ transactions = 100 }}\n{HEAD}link = \"gen4 x16\"\n[host]\nnuma = {{ hop = \"300ns\" }}\n\
+             cache = {{ size = \"1MiB\", ways = 16, ddio_ways = 2, hit = \"20ns\" }}\n[host.iommu]\nentries = 64\nwalk = \"100ns\"\n[load]\n\
+             dev = {{ op = \"read\", size = \"64B\", outstanding = 1, address = \"0x40000000\", window = \"64KiB\", {what} }}\n"
+        )
+    };
+    for what in ["node = \"remote\"", "cache = \"host-warm\"", "node = \"local\""] {
+        let plain = load(what);
+        let mapped = plain.replace("[load]", &format!("{map}[load]"));
+        let median = |text: &str| go(text, &[]).flows[0].latency_ns.unwrap().p50;
+        assert!((median(&mapped) - median(&plain)).abs() < 1.0, "{what}: {} and {}", median(&mapped), median(&plain));
+    }
+}
