@@ -107,7 +107,7 @@ def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         (["lat_rd", "--on", "cuda:1"], "there is no GPU 1: the driver has 1, numbered from 0"),
-        (["lat_rd", "--on", "cuda:x"], "there is no target 'cuda:x'; the first GPU is cuda, the second cuda:1"),
+        (["lat_rd", "--on", "cuda:x"], "unknown target 'cuda:x'; the first GPU is cuda, the second cuda:1"),
         (["lat_rd", "--on", "cuda", "--host", "ideal"], "host, device, link and IOMMU: leave these options out"),
         (["lat_rd", "--on", "cuda", "--iommu", "on"], "host, device, link and IOMMU: leave these options out"),
         (["lat_rd", "--on", "cuda", "--size", "6B"], "give multiples of 4 B"),

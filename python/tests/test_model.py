@@ -58,7 +58,7 @@ def test_a_grid_is_an_arrow_table_without_pyarrow_and_with_it() -> None:
         ({"size": 0}, "size is 0; it may be 1 byte"),
         ({"size": 1.5}, "size is 1.5; it must be whole numbers"),
         ({"width": 12, "compat": "pcie-model"}, "width is 12; it may be 1, 2, 4, 8, 16 or 32 lanes in the public model"),
-        ({"compat": "pcie-modle"}, 'compat is "pcie-modle"; expected any of pcie-model, '),
+        ({"compat": "pcie-modle"}, 'unknown compat "pcie-modle"; expected pcie-model, '),
         ({"op": "both"}, 'op is "both"; it may be "read", "write", "rdwr"'),
     ],
 )  # fmt: skip
@@ -195,7 +195,7 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ours == theirs
     file.write_text(text.replace('"host"', '"hots"', 1), encoding="utf-8")
     assert status(["model", "nic", "--nic", str(file)]) == 2
-    assert f'{file}:7:9: transmit[1].by: "hots" should be "device" or "host"' in capsys.readouterr().err
+    assert f'{file}:7:9: transmit[1].by: unknown value "hots"; expected "device" or "host"' in capsys.readouterr().err
     with pytest.raises(ExperimentError):
         model.nic(64, file="x.toml", text="title = 1")
 

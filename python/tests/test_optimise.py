@@ -303,10 +303,10 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
     ("arguments", "why"),
     [
         (["optimise", "study.toml"], "an objective is missing"),
-        (["optimise", "study.toml", "--minimise", "thruput"], "there is no metric thruput; did you mean throughput?"),
+        (["optimise", "study.toml", "--minimise", "thruput"], "unknown metric thruput; did you mean throughput?"),
         (["optimise", "study.toml", "--minimise", "rate, bytes"], "is a list; give each figure an option of its own"),
         (["optimise", "study.toml", "--minimise", "d.rate", "--trials", "2"], "no point has d.rate; did you mean c.rate?"),
-        (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate"], "this is a number of 1/s, and no comparison of two figures"),
+        (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate"], "this is a number of 1/s, not a comparison of two figures"),
         (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate > 4"], "> is between a number of 1/s and a plain number"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "none/x"], "the folder none does not exist"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "study.toml"], "--storage"),

@@ -155,7 +155,7 @@ def test_what_no_tlp_can_be_is_refused(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("nic.thruput > 3 b/s", r"there is no metric nic.thruput; did you mean nic.throughput\?"),
+        ("nic.thruput > 3 b/s", r"unknown metric nic.thruput; did you mean nic.throughput\?"),
         ("throughput > 3", "between a number of b/s and a plain number"),
         ("throughput", "and no comparison"),
     ],

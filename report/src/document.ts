@@ -225,7 +225,7 @@ export type Cause =
   | "serialisation"
   /** The signal travels. */
   | "flight"
-  /** Another TLP has the egress. */
+  /** Another TLP occupies the egress. */
   | "queueing"
   /** The receiver has no room: no credits. */
   | "credit wait"
@@ -235,7 +235,7 @@ export type Cause =
   | "replay buffer wait"
   /** A copy was lost or damaged and had to be sent again. */
   | "replay"
-  /** DLLPs and ordered sets have the wire. */
+  /** DLLPs and ordered sets occupy the wire. */
   | "data link"
   /** Host memory or the addressed device prepares the answer. */
   | "completer"
@@ -249,13 +249,13 @@ export type Cause =
   | "device select"
   /** The bus waits until the target is ready. */
   | "wait states"
-  /** Data are on the parallel bus; or the target's word that they come later. */
+  /** Data are on the parallel bus, or the target's response that they follow later. */
   | "data phases"
-  /** The lines of the bus change hands. */
+  /** The lines of the bus change their driver. */
   | "turnaround"
-  /** The target on the bus has no room, or no data yet: its master has to come again. */
+  /** The target on the bus has no room, or no data yet: the master has to retry. */
   | "retry"
-  /** Nothing more is known of the request: the requester waits for what never comes, or comes too late. */
+  /** The requester waits for a completion that never arrives, or arrives too late. */
   | "no answer"
   /** The requester has no translation of the address. */
   | "translation wait";

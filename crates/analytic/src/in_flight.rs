@@ -63,7 +63,7 @@ pub struct Delays {
 /// What bounds a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// No more is wanted.
+    /// The wanted rate is reached.
     Demand,
     /// The link.
     Link,

@@ -45,7 +45,7 @@ pub struct Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}; it may be {}", self.name, self.given, self.right)
+        write!(f, "{} is {}; expected {}", self.name, self.given, self.right)
     }
 }
 

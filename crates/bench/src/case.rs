@@ -201,14 +201,14 @@ const BANDWIDTH_BYTES: u64 = 2 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
     /// A transfer of no bytes.
-    #[error("the size is 0 B; a transfer has at least 1 B")]
+    #[error("the size is 0 B; expected at least 1 B")]
     Empty,
     /// More than can be meant.
-    #[error("a size or an offset is more than 1 MiB, the most that one transfer can be")]
+    #[error("a size or an offset is above 1 MiB, the limit of one transfer")]
     TooLarge,
     /// The window holds no transfer.
     #[error(
-        "a window of {window} B holds no transfer: with its offset, in whole cache lines, one takes {unit} B; make the window larger"
+        "a window of {window} B is too small for a transfer, which takes {unit} B with its offset, in whole cache lines; make the window larger"
     )]
     Window {
         /// Bytes of the window.
@@ -217,26 +217,25 @@ pub enum CaseError {
         unit: u64,
     },
     /// More than a host has.
-    #[error("a window of {0} B is more than 16 GiB, the most that there is")]
+    #[error("a window of {0} B is above the limit of 16 GiB")]
     WindowTooLarge(u64),
     /// A latency is that of one operation alone.
     #[error(
-        "latencies are measured one at a time; leave out how many transfers are at once, or measure a bandwidth"
+        "latency is measured with one transfer at a time; leave the number of concurrent transfers out, or measure bandwidth"
     )]
     LatenciesAtOnce,
     /// None at all, or more than a device has.
-    #[error("{0} transfers at once; there are from 1 to 65536")]
+    #[error("{0} transfers at once; expected 1 to 65536")]
     AtOnce(u32),
     /// Nothing is measured.
     #[error("the count is 0; measure at least one operation")]
     NoCount,
     /// More than anybody can wait for.
-    #[error("the count is more than 2^40 operations, which nobody can wait for")]
+    #[error("the count is above the limit of 2^40 operations")]
     TooMany,
     /// The buffer does not fit into the host's memory.
     #[error(
-        "a buffer of {window} B that begins at {base} B does not fit into the host's memory of {memory} B; take a smaller window, or a host with \
-         more (host.memory.size)"
+        "a buffer of {window} B that begins at {base} B does not fit into the host's memory of {memory} B; use a smaller window, or a host with more memory (host.memory.size)"
     )]
     Memory {
         /// Bytes of the window.
@@ -252,7 +251,7 @@ pub enum CaseError {
     )]
     CommandBandwidth,
     /// More than a command carries.
-    #[error("the command interface carries {limit} B at most, not {size} B; use the DMA engine")]
+    #[error("the command interface carries at most {limit} B, not {size} B; use the DMA engine")]
     CommandSize {
         /// Bytes of a transfer.
         size: u64,

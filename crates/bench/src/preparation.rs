@@ -42,8 +42,7 @@ pub fn job(case: &Case) -> Job {
 pub fn prepare(fabric: &mut Fabric, host: &HostConfig, case: &Case) -> Result<(), MeasureError> {
     if case.node == Node::Remote {
         if host.numa.is_none() {
-            let why = "the buffer cannot be on a remote node: this host has one; \
-                       give it another with host.numa, as xeon-e5-2620v2 has";
+            let why = "the buffer cannot be on a remote node: this host has a single node; add another with host.numa, as in xeon-e5-2620v2";
             return Err(MeasureError::Unsupported(why.into()));
         }
         fabric.place_remote(BASE, case.window);

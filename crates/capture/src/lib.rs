@@ -194,8 +194,8 @@ fn read_from(input: impl Read) -> Result<Capture, Stop> {
 }
 
 fn no_capture() -> Error {
-    let wanted = format!("pcap, pcapng and trace tables (first line {:?}) can be read", table::HEADER);
-    Error::content(String::new(), "it is no capture", wanted)
+    let wanted = format!("expected pcap, pcapng or a trace table (first line {:?})", table::HEADER);
+    Error::content(String::new(), "it is not a capture", wanted)
 }
 
 /// Reads the trace at `path` for a replay: the memory requests of its busiest direction, from the first one's time on.

@@ -27,7 +27,7 @@ pub enum MachineError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// It has no such device.
-    #[error("{file}: there is no device \"{device}\"; it has {}", if .has.is_empty() { "none" } else { .has })]
+    #[error("{file}: unknown device \"{device}\"; the devices are {}", if .has.is_empty() { "none" } else { .has })]
     NoDevice {
         /// The experiment.
         file: String,
@@ -41,7 +41,7 @@ pub enum MachineError {
     LengthOnly(String),
     /// A driver asked for what the device does not have.
     #[error(
-        "BAR {bar} has no bytes {offset:#x} to {:#x}; it has {size:#x}",
+        "the bytes {offset:#x} to {:#x} are outside BAR {bar}, which has {size:#x}",
         offset.saturating_add(*bytes).saturating_sub(1)
     )]
     OutsideBar {
@@ -58,7 +58,7 @@ pub enum MachineError {
     #[error(transparent)]
     Access(#[from] DmaError),
     /// An operation can never end.
-    #[error("at {0} nothing more will happen, and what the driver waits for has not")]
+    #[error("the driver waits forever: no event is left at {0}")]
     Stuck(Time),
 }
 

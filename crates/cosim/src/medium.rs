@@ -35,7 +35,7 @@ impl FileMedium {
                 medium.file(false).and_then(|file| file.metadata()).map_err(|error| error.to_string())?.len();
             if found != bytes {
                 return Err(format!(
-                    "it has {found} B, and the device {bytes} B; change size, or take another file"
+                    "it has {found} B, but the device has {bytes} B; change size, or use another file"
                 ));
             }
         } else if !path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir()) {

@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> Result<Library, String> {
 pub unsafe fn symbol<T: Copy>(library: &Library, name: &str, otherwise: &str) -> Result<T, String> {
     // SAFETY: as the caller says.
     let found = unsafe { library.get::<T>(name) };
-    found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: it is no {otherwise}"))
+    found.map(|symbol| *symbol).map_err(|_| format!("it does not export {name}; expected a {otherwise}"))
 }
 
 /// The message of an error, as a library writes it.

@@ -70,7 +70,9 @@ pub unsafe fn open(
     let made = if abi == ABI {
         make(&parameters)
     } else {
-        Err(format!("it has version {ABI} of tlplab_device.h, and is asked for version {abi}; build it anew"))
+        Err(format!(
+            "it was built with version {ABI} of tlplab_device.h, but version {abi} is requested; rebuild it"
+        ))
     };
     match made {
         Ok(device) => {
@@ -177,14 +179,14 @@ impl Exported {
                 Event::Reset
             }
             other => {
-                return Err(format!("there is no event of kind {other} in version {ABI} of tlplab_device.h"));
+                return Err(format!("unknown event kind {other} in version {ABI} of tlplab_device.h"));
             }
         })
     }
 
     /// The device's name of an operation that is over.
     fn over(&mut self, told: u64) -> Result<OpId, String> {
-        self.operations.remove(&told).ok_or_else(|| format!("operation {told} ended, and is not under way"))
+        self.operations.remove(&told).ok_or_else(|| format!("operation {told} ended, but is not outstanding"))
     }
 
     /// Tells the caller of what the device does.

@@ -126,8 +126,7 @@ pub enum DmaError {
     BusMasterDisabled,
     /// The link that acknowledges TLPs was lost, or could not be set up.
     #[error(
-        "the adapter does not acknowledge what is sent: it is gone, or it is none of tlplab's (the published card and programs give no \
-         acknowledged link)"
+        "the adapter acknowledges no TLPs: it has stopped, or is not tlplab's (the published card and programs have no acknowledged link)"
     )]
     Unacknowledged,
 }

@@ -167,8 +167,10 @@ impl DmaDriver {
             cx.memory().read(self.dst, &mut found);
             if let Some(at) = found.iter().zip(self.pattern()).position(|(found, right)| *found != right) {
                 let (device, copy) = (&self.device, self.copied);
-                return cx
-                    .fault(format!("copy {copy} of {device} is wrong from byte {at} of {} on", self.bytes));
+                return cx.fault(format!(
+                    "copy {copy} of {device} is wrong from byte {at} of {} onwards",
+                    self.bytes
+                ));
             }
         }
         self.copied += 1;

@@ -101,7 +101,7 @@ impl DeviceInfo {
     pub fn interrupting(&self) -> Result<InterruptMode, String> {
         match self.interrupts {
             InterruptMode::Disabled => Err(format!(
-                "{} interrupts in no way that the host allows, and its driver waits for interrupts",
+                "{} has no kind of interrupt that the host allows, but its driver waits for interrupts",
                 self.name
             )),
             mode => Ok(mode),
@@ -299,7 +299,7 @@ impl<'a> HostContext<'a> {
     /// # Errors
     /// A sentence, if there is none.
     pub fn driven(&self, name: &str) -> Result<(usize, &'a DeviceInfo), String> {
-        self.device(name).ok_or_else(|| format!("there is no device {name:?} to drive"))
+        self.device(name).ok_or_else(|| format!("the driver's device {name:?} does not exist"))
     }
     /// Host memory.
     pub fn memory(&mut self) -> &mut dyn HostMemory {

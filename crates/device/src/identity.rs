@@ -90,13 +90,13 @@ pub enum IdentityError {
     )]
     IoBar(u8),
     /// More MSI-X vectors than a table holds.
-    #[error("{0} MSI-X vectors; a table holds 2048")]
+    #[error("{0} MSI-X vectors; a table holds at most 2048")]
     Vectors(u16),
     /// All BARs are taken.
     #[error("the MSI-X table needs a BAR of its own, and all six are taken")]
     NoTable,
     /// A number of MSI vectors that the capability cannot say.
-    #[error("{0} MSI vectors; there can be none, 1, 2, 4, 8, 16 or 32")]
+    #[error("{0} MSI vectors; expected 0, 1, 2, 4, 8, 16 or 32")]
     MsiVectors(u8),
     /// More than 24 bits of class code.
     #[error("class code {0:#x} has more than 24 bits")]

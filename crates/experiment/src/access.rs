@@ -13,7 +13,7 @@ const CONTROLS: Kind = Kind::OneOf(&[choice::<AcsPreset>(), Kind::List(&choice::
 /// Of a switch or the host: of all its ports with a link below.
 pub(crate) const ACS: Key = key(
     ("acs", CONTROLS, "", r#"["request-redirect", "upstream-forwarding"]"#),
-    "Access control services (ACS) of the ports with a link below: they have the capability, and these controls are on after a reset; \"off\": none; \"isolation\": the four that Linux turns on for an IOMMU, source validation, request and completion redirect, upstream forwarding. Absent: no capability. link.NAME.upper says otherwise for the port above NAME.",
+    "Access control services (ACS) of the ports with a link below: they have the capability, and these controls are on after a reset; \"off\": none; \"isolation\": the four that Linux turns on for an IOMMU, source validation, request and completion redirect, upstream forwarding. Absent: no capability. link.NAME.upper overrides this for the port above NAME.",
 );
 
 /// Of one port.

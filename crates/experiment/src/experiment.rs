@@ -43,7 +43,7 @@ pub struct Experiment {
     pub guest_runs: bool,
     /// What devices and the host do, sorted by name.
     pub loads: Vec<LoadSpec>,
-    /// Which packets the report shows one by one.
+    /// The packets that the report shows one by one.
     pub ladder: LadderSpec,
     /// What figures of the run have to be.
     pub expected: Vec<Expected>,
@@ -59,7 +59,7 @@ pub struct Experiment {
     pub settings: Settings,
 }
 
-/// Which packets the report shows one by one.
+/// The packets that the report shows one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LadderSpec {
     /// What starts the window; `None`: half of the run.
@@ -161,7 +161,8 @@ impl Experiment {
     /// Its host's software is a guest, which does not run here: what is to be said to who runs it all the same.
     pub fn lacks_guest(&self) -> Option<Error> {
         let lacks = self.guest.is_some() && !self.guest_runs;
-        let hint = || Some("boot it: tlplab guest uml, or look at it with tlplab check or lspci".to_owned());
+        let hint =
+            || Some("boot it with tlplab guest uml, or inspect it with tlplab check or lspci".to_owned());
         lacks.then(|| self.mistake("guest", "the software of this host is a Linux guest".into(), hint()))
     }
 
@@ -276,8 +277,8 @@ fn read_file(
                 if let Some((key, first, second)) = tree::conflict(base, &inner, "") {
                     let there = sources.place(first);
                     let problem =
-                        Problem::new(format!("this is also said at {there}, and both are included"));
-                    return Err(vec![sources.error(second, &key, problem.hint("say it once"))]);
+                        Problem::new(format!("this key is also set at {there}, and both files are included"));
+                    return Err(vec![sources.error(second, &key, problem.hint("set it once"))]);
                 }
                 tree::merge(base, inner);
             }
@@ -302,8 +303,8 @@ fn a_study(path: &str, node: &Node) -> Option<Error> {
         line: 0,
         column: 0,
         key: String::new(),
-        message: "this is a study of many points, and no experiment".into(),
-        hint: Some(format!("run it by `tlplab sweep {path}`")),
+        message: "this is a study of many points, not an experiment".into(),
+        hint: Some(format!("run it with `tlplab sweep {path}`")),
     })
 }
 
@@ -428,7 +429,7 @@ fn expectations(table: &View<'_>, before: &str, found: &mut Vec<Expected>) -> Re
                 Ok(())
             }
             None => {
-                let problem = Problem::new(format!("{} is no comparison", one.node.describe()));
+                let problem = Problem::new(format!("{} is not a comparison", one.node.describe()));
                 Err(one.problem(problem.hint("write it in quotes, as in \">= 90 Gb/s\"")))
             }
         };

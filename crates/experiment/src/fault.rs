@@ -163,11 +163,7 @@ impl Said {
 }
 
 /// What `damage` says in the tables.
-pub(crate) const DAMAGE_TEXT: &str = "Damage. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
-    TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
-    with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
-    (retry), lost for good (lose), come late by `by` while others pass (late), come twice (twice), a completion whose data are all ones \
-    (ones), or data of which bits are inverted (data, with `byte` and `flip`). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
+pub(crate) const DAMAGE_TEXT: &str = "Damage. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion with a wrong tag, requester or byte count, an address that no component claims, a request that is answered with CA (abort), UR (refuse) or RRS (retry), lost for good (lose), delivered late by `by` while others pass (late), delivered twice (twice), a completion whose data are all ones (ones), or data of which bits are inverted (data, with `byte` and `flip`). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of a unit that was not sent.";
 
 /// Adds every fault to its link; `digests`: TLPs have one.
 pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> Result<(), Error> {
@@ -213,7 +209,7 @@ fn kind(fault: &View<'_>, said: &Said, mode: LinkMode, width: Width) -> Result<F
             0 => "this fault does nothing",
             _ => "this fault does several things",
         });
-        return Err(fault.key_error(problem.hint("say one of ber, tlp, dllp, flit, down, reset, narrow")));
+        return Err(fault.key_error(problem.hint("set one of ber, tlp, dllp, flit, down, reset, narrow")));
     };
     if matches!(of, Of::Down | Of::Reset) {
         return away(fault, said, *of == Of::Reset);
@@ -253,7 +249,7 @@ fn counted(
     let harm = harm(fault, said)?;
     let wrong = |what: &str| {
         let view = fault.at("damage");
-        Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
+        Err(view.error(format!("\"{}\" does not apply to a {what}", view.text())))
     };
     match (harm, of) {
         (Harm::Tamper(how), Of::Tlp) => match only {
@@ -309,11 +305,11 @@ fn harm(fault: &View<'_>, said: &Said) -> Result<Harm, Error> {
     match harm {
         Harm::Late => match said.by {
             Some(by) => Ok(Harm::Tamper(Tamper::Late(by))),
-            None => missing("the time by which it is late is", "add by = \"10us\""),
+            None => missing("the delay of the late TLP is", "add by = \"10us\""),
         },
         Harm::Data => match said.flip {
             Some(flip) => Ok(Harm::Tamper(Tamper::Data { byte: said.byte, flip })),
-            None => missing("the bits that are inverted are", "add flip = 0x1"),
+            None => missing("the bits to invert are", "add flip = 0x1"),
         },
         harm => Ok(harm),
     }
@@ -414,7 +410,7 @@ fn can_be_done(how: Tamper, name: &str) -> bool {
 fn only(fault: &View<'_>, said: &Said, counted: Of) -> Result<Option<&'static str>, Error> {
     let Some(Called { name, of }) = said.only else { return Ok(None) };
     if of != counted {
-        let problem = Problem::new(format!("\"{name}\" is no name of a {}", counted.key()));
+        let problem = Problem::new(format!("\"{name}\" is not the name of a {}", counted.key()));
         return Err(fault.at("of").problem(problem.hint(format!("count {}", of.key()))));
     }
     Ok(Some(name))

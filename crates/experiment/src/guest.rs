@@ -43,8 +43,8 @@ pub(crate) fn read(root: &View<'_>) -> Result<Option<GuestSpec>, Error> {
     let memory = guest.memory;
     if !(LEAST_MEMORY..=LARGEST_MEMORY).contains(&memory) || !memory.is_multiple_of(PAGE) {
         let at = view.at("memory");
-        let problem = Problem::new(format!("a guest cannot have {memory} B of memory"));
-        return Err(at.problem(problem.hint("it is from 64MiB to 2GiB, in whole pages of 4 KiB")));
+        let problem = Problem::new(format!("a guest memory of {memory} B is not supported"));
+        return Err(at.problem(problem.hint("use 64MiB to 2GiB, in whole pages of 4 KiB")));
     }
     Ok(Some(guest))
 }

@@ -45,7 +45,7 @@ fn quantile(text: &str) -> Result<(u32, Duration), Problem> {
     let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
     let rank = number(whole)? * 10_000 + number(&format!("{part:0<4}"))?;
     if rank > WHOLE {
-        return Err(Problem::new(format!("{percent}% is more than all")).hint("the last quantile is at 100%"));
+        return Err(Problem::new(format!("{percent}% is above 100%")).hint("the last quantile is at 100%"));
     }
     let time = quantity::time(time.trim()).map_err(|error| Problem::new(error.to_string()))?;
     Ok((rank, time))

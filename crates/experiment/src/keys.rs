@@ -205,7 +205,7 @@ impl Kind {
         match self {
             Self::Integer { min, max } => match node.value {
                 Value::Integer(n) if (*min..=*max).contains(&n) => Ok(()),
-                _ => Err(Problem::new(format!("{} is wanted, not {}", self.wanted(), node.describe()))),
+                _ => Err(Problem::new(format!("expected {}, not {}", self.wanted(), node.describe()))),
             },
             Self::Generation | Self::Width => match (self, &node.value) {
                 (Self::Generation, Value::Integer(n)) => link::generation_of(*n).map(drop),
@@ -228,7 +228,7 @@ impl Kind {
     }
 
     pub(crate) fn wrong_type(&self, node: &Node) -> Problem {
-        let problem = Problem::new(format!("{} is wanted, not {}", self.wanted(), node.describe()));
+        let problem = Problem::new(format!("expected {}, not {}", self.wanted(), node.describe()));
         let unit = match self {
             Self::Time => "ns",
             Self::Size | Self::SizeOf { .. } => "B",
@@ -276,7 +276,7 @@ fn check_rate(text: &str) -> Result<(), Problem> {
     match quantity::rate(text) {
         Ok(LOWEST_RATE..) => Ok(()),
         Ok(_) => Err(Problem::new(format!("a rate of \"{text}\" is too low"))
-            .hint("1 kb/s is the lowest; the usual ones are like \"25Gb/s\"")),
+            .hint("the lowest rate is 1 kb/s; a usual one is \"25Gb/s\"")),
         Err(error) => Err(Problem::new(error.to_string())),
     }
 }
@@ -287,8 +287,8 @@ fn check_size_of(what: &str, bytes: &[u32], text: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let list: Vec<String> = bytes.iter().map(|b| format!("{b}B")).collect();
-    Err(Problem::new(format!("there is no {what} of {size} B"))
-        .hint(format!("it is one of {}", list.join(" "))))
+    Err(Problem::new(format!("unsupported {what} of {size} B"))
+        .hint(format!("expected one of {}", list.join(" "))))
 }
 
 /// An address as a number.

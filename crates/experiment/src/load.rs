@@ -291,7 +291,7 @@ fn parties<'a>(
             let problem =
                 Problem::new(format!("\"{device}\" is a {}, which takes no load", spec.model.name()));
             let at = named.as_ref().unwrap_or(view);
-            return Err(at.key_error(problem.hint("a device with model = \"dma\" or \"nettlp-card\" does")));
+            return Err(at.key_error(problem.hint("name a device with model = \"dma\" or \"nettlp-card\"")));
         }
     }
     let aimed = || view.at("target");
@@ -327,34 +327,34 @@ fn replay(
 ) -> Result<Work, Error> {
     for key in NOT_WITH_REPLAY {
         if let Some(extra) = view.get(key) {
-            let problem = Problem::new(format!("{key} is told by the trace"));
+            let problem = Problem::new(format!("the trace determines {key}"));
             return Err(extra.key_error(problem.hint(format!("remove {key} or replay"))));
         }
     }
     let Said { timing, outstanding, .. } = *said;
     if let (Timing::Captured, Some(extra)) = (timing, view.get("outstanding")) {
-        let problem = Problem::new("the captured times say what is outstanding");
+        let problem = Problem::new("the captured times determine outstanding");
         return Err(extra.key_error(problem.hint("add timing = \"fast\"")));
     }
     if parties.device == "host" {
         return Err(view.key_error(Problem::new("a trace has the requests of a device, not of the host")));
     }
     if let Some(target) = view.get("target").filter(|_| parties.spec.is_some()) {
-        return Err(target.error("a trace goes to host memory"));
+        return Err(target.error("a trace always goes to host memory; remove target"));
     }
     let fold = match (said.window, view.get("address")) {
         (None, None) => None,
         (None, Some(address)) => {
-            let problem = Problem::new("captured addresses are folded into a window, and there is none");
+            let problem = Problem::new("captured addresses are folded into a window, but none is set");
             return Err(address.key_error(problem.hint("add window = \"64MiB\"")));
         }
         (Some(window), _) if window > 0 && window.is_multiple_of(4096) => {
             Some((base(view, said, parties, host, window, next_window)?, window))
         }
         (Some(window), _) => {
-            let problem = Problem::new(format!("a window of {window} B would break pages apart"));
+            let problem = Problem::new(format!("a window of {window} B would split pages"));
             let at = view.at("window");
-            return Err(at.problem(problem.hint("it is a multiple of 4KiB")));
+            return Err(at.problem(problem.hint("use a multiple of 4KiB")));
         }
     };
     Ok(Work::Replay { file: file.to_owned(), timing, outstanding, fold })
@@ -388,7 +388,10 @@ fn generate(
     }
     if align == 0 {
         let at = view.at("align");
-        return Err(at.problem(Problem::new("nothing is a multiple of 0 B").hint("\"1B\" does not round")));
+        return Err(at.problem(
+            Problem::new("sizes cannot be rounded to multiples of 0 B")
+                .hint("\"1B\" leaves them as they are"),
+        ));
     }
     let need = offset.saturating_add(size);
     let window = match (said.window, parties.bar()) {
@@ -430,7 +433,7 @@ fn check_memory_state(view: &View<'_>, parties: &Parties<'_>, host: &HostConfig)
     for (key, has) in has {
         let Some(said) = view.get(key) else { continue };
         if parties.spec.is_some() {
-            let problem = Problem::new(format!("{key} is a matter of host memory, not of a BAR"));
+            let problem = Problem::new(format!("{key} applies to host memory, not to a BAR"));
             return Err(said.key_error(problem.hint(format!("remove {key}, or aim at the host"))));
         }
         if !has {
@@ -493,8 +496,8 @@ fn check_op(view: &View<'_>, op: Option<Op>, parties: &Parties<'_>) -> Result<Op
         return Err(op_view.problem(problem.hint(hint)));
     }
     if !mmio && device == "host" {
-        let problem = Problem::new(format!("the host does no DMA, so \"{text}\" is not for it"));
-        return Err(op_view.problem(problem.hint("\"mmio-read\" and \"mmio-write\" are")));
+        let problem = Problem::new(format!("the host does no DMA, so \"{text}\" is not available"));
+        return Err(op_view.problem(problem.hint("use \"mmio-read\" or \"mmio-write\"")));
     }
     Ok(op)
 }
@@ -529,7 +532,7 @@ fn base(
         Some(last) if last <= end => Ok(base),
         _ => {
             let problem =
-                Problem::new(format!("{window} B from {base:#x} on do not fit into {where_} ({end} B)"));
+                Problem::new(format!("{window} B from {base:#x} onwards do not fit into {where_} ({end} B)"));
             Err(at.problem(problem.hint("choose a smaller window or another address")))
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &s
     let result = if path.iter().any(|step| step.is_empty()) {
         Err((
             key.to_owned(),
-            Problem::new("this is no key").hint("write a dotted key such as switch.sw0.link"),
+            Problem::new("this is not a key").hint("write a dotted key such as switch.sw0.link"),
         ))
     } else if path == ["include"] {
         Err((

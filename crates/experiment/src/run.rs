@@ -79,11 +79,11 @@ pub enum RunError {
         error: LoadError,
     },
     /// A device from a file was not brought.
-    #[error("device {0}: nobody drives it; the file that the model names was not loaded")]
+    #[error("device {0}: it has no model; the file that model names was not loaded")]
     NoDevice(String),
     /// The data of a device were not brought.
     #[error(
-        "device {device}: the data in \"{file}\" are not there; whoever runs the experiment has to open the file, and this one does not"
+        "device {device}: the medium \"{file}\" is not open; the program that runs the experiment must open it"
     )]
     NoMedium {
         /// The device.
@@ -422,7 +422,7 @@ impl Run {
         self.stop_reason != StopReason::Running
     }
 
-    /// What the programs outside wait for, as whoever drives them knows. The document has it if the run got nowhere: otherwise
+    /// What the programs outside wait for, as whoever drives them knows. The document has it if the run made no progress: otherwise
     /// they may have been about to go on.
     pub fn still_waiting(&mut self, waiting: Vec<Waiting>) {
         self.waiting = waiting;

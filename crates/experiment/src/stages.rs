@@ -52,7 +52,7 @@ pub(crate) fn clock(text: &str) -> Result<Clock, Problem> {
         return Ok(Clock::Link);
     }
     match quantity::frequency(text) {
-        Ok(0) => Err(Problem::new("a clock of 0 Hz never ticks").hint("for example \"250MHz\"")),
+        Ok(0) => Err(Problem::new("a clock of 0 Hz is not supported").hint("for example \"250MHz\"")),
         Ok(hertz) => Ok(Clock::Thousand(Duration::from_fs(1_000_000_000_000_000_000_u64.div_ceil(hertz)))),
         Err(error) => Err(Problem::new(error.to_string()).hint("or \"link\"")),
     }

@@ -94,11 +94,11 @@ impl fmt::Display for StopReason {
             Self::Transactions(1) => f.write_str("1 transaction has ended"),
             Self::Transactions(count) => write!(f, "{count} transactions have ended"),
             Self::LoadsDone => f.write_str("all loads are done"),
-            Self::NothingMore => f.write_str("nothing more will happen"),
-            Self::Stuck(since) => write!(f, "nothing has ended since {since}"),
+            Self::NothingMore => f.write_str("no event is left"),
+            Self::Stuck(since) => write!(f, "no transaction has ended since {since}"),
             Self::GuestOff => f.write_str("the guest is off"),
             Self::Interrupted => f.write_str("interrupt"),
-            Self::TimeLimit => f.write_str("the wall-clock time it was given"),
+            Self::TimeLimit => f.write_str("the wall-clock time limit"),
             Self::Failed => f.write_str("a device or driver failed"),
         }
     }
@@ -137,7 +137,7 @@ pub(crate) fn read(root: &View<'_>, loads: &[LoadSpec], warmup: Time) -> Result<
     let stop = STOP.read_into(&table, Stop::default())?;
     match stop.time {
         None if stop.transactions.is_none() => {
-            let problem = Problem::new("this says neither time nor transactions");
+            let problem = Problem::new("neither time nor transactions is set");
             Err(view.problem(problem.hint("write stop = \"200us\" or stop = { transactions = 10000 }")))
         }
         Some(time) if time <= warmup => {

@@ -43,17 +43,17 @@ pub(crate) static MAP: Section<Said> = Section {
         ),
         row(
             ("from", Kind::Address, "", r#""0x40000000""#),
-            "Where it begins, as the device sees it. Required.",
+            "Its start, as the device sees it. Required.",
             Set::Address(|said, it| said.map.from = it),
         ),
         row(
             ("size", Kind::Size, "", r#""2MiB""#),
-            "How long it is. Required.",
+            "Its size. Required.",
             Set::Bytes(|said, it| said.map.bytes = it),
         ),
         row(
             ("to", Kind::Address, "", r#""0x100000000""#),
-            "Where that is: an address of the host or, with `bar`, an offset in it. Default with `bar`: 0; required without.",
+            "Its destination: an address of the host or, with `bar`, an offset in it. Default with `bar`: 0; required without.",
             Set::Address(|said, it| said.to = Some(it)),
         ),
         row(
@@ -80,7 +80,7 @@ pub(crate) static MAP: Section<Said> = Section {
         ),
         row(
             ("until", Kind::Time, "", r#""20us""#),
-            "At this time software takes it from the tables, and has the IOMMU and devices that keep translations forget it. Absent: it stays.",
+            "At this time software removes it from the tables, and invalidates it in the IOMMU and in devices that keep translations. Absent: it stays.",
             Set::Instant(|said, it| said.map.until = Some(it)),
         ),
     ],
@@ -206,7 +206,7 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
         (Some(device), offset) => MapTarget::Bar { device, offset: offset.unwrap_or_default() },
         (None, Some(to)) => MapTarget::Address(to),
         (None, None) => {
-            let problem = Problem::new("nothing says where the mapping leads");
+            let problem = Problem::new("the mapping has no destination");
             return Err(own.key_error(problem.hint("add to = \"0x…\" or bar = \"…\"")));
         }
     };

@@ -96,7 +96,7 @@ impl<'a> View<'a> {
     /// A size that is one of a few.
     pub(crate) fn bytes_of<T>(&self, of: impl Fn(u32) -> Option<T>) -> Result<T, Error> {
         let known = u32::try_from(self.bytes()?).ok().and_then(of);
-        known.ok_or_else(|| self.error(format!("there is no such thing of {}", self.text())))
+        known.ok_or_else(|| self.error(format!("unsupported size {}", self.text())))
     }
     pub(crate) fn rate(&self) -> Result<u64, Error> {
         quantity::rate(self.text()).map_err(|error| self.error(error.to_string()))
@@ -123,7 +123,7 @@ impl<'a> View<'a> {
     /// A whole number.
     pub(crate) fn whole<N: TryFrom<i64>>(&self) -> Result<N, Error> {
         let whole = if let Value::Integer(n) = self.node.value { N::try_from(n).ok() } else { None };
-        whole.ok_or_else(|| self.error(format!("{} is no number for this", self.node.describe())))
+        whole.ok_or_else(|| self.error(format!("{} is out of range", self.node.describe())))
     }
     pub(crate) fn number(&self) -> Result<f64, Error> {
         if let Value::Float(x) = self.node.value { Ok(x) } else { Err(self.wrong(&Kind::Probability)) }

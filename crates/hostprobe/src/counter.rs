@@ -24,7 +24,7 @@ mod instructions {
         }
         if highest < 0x8000_0007 || __cpuid(0x8000_0007).edx & INVARIANT == 0 {
             return Some(
-                "this processor does not promise that its time-stamp counter keeps its rate (no invariant TSC)",
+                "this processor has no invariant TSC: the rate of its time-stamp counter may change",
             );
         }
         None
@@ -92,7 +92,7 @@ mod instructions {
     pub(in super::super) const NAME: &str = "none";
 
     pub(in super::super) fn objection() -> Option<&'static str> {
-        Some("only the counters of x86-64 and AArch64 are known")
+        Some("only the counters of x86-64 and AArch64 are supported")
     }
 
     pub(in super::super) fn begin() -> u64 {

@@ -24,7 +24,7 @@ pub fn document(plan: &Plan, clock: &Calibration, collected: &Collected, core: u
     for link in links.iter_mut().filter(|link| collected.ones[link.near] + collected.ones[link.far] > 0) {
         link.latency_ns = None;
         link.verdict = Verdict::Refused;
-        link.note = "reads of an end returned all ones, as those do that nobody answers".into();
+        link.note = "reads of one end returned all ones, as reads without a completion do".into();
     }
     let mut document = differential::document("machine", &scale, &targets, samples, &links);
     let facts = document["targets"].as_array_mut().into_iter().flatten();
@@ -91,13 +91,13 @@ fn notes(plan: &Plan, collected: &Collected) -> Vec<String> {
         .collect();
     if !asleep.is_empty() {
         notes.push(format!(
-            "the kernel had let these sleep, and woke them up for the reads: {}",
+            "the kernel had suspended these functions and woke them up for the reads: {}",
             asleep.join(", ")
         ));
     }
     for (target, ones) in plan.targets.iter().zip(&collected.ones).filter(|(_, ones)| **ones > 0) {
         let name = describe(plan, target).name;
-        notes.push(format!("{name}: {ones} reads returned all ones, as those do that nobody answers; their times are no latencies"));
+        notes.push(format!("{name}: {ones} reads returned all ones, as reads without a completion do; their times are not latencies"));
     }
     notes
 }

@@ -46,12 +46,12 @@ pub fn signs(root: &Path, functions: &[Function], processor: bool) -> Vec<String
     let known = MAKERS.iter().any(|(by, name)| maker.contains(by) && product.contains(name));
     // EC2's own firmware is on its bare machines, too.
     if known || maker == "Amazon EC2" && !product.contains("metal") {
-        signs.push(format!("its firmware is of {maker}, {product}"));
+        signs.push(format!("its firmware names {maker}, {product}"));
     }
     if attribute(&root.join("firmware/devicetree/base"), "compatible")
         .is_some_and(|what| what.contains("dummy-virt"))
     {
-        signs.push("its device tree is of a virtual machine".into());
+        signs.push("its device tree describes a virtual machine".into());
     }
     for (vendor, name) in EMULATED {
         if let Some(function) = functions.iter().find(|function| function.identity as u16 == vendor) {
@@ -69,7 +69,7 @@ pub fn trapped(minima: &[f64]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "every configuration read takes {:.1} to {:.1} µs, whatever is read: each is a trap (a VM exit), not a read of a bus",
+        "every configuration read takes {:.1} to {:.1} µs, of any function: each is a trap (a VM exit), not a read of a bus",
         least / 1000.0,
         most / 1000.0
     ))

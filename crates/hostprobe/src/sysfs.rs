@@ -131,7 +131,7 @@ pub fn find(functions: &[Function], named: &str) -> Result<usize, Failure> {
         let known: Vec<&str> = functions.iter().map(|function| function.address.as_str()).take(8).collect();
         let more = if functions.len() > known.len() { ", …" } else { "" };
         let spelt =
-            if is_address(&whole) { "" } else { " (an address is spelt as in 0000:02:00.0 or 02:00.0)" };
-        Failure::Input(format!("there is no function {named}{spelt}; there are {}{more}", known.join(", ")))
+            if is_address(&whole) { "" } else { " (expected an address such as 0000:02:00.0 or 02:00.0)" };
+        Failure::Input(format!("unknown function {named}{spelt}; there are {}{more}", known.join(", ")))
     })
 }

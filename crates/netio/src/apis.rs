@@ -171,7 +171,7 @@ impl Apis {
     fn silent(self, what: &'static str, ports: &[u16], refused: bool) -> Error {
         let ports: Vec<String> = ports.iter().map(|port| format!("{port} ({port:#x})")).collect();
         let message = format!(
-            "nobody answers for {what} at {}, UDP port {}: is an adapter running there, and does it know {} as its peer?",
+            "no answer with {what} from {}, UDP port {}: check that an adapter runs there with {} as its peer",
             self.adapter,
             ports.join(" or "),
             self.local,

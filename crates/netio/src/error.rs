@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// The privilege is missing.
     #[error(
-        "cannot {action}: not permitted; packet sockets need CAP_NET_RAW: run as root, or take `--transport udp`"
+        "cannot {action}: not permitted; packet sockets need CAP_NET_RAW: run as root, or use `--transport udp`"
     )]
     Privilege {
         /// What was tried.

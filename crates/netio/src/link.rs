@@ -83,8 +83,7 @@ impl Link {
         let interface = Interface::find(config.interface.as_deref(), local)?;
         if interface.loopback {
             return Err(Error::Setup(format!(
-                "packet and XDP sockets do not work on {}: the kernel takes nothing from the loopback addresses that did not pass its own network \
-                 stack; use `--transport udp`, or addresses of an Ethernet interface",
+                "packet and XDP sockets do not work on {}: the kernel drops frames from loopback addresses that did not pass its own network stack; use `--transport udp`, or addresses of an Ethernet interface",
                 interface.name
             )));
         }

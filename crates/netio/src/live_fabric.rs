@@ -35,7 +35,7 @@ pub enum ServeError {
     #[error("the experiment has no device \"{0}\"")]
     NoDevice(String),
     /// It is not driven from outside.
-    #[error("device {0} was not taken out of the experiment")]
+    #[error("device {0} is still part of the simulated experiment")]
     NotOutside(String),
     /// A length-only run has no bytes to send.
     #[error(

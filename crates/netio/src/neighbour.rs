@@ -37,7 +37,7 @@ impl Interface {
         let Some(name) = has_address.or_else(lo) else {
             return Err(match name {
                 Some(name) => Error::Setup(format!(
-                    "interface {name} does not have the address {local}: `ip address show {name}` lists what it has"
+                    "interface {name} does not have the address {local}: `ip address show {name}` lists its addresses"
                 )),
                 None => Error::NotLocal { address: local },
             });
@@ -47,7 +47,7 @@ impl Interface {
             let loopback = i.flags.contains(InterfaceFlags::IFF_LOOPBACK);
             Some(Self { name: i.interface_name, link, mac: link.addr()?, loopback })
         });
-        found.ok_or_else(|| Error::Setup(format!("interface {name} is no Ethernet interface")))
+        found.ok_or_else(|| Error::Setup(format!("interface {name} is not an Ethernet interface")))
     }
 
     /// The Ethernet address of `peer` on this link; `None` if nobody says that it is there.

@@ -34,7 +34,7 @@ pub enum End {
     #[error("{0}")]
     Resident(ResidentFailure),
     /// [`LIFETIME`] is over.
-    #[error("the simulated machine has run for 5 hours, which is all that its clock holds; start it again")]
+    #[error("the simulated machine has run for 5 hours, the limit of its clock; restart it")]
     TooOld,
 }
 

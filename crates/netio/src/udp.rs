@@ -171,7 +171,7 @@ impl Udp {
     /// Sends datagrams that leave by one port.
     fn send_from(&mut self, port: u16, datagrams: &[(Envelope, &[u8])]) -> Result<(), Error> {
         let Ok(place) = self.ports.binary_search_by_key(&port, |port| port.number) else {
-            return Err(Error::Setup(format!("UDP port {port} is not one of those that were opened")));
+            return Err(Error::Setup(format!("UDP port {port} was not opened")));
         };
         let fd = self.ports[place].fd;
         let mut rest = datagrams;

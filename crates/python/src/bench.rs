@@ -39,7 +39,7 @@ impl Bench {
         mrrs: Option<u32>,
     ) -> PyResult<Self> {
         let impossible =
-            |key: &str| PyValueError::new_err(format!("{key} is a power of two from 128 to 4096 bytes"));
+            |key: &str| PyValueError::new_err(format!("{key} must be a power of two from 128 to 4096 bytes"));
         let mps = mps.map(|bytes| Mps::new(bytes).ok_or_else(|| impossible("mps"))).transpose()?;
         let mrrs = mrrs.map(|bytes| Mrrs::new(bytes).ok_or_else(|| impossible("mrrs"))).transpose()?;
         let setup = Setup { host, host_keys, device, link, mps, mrrs };
@@ -48,7 +48,7 @@ impl Bench {
         let target: Box<dyn Target + Send + Sync> = match target {
             "simulator" => Box::new(Simulator::new(machine)),
             "model" => Box::new(ClosedForm::new(machine)),
-            _ => return Err(PyValueError::new_err(format!("there is no target {target:?}"))),
+            _ => return Err(PyValueError::new_err(format!("unknown target {target:?}"))),
         };
         Ok(Self { target, host_has_cache, stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
     }

@@ -141,7 +141,7 @@ impl PythonDevice {
                 let refusal = match status.as_str() {
                     "ca" => Refusal::CompleterAbort,
                     "ur" => Refusal::UnsupportedRequest,
-                    _ => return Err(PyValueError::new_err(format!("there is no refusal {status:?}"))),
+                    _ => return Err(PyValueError::new_err(format!("unknown refusal {status:?}"))),
                 };
                 Action::ReplyError { token: ReplyToken(token), refusal }
             }

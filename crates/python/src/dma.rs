@@ -86,7 +86,7 @@ impl End {
 pub(crate) fn limits(mps: u32, mrrs: u32) -> PyResult<(Mps, Mrrs)> {
     let mps = Mps::ALL.iter().copied().find(|size| size.bytes() == mps);
     let mrrs = Mrrs::ALL.iter().copied().find(|size| size.bytes() == mrrs);
-    let refused = || PyValueError::new_err("MPS and MRRS are powers of two from 128 B to 4 KiB");
+    let refused = || PyValueError::new_err("MPS and MRRS must be powers of two from 128 B to 4 KiB");
     mps.zip(mrrs).ok_or_else(refused)
 }
 
@@ -111,7 +111,7 @@ impl Dma {
         let why = match self.context.counters().undigested {
             0 => "",
             _ => {
-                "; answers came without a digest (ECRC), as the published card and programs give them: leave --ecrc out"
+                "; answers came without a digest (ECRC), as from the published card and programs: leave --ecrc out"
             }
         };
         let said = format!("{failure}{why}");
@@ -157,7 +157,11 @@ impl Dma {
             "zero" => Flush::ZeroLength,
             "read" => Flush::Read,
             "never" => Flush::Never,
-            other => return Err(PyValueError::new_err(format!("{other:?} is none of zero, read, never"))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown value {other:?}; expected zero, read or never"
+                )));
+            }
         });
         Ok(())
     }
@@ -187,7 +191,7 @@ const LARGEST_READ: u64 = 1 << 30;
 fn check_size(bytes: u64) -> PyResult<()> {
     match bytes <= LARGEST_READ {
         true => Ok(()),
-        false => Err(PyValueError::new_err(format!("{bytes} bytes: read at most 1 GiB at once"))),
+        false => Err(PyValueError::new_err(format!("{bytes} bytes at once; read at most 1 GiB"))),
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn in_words(end: GuestEnd) -> End {
     let (ending, text, status) = match end {
         GuestEnd::PoweredOff(status) => (GuestEnding::PoweredOff, "powered off".to_owned(), status),
         GuestEnd::Died(how) => (GuestEnding::Died, format!("died: {how}"), None),
-        GuestEnd::RunOver => (GuestEnding::LostPower, "lost its power: the run was over".to_owned(), None),
+        GuestEnd::RunOver => (GuestEnding::LostPower, "lost its power: the run has ended".to_owned(), None),
     };
     (ending.token(), text, status)
 }

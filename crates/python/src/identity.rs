@@ -72,6 +72,6 @@ fn extended(name: &str, fields: &Bound<'_, PyTuple>) -> PyResult<Option<Extended
             let bars = bars.into_iter().map(|(bar, sizes, size)| Resizable { bar, sizes, size }).collect();
             ExtendedCapability::ResizableBar(ResizableBar { bars })
         }
-        _ => return Err(PyTypeError::new_err(format!("there is no capability {name:?}"))),
+        _ => return Err(PyTypeError::new_err(format!("unknown capability {name:?}"))),
     }))
 }

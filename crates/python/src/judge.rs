@@ -82,7 +82,7 @@ impl Judge {
     /// The run with a candidate relaxed: by a `tenth`, to `twice` as much, or until it is `gone` as a limit.
     fn task_for_table(&self, candidate: usize, by: &str) -> PyResult<Task> {
         let by = By::ALL.into_iter().find(|one| one.token() == by);
-        let by = by.ok_or_else(|| PyValueError::new_err("by is tenth, twice or gone"))?;
+        let by = by.ok_or_else(|| PyValueError::new_err("by must be tenth, twice or gone"))?;
         if candidate >= self.study.candidates().len() {
             return Err(PyValueError::new_err("there is no such candidate"));
         }

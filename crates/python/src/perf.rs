@@ -38,7 +38,7 @@ pub(crate) struct Perf {
 impl Perf {
     #[new]
     fn new(py: Python<'_>, end: End, plan: Plan) -> PyResult<Self> {
-        let unknown = |what: &str| PyValueError::new_err(format!("{what:?} is unknown"));
+        let unknown = |what: &str| PyValueError::new_err(format!("unknown option {what:?}"));
         let config = PerfConfig {
             network: end.network()?,
             endpoint: end.endpoint(py)?,

@@ -282,7 +282,7 @@ pub(crate) fn reason_of(token: &str) -> PyResult<StopReason> {
 pub(crate) fn named<T: Copy>(all: &[T], token: impl Fn(T) -> &'static str, name: &str) -> PyResult<T> {
     all.iter().copied().find(|one| token(*one) == name).ok_or_else(|| {
         let known: Vec<_> = all.iter().map(|one| token(*one)).collect();
-        PyValueError::new_err(format!("{name:?} is none of {}", known.join(", ")))
+        PyValueError::new_err(format!("unknown value {name:?}; expected one of {}", known.join(", ")))
     })
 }
 

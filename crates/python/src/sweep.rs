@@ -184,7 +184,7 @@ fn told(run: &Elsewhere) -> ElsewhereTuple {
 }
 
 fn read_run(text: &str) -> PyResult<Elsewhere> {
-    Elsewhere::read(text).ok_or_else(|| PyValueError::new_err("this is no run"))
+    Elsewhere::read(text).ok_or_else(|| PyValueError::new_err("this is not a run"))
 }
 
 /// Makes runs that somebody elsewhere asks for.
@@ -336,7 +336,7 @@ impl Summaries {
                 let at =
                     if index < 0 { length.checked_add_signed(index) } else { usize::try_from(index).ok() };
                 let one = at.and_then(|at| self.summaries.get(at));
-                let one = one.ok_or_else(|| PyIndexError::new_err("there are not so many points"))?;
+                let one = one.ok_or_else(|| PyIndexError::new_err("the index is beyond the last point"))?;
                 Ok(self.as_dict(py, one)?.into_any())
             }
             Index::Some(slice) => {
@@ -417,7 +417,7 @@ pub(crate) fn count_results(py: Python<'_>, store: PathBuf) -> usize {
 /// The figures of what a run came to.
 #[pyfunction]
 pub(crate) fn record_figures(record: &[u8]) -> PyResult<BTreeMap<String, f64>> {
-    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is no record"))?;
+    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is not a record"))?;
     Ok(record.metrics.iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 

@@ -94,7 +94,7 @@ impl VfioServer {
     fn tlpdma(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<Self> {
         const MIB: u64 = 1 << 20;
         if bytes == 0 || !bytes.is_multiple_of(MIB) || bytes > 4096 * MIB {
-            let message = format!("a memory of {bytes} B; it has whole MiB, up to 4 GiB");
+            let message = format!("a memory of {bytes} B is not supported; expected whole MiB, up to 4 GiB");
             return Err(PyValueError::new_err(message));
         }
         let device = Tlpdma::new(bytes);

@@ -99,7 +99,7 @@ impl Maker {
     fn difference(&self, run: &Elsewhere, refused: Option<String>) -> String {
         let by = if run.in_python.is_some() { &self.build.python } else { &self.build.simulator };
         if *by != run.build {
-            return "its build of tlplab is a different one".into();
+            return "its build of tlplab differs".into();
         }
         for (path, there) in &run.files {
             match self.files.key(path) {
@@ -136,7 +136,7 @@ impl Sweep {
             return Err(changed(path));
         }
         let (key, record) = (Key::read(&run.key), Record::read(record));
-        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is no record", run.key))?;
+        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is not a record", run.key))?;
         self.store.put(&key, &record)?;
         Ok(self.study.repeats.until.as_ref().and_then(|_| self.next_of(run.point)))
     }

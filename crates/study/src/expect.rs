@@ -42,7 +42,7 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
             Ok((Kind::Truth, expression)) => read.push(Expectation { expression }),
             Ok((kind, _)) => {
                 let hint = Some("begin with < <= > >= == or !=, as in \">= 90 Gb/s\"".into());
-                mistakes.push(one.mistake(format!("\"{text}\" is {kind}, and no comparison"), hint));
+                mistakes.push(one.mistake(format!("\"{text}\" is {kind}, not a comparison"), hint));
             }
             Err(mistake) => {
                 let message = format!("in \"{text}\", column {}: {}", mistake.column, mistake.message);
@@ -70,7 +70,7 @@ impl Expectation {
             (Kind::Truth, expression) => Ok(Self { expression }),
             (kind, _) => Err(Mistake {
                 column: 1,
-                message: format!("this is {kind}, and no comparison"),
+                message: format!("this is {kind}, not a comparison"),
                 hint: Some("compare a figure with something, as in throughput >= 90 Gb/s".into()),
             }),
         }

@@ -318,7 +318,7 @@ pub fn find(name: &str) -> Result<Metric, NoName> {
             Some(near) => format!("did you mean {near}?"),
             None => "`tlplab list metrics` lists them".into(),
         };
-        (format!("there is no metric {name}"), Some(hint))
+        (format!("unknown metric {name}"), Some(hint))
     })
 }
 
@@ -625,13 +625,10 @@ mod tests {
             let (message, hint) = find(name).unwrap_err();
             format!("{message}; {}", hint.unwrap())
         };
-        assert_eq!(told("nic.thruput"), "there is no metric nic.thruput; did you mean nic.throughput?");
-        assert_eq!(told("latency.p96"), "there is no metric latency.p96; did you mean latency.p90?");
-        assert_eq!(
-            told("nic.latency.p95"),
-            "there is no metric nic.latency.p95; did you mean nic.latency.p90?"
-        );
-        assert_eq!(told("xyzzy"), "there is no metric xyzzy; `tlplab list metrics` lists them");
-        assert_eq!(told(".throughput"), "there is no metric .throughput; did you mean throughput?");
+        assert_eq!(told("nic.thruput"), "unknown metric nic.thruput; did you mean nic.throughput?");
+        assert_eq!(told("latency.p96"), "unknown metric latency.p96; did you mean latency.p90?");
+        assert_eq!(told("nic.latency.p95"), "unknown metric nic.latency.p95; did you mean nic.latency.p90?");
+        assert_eq!(told("xyzzy"), "unknown metric xyzzy; `tlplab list metrics` lists them");
+        assert_eq!(told(".throughput"), "unknown metric .throughput; did you mean throughput?");
     }
 }

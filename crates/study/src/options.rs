@@ -107,7 +107,7 @@ impl Form {
                 .and_then(|n| u64::try_from(n).ok())
                 .filter(|n| *n >= least)
                 .map(Value::Number)
-                .ok_or_else(|| wanted(&format!("a whole number from {least} on"))),
+                .ok_or_else(|| wanted(&format!("a whole number of at least {least}"))),
             Self::Truth => given.as_bool().map(Value::Truth).ok_or_else(|| wanted("true or false")),
             Self::Word(words) => {
                 let word = given.as_str().ok_or_else(|| wanted(&one_of(words)))?;
@@ -156,13 +156,13 @@ fn link(text: &str) -> Result<Value, Refusal> {
     Ok(Value::Link {
         generation: Generation::new(generation).ok_or_else(|| {
             (
-                format!("there is no gen{generation}"),
-                Some(format!("generations are {} to {}", Generation::FIRST, Generation::LAST)),
+                format!("unsupported generation \"gen{generation}\""),
+                Some(format!("expected {} to {}", Generation::FIRST, Generation::LAST)),
             )
         })?,
         width: Width::new(width).ok_or_else(|| {
             let widths: Vec<String> = Width::ALL.iter().map(ToString::to_string).collect();
-            (format!("there is no x{width} link"), Some(format!("widths are {}", widths.join(" "))))
+            (format!("unsupported width \"x{width}\""), Some(format!("expected one of {}", widths.join(" "))))
         })?,
         flit,
     })

@@ -39,7 +39,7 @@ impl Objective {
             Better::Less => Ok(Self { figure, more: false }),
             Better::Unknown => Err(Mistake {
                 column: at + skipped + 1,
-                message: format!("nobody can say whether more of {} is better", figure.name),
+                message: format!("the better direction of {} is not known", figure.name),
                 hint: Some(format!("write max:{0} or min:{0}", figure.expression)),
             }),
         }

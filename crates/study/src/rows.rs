@@ -196,7 +196,7 @@ impl Sweep {
             let known = names_of(done());
             let hint = match metrics::nearest(name, known.iter().map(|name| name.as_str())) {
                 Some(near) => format!("did you mean {near}?"),
-                None => "`tlplab list metrics` tells what they are called".into(),
+                None => "`tlplab list metrics` lists the names".into(),
             };
             let message = format!("in \"{}\", column {column}: no point has {name}", named.expression);
             return Err(crate::place::whole(&self.study.file, "metrics", message, Some(hint)));

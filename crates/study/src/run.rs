@@ -119,7 +119,7 @@ pub(crate) fn experiment(
         return Err(Refused { why: lacks.to_string(), lasting: false });
     }
     if let Some(medium) = experiment.files.iter().find(|file| file.kind == FileKind::Medium) {
-        let why = "runs write to it, and each would find what the one before has left; leave it out, and the data are in memory";
+        let why = "runs write to it, so each would see the data of the run before; leave it out to keep the data in memory";
         return Err(medium.missing(why).to_string().into());
     }
     let in_python = experiment.files.iter().any(|file| file.kind == FileKind::Python);
@@ -198,7 +198,7 @@ fn run(experiment: Experiment, inputs: Inputs, traces: Traces, cancel: &AtomicBo
             }
             Ok(progress) if progress.done => break,
             Ok(progress) if progress.waits_for_outside => {
-                return Went::Refused("part of it is outside of the simulation, and nobody is there".into());
+                return Went::Refused("a part of it outside the simulation is not connected".into());
             }
             Ok(_) if cancel.load(Ordering::Relaxed) => return Went::Cancelled,
             Ok(_) => {}
@@ -225,7 +225,7 @@ pub fn record(document: &Document) -> Record {
     let mut failures: Vec<String> = exhausted.chain(waiting).collect();
     // Its figures are of the time in which it stood still.
     if failures.is_empty() && document.stop_reason.is_deadlock() {
-        failures.push(format!("the run got nowhere: {}", document.stop_text));
+        failures.push(format!("the run made no progress: {}", document.stop_text));
     }
     Record {
         failure: (!failures.is_empty()).then(|| failures.join("; ")),

@@ -185,7 +185,7 @@ impl Study {
         let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.steps.len()));
         if count.is_none_or(|count| count > MOST_POINTS) {
             let at = written.axis.last().map_or(0, |axis| axis.span().start);
-            let hint = "take fewer values, or a Latin hypercube of some of the axes: latin = 1000".to_owned();
+            let hint = "use fewer values, or a Latin hypercube of some of the axes: latin = 1000".to_owned();
             return Err(place.mistake(
                 at..at,
                 "axis",
@@ -219,7 +219,7 @@ impl Study {
         }
         if let Some(written) = written.repeats.as_ref().filter(|_| !study.subject.has_seed()) {
             let hint = Some("leave [repeats] out".to_owned());
-            let message = "a closed form comes to the same with every seed";
+            let message = "a closed form gives the same result with every seed";
             return Err(place.mistake(written.seeds.span(), "repeats.seeds", message, hint));
         }
         let finding = written.finding.as_ref().map(|one| finding::read(place, one, &study)).transpose()?;
@@ -241,7 +241,7 @@ impl Study {
     /// That cannot be of this subject.
     pub fn ask_verdict(&mut self) -> Result<(), Error> {
         if !self.subject.has_verdict() {
-            let hint = Some("a verdict is found by further runs of an experiment".into());
+            let hint = Some("a verdict needs further runs of an experiment".into());
             return Err(place::whole("--verdict", "", "this study has no experiment", hint));
         }
         self.verdict = true;
@@ -307,7 +307,7 @@ impl Study {
                 let known: Vec<&str> = self.columns().map(|column| column.name.as_str()).collect();
                 let hint = match metrics::nearest(name, known.iter().copied()) {
                     Some(near) => format!("did you mean {near}?"),
-                    None => format!("a filter knows what axes set: {}", known.join(", ")),
+                    None => format!("a filter knows the names of the axes: {}", known.join(", ")),
                 };
                 (format!("no axis is called {name}"), Some(hint))
             })
@@ -316,7 +316,7 @@ impl Study {
             Kind::Truth => Ok(keep),
             kind => Err(Mistake {
                 column: 1,
-                message: format!("a filter is true or false, and this is {kind}"),
+                message: format!("a filter must be a condition, but this is {kind}"),
                 hint: Some("compare something, as in mps <= 256 B".into()),
             }),
         }
@@ -414,7 +414,7 @@ impl Named {
             }
             kind => Err(Mistake {
                 column: skipped + 1,
-                message: format!("a metric is a number, and this is {kind}"),
+                message: format!("a metric must be a number, but this is {kind}"),
                 hint: None,
             }),
         }
@@ -494,9 +494,9 @@ fn an_experiment(path: &str, text: &str) -> Option<Error> {
     const OURS: [&str; 4] = ["experiment", "model", "bench", "axis"];
     let table = toml::from_str::<toml::Table>(text).ok()?;
     let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
-    let hint = format!("run it by `tlplab run {path}`, or name it in a study: experiment = \"…\"");
+    let hint = format!("run it with `tlplab run {path}`, or name it in a study: experiment = \"…\"");
     (has(&THEIRS) && !has(&OURS))
-        .then(|| place::whole(path, "", "this is an experiment, and no study", Some(hint)))
+        .then(|| place::whole(path, "", "this is an experiment, not a study", Some(hint)))
 }
 
 fn is_name(text: &str) -> bool {
@@ -541,7 +541,7 @@ fn check_columns(
             let is_key = of_experiment && axis.steps.iter().flatten().any(|(key, _)| *key == column.name);
             if OWN_COLUMNS.contains(&column.name.as_str()) || !is_key && metrics::find(&column.name).is_ok() {
                 return refuse(
-                    format!("\"{}\" is a column of every data set", column.name),
+                    format!("\"{}\" is already a column of every data set", column.name),
                     "give the axis another name",
                 );
             }
@@ -570,8 +570,8 @@ fn repeats(place: Place<'_>, written: Option<&WrittenRepeats>) -> Result<Repeats
     let Some(written) = written else { return Ok(Repeats::default()) };
     let seeds = u32::try_from(*written.seeds.get_ref()).ok().filter(|seeds| (1..=100_000).contains(seeds));
     let seeds = seeds.ok_or_else(|| {
-        let hint = Some("from 1 to 100000".into());
-        place.mistake(written.seeds.span(), "repeats.seeds", "this is how many seeds there are", hint)
+        let hint = Some("expected 1 to 100000".into());
+        place.mistake(written.seeds.span(), "repeats.seeds", "the number of seeds is out of range", hint)
     })?;
     let narrow = written.until.as_ref().map(|until| {
         let refuse = |message: String| {
@@ -581,14 +581,14 @@ fn repeats(place: Place<'_>, written: Option<&WrittenRepeats>) -> Result<Repeats
         let (metric, within) = until
             .get_ref()
             .rsplit_once(" within ")
-            .ok_or_else(|| refuse("this does not say how narrow".into()))?;
+            .ok_or_else(|| refuse("the width of the interval is missing".into()))?;
         let metric =
             Named::parse(metric).map_err(|mistake| in_text(place, until, "repeats.until", &mistake))?;
         let share = within.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
         let share = share.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
         Ok(Narrow {
             metric,
-            within: share.ok_or_else(|| refuse(format!("{within} is no share of the mean")))?,
+            within: share.ok_or_else(|| refuse(format!("{within} is not a percentage of the mean")))?,
         })
     });
     Ok(Repeats { seeds: Some((written.first, seeds)), until: narrow.transpose()? })

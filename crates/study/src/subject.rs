@@ -64,7 +64,7 @@ impl Subject {
         named: &Named<'_>,
         join: &dyn Fn(&str) -> String,
     ) -> Result<Self, Error> {
-        const ONE: &str = "a study names one: experiment = \"one.toml\", or [model], or [bench]";
+        const ONE: &str = "name one subject: experiment = \"one.toml\", [model] or [bench]";
         let mistake = |span: Range<usize>, key: &str, message: &str| {
             Err(place.mistake(span, key, message, Some(ONE.into())))
         };
@@ -74,13 +74,13 @@ impl Subject {
             (None, Some(model), None) => Self::Model(Model::read(place, model, join(""))?),
             (None, None, Some(bench)) => Self::Bench(Bench::read(place, bench, join(""))?),
             (None, None, None) => {
-                return Err(whole(place.file, "", "this study does not say what it runs", Some(ONE.into())));
+                return Err(whole(place.file, "", "this study has no subject", Some(ONE.into())));
             }
-            (_, _, Some(bench)) => return mistake(bench.span(), "bench", "this study is of two things"),
-            (_, Some(model), _) => return mistake(model.span(), "model", "this study is of two things"),
+            (_, _, Some(bench)) => return mistake(bench.span(), "bench", "this study has two subjects"),
+            (_, Some(model), _) => return mistake(model.span(), "model", "this study has two subjects"),
         };
         match named.load {
-            Some(load) => mistake(load.span(), "load", "loads are of experiments"),
+            Some(load) => mistake(load.span(), "load", "only experiments have loads"),
             None => Ok(subject),
         }
     }

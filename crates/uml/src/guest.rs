@@ -59,7 +59,7 @@ pub enum Failure<E> {
     #[error("the guest sleeps beyond the end of simulated time, which is 5.1 hours")]
     EndOfTime,
     /// It waits for ever, and nothing will wake it.
-    #[error("the guest sleeps for ever: no timer of its kernel is set and no device has anything to do")]
+    #[error("the guest sleeps forever: no timer of its kernel is set, and no device has work left")]
     Asleep,
 }
 

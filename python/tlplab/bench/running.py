@@ -145,7 +145,7 @@ def target_of(
     if isinstance(target, str):
         if ".py:" not in target:
             raise ValueError(
-                f"there is no target {target!r}; the targets are {', '.join(TARGETS)}, cuda and FILE.py:CLASS"
+                f"unknown target {target!r}; the targets are {', '.join(TARGETS)}, cuda and FILE.py:CLASS"
             )
         target = software.load(target)
     if device is not None:

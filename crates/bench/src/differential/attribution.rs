@@ -87,22 +87,22 @@ fn difference(
     }
     let fewest = ends.map(Samples::count).into_iter().min().unwrap_or(0);
     let [Some(from), Some(to)] = ends.map(Samples::min) else {
-        return link(None, Verdict::Refused, "an end was never read".into());
+        return link(None, Verdict::Refused, "one end of the link was never read".into());
     };
     if fewest < FEWEST {
         return link(
             None,
             Verdict::Refused,
-            format!("{fewest} samples of an end; {FEWEST} are the least that a minimum takes"),
+            format!("only {fewest} samples of one end; a minimum takes at least {FEWEST}"),
         );
     }
     let latency_ns = ns(to) - ns(from);
     if latency_ns.abs() <= resolution_ns {
-        let note = format!("less than the {resolution_ns:.1} ns that can be told apart");
+        let note = format!("below the resolution of {resolution_ns:.1} ns");
         return link(Some(latency_ns), Verdict::Unresolved, note);
     }
     if latency_ns < 0.0 {
-        let note = "the far end answers sooner than the near one, whose own answer takes longer than to pass a read on";
+        let note = "the far end answers sooner than the near one, which takes longer to answer a read than to forward one";
         return link(None, Verdict::Refused, note.into());
     }
     link(Some(latency_ns), Verdict::Measured, String::new())

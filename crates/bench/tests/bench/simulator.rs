@@ -80,7 +80,7 @@ fn mistakes_are_told() {
         });
         let message = tlplab_bench::device::parse("x.toml", &spoilt.collect::<String>()).unwrap_err();
         let right =
-            format!("device profile x.toml: link.{key} is 300; it is a power of two from 128 B to 4096 B");
+            format!("device profile x.toml: link.{key} is 300; expected a power of two from 128 B to 4096 B");
         assert_eq!(message.to_string(), right);
     }
     let message = refuse(Setup { host: "/bin/ls".into(), ..Setup::default() });

@@ -55,8 +55,8 @@ impl Live {
     pub(super) fn open(name: &str, link: &LinkAddr) -> Result<Self, Error> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                let wanted = "it takes root, or the capability CAP_NET_RAW";
-                Error::content(String::new(), "you are not permitted to listen on this interface", wanted)
+                let wanted = "run as root, or with the capability CAP_NET_RAW";
+                Error::content(String::new(), "permission to listen on this interface is denied", wanted)
                     .in_file(Path::new(name))
             }
             _ => Error::io(Path::new(name), "listen on this interface", error),
@@ -68,7 +68,7 @@ impl Live {
             libc::ARPHRD_NONE => (RAW_IP, false),
             _ => {
                 let problem = format!("its frames are neither Ethernet nor IP (hardware type {hardware})");
-                let wanted = "an Ethernet, loopback or TUN interface can be heard";
+                let wanted = "expected an Ethernet, loopback or TUN interface";
                 return Err(Error::content(String::new(), problem, wanted).in_file(Path::new(name)));
             }
         };

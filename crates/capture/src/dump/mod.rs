@@ -90,8 +90,8 @@ impl Dump {
         let interfaces = live::interfaces();
         let Some((name, link)) = path.to_str().and_then(|name| interfaces.get_key_value(name)) else {
             let names: Vec<&str> = interfaces.keys().map(String::as_str).collect();
-            let wanted = format!("the interfaces are {}", names.join(", "));
-            let problem = "there is neither such a file nor such an interface";
+            let wanted = format!("expected a file or one of the interfaces {}", names.join(", "));
+            let problem = "no such file or interface";
             return Err(Error::content(String::new(), problem, wanted).in_file(path));
         };
         let source = Source::Interface(Live::open(name, link)?);
@@ -178,7 +178,7 @@ fn called(path: &Path) -> &Path {
 fn reader<R: Read>(input: R, path: &Path) -> Result<Reader<R>, Error> {
     let reader = Reader::new(input).map_err(|stop| stop.in_file(path))?;
     reader.map_err(|_| {
-        Error::content(String::new(), "it is no capture", "pcap and pcapng can be shown").in_file(path)
+        Error::content(String::new(), "it is not a capture", "expected pcap or pcapng").in_file(path)
     })
 }
 

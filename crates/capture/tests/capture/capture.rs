@@ -143,7 +143,7 @@ fn malformed_frames_are_told_and_do_not_end_the_reading() {
         (change(14, 0x44), "frame 1: IPv4: the header length is below 20 bytes"),
         (change(17, 10), "frame 1: IPv4: the total length is below the header's"),
         (change(20, 0x20), "frame 1: an IPv4 fragment; NetTLP datagrams are never fragmented"),
-        (change(39, 9), "frame 1: the UDP header says 9 bytes, the IPv4 header leaves 26"),
+        (change(39, 9), "frame 1: the UDP length is 9 bytes, but the IPv4 header leaves 26"),
         (good[..30].to_vec(), "frame 1: the IPv4 header is cut: only 30 bytes were captured"),
         (reserved, "frame 1: not a TLP: "),
     ];

@@ -54,7 +54,7 @@ fn what_is_written_reads_back() {
 #[test]
 fn errors_name_line_and_column() {
     for (line, message) in [
-        ("0,read,0x1000,64,00:01.0", ", line 5: there are 5 columns; there have to be seven"),
+        ("0,read,0x1000,64,00:01.0", ", line 5: the line has 5 columns; expected seven"),
         ("x,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is \"x\"; it has to be nanoseconds"),
         ("1.1234567,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is"),
         ("99999999999999999,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is"),

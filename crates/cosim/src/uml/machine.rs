@@ -32,7 +32,7 @@ pub(super) enum Stop {
     #[error("{0}")]
     Resident(ResidentFailure),
     /// An access can never end.
-    #[error("at {0} nothing more will happen, and an access of the guest is not over")]
+    #[error("an access by the guest never completes: no event is left at {0}")]
     Stuck(Time),
 }
 

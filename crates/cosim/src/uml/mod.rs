@@ -79,11 +79,11 @@ pub enum GuestError {
     },
     /// It ended before it connected.
     #[error(
-        "the guest's kernel ended before it asked for its devices: {0}; is it a user-mode kernel with linux/patches?"
+        "the guest's kernel ended before it asked for its devices: {0}; expected a user-mode kernel with linux/patches"
     )]
     Stillborn(String),
     /// It does not keep to its protocols.
-    #[error("the guest's kernel said what was not expected: {0}")]
+    #[error("unexpected message from the guest's kernel: {0}")]
     Protocol(#[from] ProtocolError),
     /// A socket or pipe failed.
     #[error("the connection to the guest failed: {0}")]
@@ -93,8 +93,7 @@ pub enum GuestError {
     Memory(io::Error),
     /// A device was told an address that the guest does not share.
     #[error(
-        "a device accessed {bytes} B at {address:#x}, which the guest does not share: there are its kernel's own code and data; a driver gave \
-         an address that is not from the DMA API"
+        "a device accessed {bytes} B at {address:#x}, which belong to the kernel's own code and data; a driver must use addresses from the DMA API"
     )]
     Unshared {
         /// The address.
@@ -106,9 +105,7 @@ pub enum GuestError {
     #[error("the guest sleeps beyond the end of simulated time, which is 5.1 hours")]
     EndOfTime,
     /// It sleeps for ever.
-    #[error(
-        "at {0} the guest sleeps for ever: no timer of its kernel is set and no device has anything to do"
-    )]
+    #[error("at {0} the guest sleeps forever: no timer of its kernel is set, and no device has work left")]
     Asleep(Time),
     /// The run failed.
     #[error(transparent)]
@@ -117,7 +114,7 @@ pub enum GuestError {
     #[error("{0}")]
     Resident(ResidentFailure),
     /// An access of the guest can never end.
-    #[error("at {0} nothing more will happen, and an access of the guest is not over")]
+    #[error("an access by the guest never completes: no event is left at {0}")]
     Stuck(Time),
 }
 
@@ -444,7 +441,7 @@ impl Session {
         Ok(match status {
             Some(status) if status.success() => GuestEnd::PoweredOff(self.status),
             Some(status) => GuestEnd::Died(process::in_words(status)),
-            None => GuestEnd::Died("it closed its sockets and did not end".into()),
+            None => GuestEnd::Died("it closed its sockets but did not exit".into()),
         })
     }
 }

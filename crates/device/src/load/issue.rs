@@ -35,7 +35,7 @@ pub(crate) trait Issue {
             Target::Address(address) => return Ok((*address, None)),
             Target::Bar { device, bar } => (device, *bar),
         };
-        let info = self.find(device).ok_or_else(|| format!("there is no device {device:?} to aim at"))?;
+        let info = self.find(device).ok_or_else(|| format!("the load's target {device:?} does not exist"))?;
         match info.bars.get(usize::from(bar)).copied().flatten() {
             Some((base, size)) => Ok((base, Some(size))),
             None => Err(format!("{device} has no BAR {bar}")),

@@ -39,8 +39,7 @@ pub const WINDOW_BAR: u8 = 4;
 const TABLE_BAR: u8 = 2;
 const VECTORS: u16 = 16;
 /// The fault of a device behind NetTLP that changes its configuration space.
-pub const CONFIG_IS_THE_CARDS: &str = "it changes its configuration space, which behind NetTLP is the card's: no message of NetTLP changes what \
-                                       software cannot write; simulate the device, or give it to a guest by vfio-user";
+pub const CONFIG_IS_THE_CARDS: &str = "it changes its configuration space, which is the card's behind NetTLP, and no NetTLP message writes read-only registers; simulate the device, or attach it to a guest by vfio-user";
 
 /// A card, its link and the software behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -82,7 +82,7 @@ impl Stack for FrameLoad {
             number = its.map_or(0, |its| u64::from_be_bytes(*its));
             let sent = destination.map(|to| self.traffic.frame(number, *to, false));
             if sent.as_ref() != Some(&frame) || number < self.expected {
-                return Err(format!("frame {} came changed, twice or out of order", self.expected));
+                return Err(format!("frame {} arrived changed, twice or out of order", self.expected));
             }
         }
         self.expected = number + 1;
@@ -164,9 +164,7 @@ impl Ring {
         match u64::from(new) {
             new if new <= self.under_way() => Ok(self.head + new),
             new if new > 1 << 31 => Ok(self.head),
-            _ => {
-                Err(format!("says that {head} descriptors are done, but {} were posted", self.posted as u32))
-            }
+            _ => Err(format!("reports {head} descriptors done, but {} were posted", self.posted as u32)),
         }
     }
 }

@@ -169,7 +169,7 @@ impl Dd {
             _ => return cx.fault(format!("{} failed the request at byte {}", self.device, self.moved)),
         }
         if let Some(at) = self.first_wrong(cx) {
-            return cx.fault(format!("byte {at} of {} came wrong", self.device));
+            return cx.fault(format!("byte {at} of {} is wrong", self.device));
         }
         self.moved += self.moving;
         self.moving = 0;

@@ -109,7 +109,7 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
         rows::GUEST_KEY.row(Set::Context),
         row(
             ("include", Kind::OneOf(&[Kind::Text, Kind::List(&Kind::Text)]), "", r#"["hosts.toml"]"#),
-            "Other files to begin from, relative to this one; this file has the last word.",
+            "Other files to begin from, relative to this one; this file takes precedence.",
             Set::Context,
         ),
         rows::DEFAULTS_KEY.row(Set::Context),
@@ -119,7 +119,7 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
         rows::LINK_KEY.row(Set::Context),
         row(
             ("ladder", Kind::Table(&LADDER), "", "{ packets = 100 }"),
-            "Which packets the report shows one by one.",
+            "The packets that the report shows one by one.",
             Set::Context,
         ),
         rows::FAULT_KEY.row(Set::Context),
@@ -178,7 +178,7 @@ pub(crate) static STOP: Section<Stop> = Section {
         ),
         row(
             ("transactions", COUNT, "", "10000"),
-            "Ends when the loads together have finished so many transactions.",
+            "Ends when the loads together have finished this many transactions.",
             Set::U64(|stop, it| stop.transactions = Some(it)),
         ),
     ],

@@ -6,7 +6,7 @@ use crate::keys::{Key, Kind, key};
 
 pub(super) static STOP_KEY: Key = key(
     ("stop", Kind::OneOf(&[Kind::Time, Kind::Table(&STOP)]), "", r#""200us""#),
-    "When the run ends: a time, or a table. Absent: when every load has done its count.",
+    "The end of the run: a time, or a table. Absent: when every load has done its count.",
 );
 pub(super) static HOST_KEY: Key = key(
     ("host", Kind::OneOf(&[Kind::Word(&hosts::PROFILE), Kind::Table(&HOST)]), r#""ideal""#, r#""server""#),

@@ -28,7 +28,7 @@ pub(super) fn walks(document: &Document) -> Option<Candidate> {
     let iommu = document.host.as_ref()?.iommu.as_ref()?;
     let place = "host.iommu".to_owned();
     let because = format!(
-        "it makes {} of those that it can make, and {} of the requests need one",
+        "it performs {} of the walks that it can, and {} of the requests need one",
         percent(iommu.busy),
         percent(1.0 - iommu.hit_rate)
     );

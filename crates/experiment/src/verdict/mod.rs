@@ -197,7 +197,7 @@ fn downs(document: &Document, facts: &Facts<'_>) -> Vec<Candidate> {
         let place = format!("{} → {}", link.directions[0].from, link.directions[0].to);
         let mut evidence = vec![format!("link {place} went down at {at}")];
         if away > 0.0 {
-            evidence.push(format!("what is below it was gone for {} of the run", percent(away)));
+            evidence.push(format!("the components below it were absent for {} of the run", percent(away)));
         }
         if failed > 0 {
             evidence.push(format!("{failed} of {} transactions across it failed", failed + well));

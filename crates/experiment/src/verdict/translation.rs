@@ -20,7 +20,7 @@ pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
         let what = match fault.reason {
             RefusalReason::NoRead => "which it may not read",
             RefusalReason::NoWrite => "which it may not write",
-            RefusalReason::Translated => "which it may not say is translated",
+            RefusalReason::Translated => "which it may not mark as translated",
             RefusalReason::Asked => "whose translation it may not ask for",
             RefusalReason::NotMapped => "where nothing is mapped",
         };

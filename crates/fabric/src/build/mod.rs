@@ -488,7 +488,7 @@ impl Builder {
             // Payloads would have to be cut to size, and what the root complex cuts it issues itself.
             let (one, two) = (payload(first).bytes(), payload(other).bytes());
             let why = format!(
-                "{} and {} have payloads of {one} B and {two} B; with domains all hierarchies have the same, for example by mps = \"{}B\" in [defaults.link]",
+                "{} and {} have payloads of {one} B and {two} B; with domains all hierarchies must have the same, for example by mps = \"{}B\" in [defaults.link]",
                 numbering.ports[first.index()].name,
                 numbering.ports[other.index()].name,
                 one.min(two)
@@ -662,7 +662,8 @@ fn forwarding_of(
         let (own, end) = if slot.direction == 0 { (&link.lower, "lower") } else { (&link.upper, "upper") };
         let Some(forwarding) = own.forwarding else { return Ok(switch.forwarding) };
         if [forwarding, switch.forwarding].contains(&Forwarding::HeaderChecked) {
-            let (field, why) = ("forwarding".into(), "all ports of a switch check headers, or none".into());
+            let (field, why) =
+                ("forwarding".into(), "either all ports of a switch check headers, or none".into());
             let component = numbering.links[slot.link].name.clone();
             return Err(BuildError::Port {
                 component,

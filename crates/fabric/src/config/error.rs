@@ -11,7 +11,7 @@ pub enum BuildError {
     #[error("there are two components called {0:?}")]
     DuplicateName(String),
     /// The parent does not exist, or is no switch or root port.
-    #[error("{component}: there is no switch, bus or root port called {under:?} that it can be under")]
+    #[error("{component}: unknown parent {under:?}; expected a switch, bus or root port")]
     UnknownParent {
         /// The component.
         component: String,

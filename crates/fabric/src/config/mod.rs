@@ -119,13 +119,13 @@ pub struct HostConfig {
     pub maps: Vec<MapConfig>,
     /// How the latency of reads varies. `None`: not at all.
     pub jitter: Option<JitterConfig>,
-    /// From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.
+    /// From the arrival of a posted write of a device at memory until it is visible, for all TLPs that must not pass it.
     pub commit: Duration,
     /// Falls asleep while devices leave it alone. `None`: never.
     pub sleep: Option<SleepConfig>,
     /// Is away now and then. `None`: never.
     pub stall: Option<StallConfig>,
-    /// From one posted write of a device that goes to memory to the next, at least.
+    /// Least time between two posted writes of devices to memory.
     pub write_interval: Duration,
     /// The root complex sends a posted write of a device to another root port than the one before it, from the same root port, only so long after all
     /// before have left by theirs: see `turns`. `None`: it does not wait.

@@ -342,7 +342,7 @@ fn functions(config: &FabricConfig, nodes: &[String]) -> Result<Vec<Vec<Function
         let Some(first) =
             position(of).filter(|&first| functions[first].first().is_some_and(|f| f.node == first))
         else {
-            return Err(error("there is no such device with a link of its own"));
+            return Err(error("it does not exist, or has no link of its own"));
         };
         if *number == 0 {
             return Err(error("further functions have the numbers 1 to 255"));

@@ -202,7 +202,7 @@ impl CustomNode {
             _ => {
                 cx.fail(
                     self.node,
-                    format!("it completes a {}; reads and writes of memory can be", repr.name()),
+                    format!("it completes a {}; only memory reads and writes can be completed", repr.name()),
                 );
                 return cx.consume(ingress, handle);
             }

@@ -215,7 +215,7 @@ fn registers_are_checked_before_anything_is_read() {
         ("03:00.0:0+0xfffffffffffffffc", "BAR 0 has 16384 bytes"),
         ("03:00.0:1+0x0", "has no BAR 1"),
         ("03:00.0:2+0x0", "I/O space"),
-        ("04:00.0:0+0x0", "there is no function 04:00.0"),
+        ("04:00.0:0+0x0", "unknown function 04:00.0"),
     ] {
         let Err(Failure::Input(message)) = machine.plan(&[], &[said]) else {
             panic!("{said} is not refused")

@@ -53,10 +53,10 @@ pub enum BoardError {
     #[error("the experiment has no devices")]
     NoDevices,
     /// Enumeration has not found it.
-    #[error("device {0} was not found before the guest began; its link must be up at time 0")]
+    #[error("device {0} was not found before the guest started; its link must be up at time 0")]
     NotFound(String),
     /// There is no such NIC.
-    #[error("there is no nic {0:?} whose cable could be plugged in")]
+    #[error("there is no NIC {0:?} with an Ethernet port")]
     NoNic(String),
     /// Its socket cannot be made.
     #[error(transparent)]

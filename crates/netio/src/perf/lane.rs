@@ -232,7 +232,7 @@ impl<'a> Lane<'a> {
             Err(error) => {
                 if !self.pace.tolerate() {
                     return Err(Error::Setup(format!(
-                        "nobody says whether writes arrive: {error}; --no-pace sends them all the same"
+                        "no confirmation that writes arrive: {error}; use --no-pace to send them without confirmation"
                     )));
                 }
                 *self.result.errors.entry(kind(&error)).or_default() += 1;

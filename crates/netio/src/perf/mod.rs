@@ -92,7 +92,7 @@ impl PerfConfig {
         let share = (256 - first) / u16::from(self.lanes);
         if share == 0 {
             return Err(Error::Setup(format!(
-                "{} lanes need as many tags, and there are {} from tag {first} on",
+                "{} lanes need as many tags, but only {} are left from tag {first} onwards",
                 self.lanes,
                 256 - first,
             )));

@@ -23,7 +23,7 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
             return Ok(());
         }
         let data = Payload::from(content.at(address, bytes as usize));
-        let mut said = "it reads as something else".to_owned();
+        let mut said = "different data are read back".to_owned();
         let mut there = false;
         for _ in 0..TRIES {
             let now = driven.now();
@@ -40,7 +40,7 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
         }
         if !there {
             return Err(Error::Setup(format!(
-                "the memory at {address:#x} does not keep what is written to it: {said}; is the region inside the host's memory?"
+                "the memory at {address:#x} does not keep the data written to it: {said}; choose a region inside the host's memory"
             )));
         }
     }
@@ -70,7 +70,7 @@ fn read(
         if stop.is_stopped() {
             let end = *given_up.get_or_insert_with(|| Instant::now() + PATIENCE);
             if Instant::now() >= end {
-                return Ok(Err("it was stopped before there was an answer".into()));
+                return Ok(Err("the run was stopped before an answer arrived".into()));
             }
         }
         let until = [driven.deadline(), given_up].into_iter().flatten().min();
@@ -191,7 +191,7 @@ fn read_patiently(driven: &mut Driven, address: u64, bytes: u64, stop: &Stop) ->
         match read(driven, address, bytes, stop)? {
             Ok(data) => return Ok(data),
             Err(_) if tries < TRIES && !stop.is_stopped() => tries += 1,
-            Err(said) => return Err(Error::Setup(format!("cannot read back what was written: {said}"))),
+            Err(said) => return Err(Error::Setup(format!("cannot read back the written data: {said}"))),
         }
     }
 }

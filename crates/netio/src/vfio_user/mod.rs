@@ -96,7 +96,7 @@ impl VfioUser {
         let listener = bind(path).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => {
                 let message =
-                    "{} is there: another program listens at it, or it is no socket; choose another path";
+                    "{} exists: another program listens at it, or it is not a socket; choose another path";
                 Error::Setup(message.replace("{}", &path.display().to_string()))
             }
             _ => Error::io(action(), source),

@@ -137,8 +137,7 @@ fn one_queue(interface: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Setup(format!(
-        "interface {interface} spreads what comes over {receive} queues, and an XDP socket hears one: `ethtool -L {interface} combined 1`, or \
-         `--transport packet`"
+        "interface {interface} spreads frames over {receive} queues, but an XDP socket receives from one: set `ethtool -L {interface} combined 1`, or use `--transport packet`"
     )))
 }
 
@@ -158,7 +157,7 @@ fn refused(interface: &str, error: Errno) -> Error {
     match error {
         Errno::EPERM | Errno::EACCES => Error::Privilege { action },
         Errno::EBUSY | Errno::EEXIST => Error::Setup(format!(
-            "{action}: another program has it already; `ip link show {interface}` names it (`--transport packet` needs none)"
+            "{action}: another program already uses it; `ip link show {interface}` names it (`--transport packet` needs none)"
         )),
         Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP | Errno::ENOSYS => Error::Setup(format!(
             "{action}: this kernel has none (they need Linux 5.9 with CONFIG_XDP_SOCKETS); use `--transport packet`"

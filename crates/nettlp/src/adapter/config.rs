@@ -122,18 +122,16 @@ pub enum AdapterError {
     #[error("an adapter needs at least one device")]
     NoDevice,
     /// Two devices cannot be told apart.
-    #[error("two devices have the address {0}; each needs its own, by which the adapter knows it")]
+    #[error("two devices have the address {0}; each needs its own, by which the adapter identifies it")]
     PeerTwice(Ipv4Addr),
     /// Two devices have an ID, or one has the host's.
-    #[error("the ID {0} is taken; each device needs its own, and none that of the host")]
+    #[error("the ID {0} is taken; each device needs its own, other than the host's")]
     IdTwice(Bdf),
     /// A device where the adapter is.
-    #[error(
-        "the device has the adapter's own address {0}; on one machine, take two addresses of 127.0.0.0/8"
-    )]
+    #[error("the device has the adapter's own address {0}; on one machine, use two addresses of 127.0.0.0/8")]
     OwnAddress(Ipv4Addr),
     /// A window that no BAR can have.
-    #[error("a window of {0} B: it must be a power of two from 4 KiB on")]
+    #[error("a window of {0} B is not supported; expected a power of two from 4 KiB")]
     Window(u64),
     /// An identity that cannot be.
     #[error(transparent)]

@@ -107,7 +107,7 @@ impl MemoryHost {
 /// A range that is not all memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{bytes} B at {address:#x} are not all memory: {size:#x} B of it lie from 0 to 0x80000000, and what is more from 0x100000000 on"
+    "{bytes} B at {address:#x} are not all memory: its {size:#x} B lie from 0 to 0x80000000, and the rest from 0x100000000"
 )]
 pub struct NotMemory {
     address: u64,

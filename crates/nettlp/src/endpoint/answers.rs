@@ -79,7 +79,7 @@ pub enum AnswerError {
     #[error("the read was answered already, or a reset has ended it")]
     Over,
     /// Too many or too few bytes.
-    #[error("the read is for {expected} B, and the answer has {found} B")]
+    #[error("the read is for {expected} B, but the answer has {found} B")]
     Length {
         /// What the host asked for.
         expected: u32,

@@ -31,7 +31,7 @@ pub enum BarMapError {
     },
     /// The window does not begin where its largest BAR could.
     #[error(
-        "the window at {base:#x} is not aligned to the {size} B of BAR {bar}, which would have to begin at a multiple of that"
+        "the window at {base:#x} is not aligned to the {size} B of BAR {bar}, which must begin at a multiple of its size"
     )]
     Misaligned {
         /// Which.

@@ -202,11 +202,12 @@ impl DevicePort {
             Ok(()) => {}
             Err(AnswerError::Over) => {
                 self.fail(
-                    "answered a read that is over; each is answered once, and none after a reset".into(),
+                    "answered a read that has ended; each read must be answered once, and none after a reset"
+                        .into(),
                 );
             }
             Err(AnswerError::Length { expected, found }) => self.fail(format!(
-                "answered a read of {expected} B with {found} B; it must be as many as were asked for"
+                "answered a read of {expected} B with {found} B; the answer must have the requested size"
             )),
         }
     }

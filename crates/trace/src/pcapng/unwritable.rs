@@ -30,6 +30,6 @@ pub enum Reason {
     #[error(transparent)]
     Tlp(Error),
     /// The capture was begun without its link.
-    #[error("the capture was begun without this link")]
+    #[error("the capture was started without this link")]
     UnknownLink,
 }

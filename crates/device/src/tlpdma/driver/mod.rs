@@ -134,7 +134,7 @@ impl TlpdmaDriver {
             Some(Step::Clear(_, bits)) if value & bits != 0 => return self.climb(cx),
             Some(Step::Keep(_, Kept::Id)) if value != regs::ID_VALUE => {
                 return cx.fault(format!(
-                    "the register ID of {} is {value:#010x}; it should be {:#010x}",
+                    "the register ID of {} is {value:#010x}; expected {:#010x}",
                     self.device,
                     regs::ID_VALUE
                 ));
@@ -190,7 +190,7 @@ impl TlpdmaDriver {
         if stride > half {
             let (device, bytes) = (&self.device, load.bytes);
             return Err(format!(
-                "a transfer of {bytes} B does not fit half of the {} MiB of {device}; the other direction has the other half",
+                "a transfer of {bytes} B does not fit half of the {} MiB of {device}; the other direction uses the other half",
                 self.memory_mib
             ));
         }

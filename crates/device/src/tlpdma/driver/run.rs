@@ -273,7 +273,7 @@ impl Run {
         let record = Record::from_bytes(bytes);
         if record.head.wrapping_sub(self.head) > self.posted.wrapping_sub(self.head) {
             cx.fault(format!(
-                "the card says that {} descriptors are done, of {} posted",
+                "the card reports {} descriptors done, but {} were posted",
                 record.head, self.posted
             ));
         } else {
@@ -330,7 +330,8 @@ impl Run {
             let wanted = content(place.content, at, bytes);
             if let Some(wrong) = found.iter().zip(&wanted).position(|(found, right)| found != right) {
                 let byte = at + wrong as u64;
-                return cx.fault(format!("transfer {number} {} is wrong from byte {byte} on", self.way()));
+                return cx
+                    .fault(format!("transfer {number} {} is wrong from byte {byte} onwards", self.way()));
             }
         }
         // What is found once must be moved again to be found again.

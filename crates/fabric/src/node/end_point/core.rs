@@ -121,8 +121,7 @@ impl EndPoint {
             return cx.fail(self.node, message);
         }
         if time < before || time > limit || time == before && !says && !idle {
-            let wrong =
-                format!("its model was to run from {before} to {limit} and says that it is at {time}");
+            let wrong = format!("its model should run from {before} to {limit}, but reports {time}");
             return cx.fail(self.node, wrong);
         }
         if pending {
@@ -270,7 +269,7 @@ impl EndPoint {
         match written.and_then(|()| repr.emit(&mut tlp, &data)) {
             Ok(bytes) => self.core().device.receive(&tlp[..bytes], bar),
             Err(error) => {
-                cx.fail(self.node, format!("a TLP for it cannot be written down: {error}"));
+                cx.fail(self.node, format!("a TLP for it cannot be encoded: {error}"));
                 true
             }
         }
@@ -393,10 +392,10 @@ impl EndPoint {
     fn send_from_core(&mut self, cx: &mut Context, bytes: &[u8]) -> Result<(), String> {
         let packet = Packet::new(bytes);
         let parsed = packet.check_len().and_then(|()| Repr::parse(&packet));
-        let repr = parsed.map_err(|error| format!("sent what is no TLP: {error}"))?;
+        let repr = parsed.map_err(|error| format!("sent bytes that are not a TLP: {error}"))?;
         let (start, held) = (padding_before(&repr) as usize, tlplab_transaction::data_bytes(&repr) as usize);
         let payload = packet.payload().get(start..start + held);
-        let payload = payload.ok_or("sent a TLP whose payload is shorter than it says")?;
+        let payload = payload.ok_or("sent a TLP whose payload is shorter than its header states")?;
         let payload = Payload::from(payload);
         let port = self.port;
         let repr = cx.with_digest(port, repr);
@@ -445,7 +444,7 @@ impl EndPoint {
         }
         if read && id.tag.value() > if registers.extended_tag { 255 } else { 31 } {
             return Err(format!(
-                "sent a read with tag {}, of more bits than software lets it use",
+                "sent a read with tag {}, which has more bits than software has enabled",
                 id.tag.value()
             ));
         }
