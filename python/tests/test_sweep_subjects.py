@@ -172,7 +172,7 @@ def test_a_study_of_a_model_is_looked_at_as_any_other(folder: Path, capsys: pyte
     assert "left out: no pages (3)" in capsys.readouterr().out
     for arguments, why in (
         (["--set", "mpss=512B"], "--set: mpss: the model bw has no key mpss; did you mean mps?"),
-        (["--verdict"], "--verdict: this study has no experiment; a verdict is found by further runs"),
+        (["--verdict"], "--verdict: this study has no experiment; a verdict needs further runs"),
         (["--load", "a.toml"], "--load: this study has no experiment, and so no loads"),
         (["--metrics", "latency.p99"], "no point has latency.p99"),
     ):

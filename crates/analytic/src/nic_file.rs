@@ -31,7 +31,7 @@ pub struct Mistake {
     pub column: u32,
     /// The key, such as `transmit[2].size`; empty for a syntax error.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The fact and the fix.
     pub message: String,
 }
 
@@ -107,7 +107,7 @@ impl Place<'_> {
         Mistake { file: self.file.into(), line, column, key: key.into(), message }
     }
 
-    /// What the TOML reader says.
+    /// The message of the TOML reader.
     fn syntax(&self, error: &toml::de::Error) -> Mistake {
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         self.mistake(error.span().unwrap_or_default(), "", message)

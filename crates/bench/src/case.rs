@@ -1,4 +1,4 @@
-//! What is measured, and under which circumstances: a [`Case`] is one row of a data set.
+//! The parameters of a measurement: a [`Case`] is one row of a data set.
 
 use serde::{Deserialize, Serialize};
 use tlplab_device::bench_engine::{Interface as EngineInterface, Measure};
@@ -7,7 +7,7 @@ use tlplab_device::bench_engine::{Interface as EngineInterface, Measure};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What is measured.
+    /// The measured quantity.
     pub test: Test,
     /// By which interface of the device.
     #[serde(default)]
@@ -15,10 +15,10 @@ pub struct Case {
     /// Order of the addresses.
     #[serde(default)]
     pub pattern: Pattern,
-    /// What the host's cache holds of the buffer when the measurement begins.
+    /// The content of the host's cache when the measurement begins.
     #[serde(default)]
     pub cache: Cache,
-    /// Where the buffer is.
+    /// The node of the buffer.
     #[serde(default)]
     pub node: Node,
     /// First byte of a transfer in its unit of the buffer.
@@ -84,7 +84,7 @@ pub enum Pattern {
     Random,
 }
 
-/// What the host's last-level cache holds when a measurement begins. Of a window larger than the cache, what was touched last.
+/// The content of the host's last-level cache when a measurement begins. Of a window larger than the cache, the part touched last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
@@ -99,7 +99,7 @@ pub enum Cache {
     DeviceThrash,
 }
 
-/// Where the buffer is, seen from the device.
+/// The node of the buffer, seen from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Node {
@@ -153,7 +153,7 @@ impl Case {
     /// Checks that it can be measured.
     ///
     /// # Errors
-    /// What cannot be, and what would be right.
+    /// The fact and the fix.
     pub fn check(&self) -> Result<(), CaseError> {
         if self.size == 0 {
             return Err(CaseError::Empty);
@@ -197,7 +197,7 @@ const MOST_WINDOW: u64 = 1 << 34;
 /// Bytes that a bandwidth is measured with, unless that would be very many or few transfers.
 const BANDWIDTH_BYTES: u64 = 2 << 20;
 
-/// Why a case cannot be measured.
+/// The reason that a case cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
     /// A transfer of no bytes.
@@ -240,7 +240,7 @@ pub enum CaseError {
     Memory {
         /// Bytes of the window.
         window: u64,
-        /// Where the buffer begins.
+        /// The start of the buffer.
         base: u64,
         /// Bytes of the host's memory.
         memory: u64,
@@ -261,7 +261,7 @@ pub enum CaseError {
 }
 
 impl Test {
-    /// Whether it is about latency. Else about bandwidth.
+    /// True if it is about latency. Else about bandwidth.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::LatRd | Self::LatWrrd)
     }

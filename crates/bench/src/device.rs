@@ -12,9 +12,9 @@ use tlplab_units::{Mps, Mrrs};
 pub struct DeviceProfile {
     /// Its name, or its file's.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub title: String,
-    /// Where its values are from.
+    /// The source of its values.
     pub source: String,
     /// The clock of its timestamps.
     pub clock: Clock,
@@ -73,7 +73,7 @@ pub fn profile(
 /// A profile from its text.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The mistake, and its line.
 pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
     let file: File = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
@@ -135,7 +135,7 @@ fn mrrs_of(bytes: u64) -> Option<Mrrs> {
     u32::try_from(bytes).ok().and_then(Mrrs::new)
 }
 
-/// What a file that was checked says.
+/// The profile in a checked file.
 fn profile_of(name: &str, file: File) -> DeviceProfile {
     let (mps, mrrs) =
         (mps_of(file.link.mps).unwrap_or(Mps::ALL[0]), mrrs_of(file.link.mrrs).unwrap_or(Mrrs::ALL[0]));

@@ -8,7 +8,7 @@ use tlplab_transaction::{CompletionError, Undeliverable};
 
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
-/// What each number means that this library gives a meaning of its own. `docs/libtlp.md` has the same table.
+/// The meaning of each number to which this library gives its own. `docs/libtlp.md` has the same table.
 const MEANINGS: [(Errno, &CStr); 14] = [
     (Errno::EOPNOTSUPP, c"Unsupported Request (UR): no component claims that address"),
     (Errno::ECONNABORTED, c"Completer Abort (CA): the completer aborted the request"),
@@ -26,7 +26,7 @@ const MEANINGS: [(Errno, &CStr); 14] = [
     (Errno::ENOTRECOVERABLE, c"internal error of libtlp: see stderr for details"),
 ];
 
-/// How an operation failed.
+/// The failure of an operation.
 pub(crate) fn of_dma(error: &DmaError) -> Errno {
     match error {
         DmaError::Completion(error) => of_completion(error),
@@ -55,12 +55,12 @@ pub(crate) fn of_undelivered(why: Undeliverable) -> Errno {
     }
 }
 
-/// What the system said.
+/// The error of the system.
 pub(crate) fn of_io(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// Why there is no way for datagrams.
+/// The reason that there is no path for datagrams.
 pub(crate) fn of_transport(error: &tlplab_netio::Error) -> Errno {
     match error {
         tlplab_netio::Error::Io { source, .. } => of_io(source),

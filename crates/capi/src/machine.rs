@@ -58,7 +58,7 @@ fn sentence(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("it has no NUL")
 }
 
-/// What `body` makes of the machine, or `failed`, with `errno` and the machine's sentence set.
+/// The result of `body` on the machine, or `failed`, with `errno` and the machine's sentence set.
 ///
 /// # Safety
 /// `machine` is null or came from [`tlplab_machine_open`] and was not closed.

@@ -1,4 +1,4 @@
-//! What a capture holds that is not a TLP, said for each frame.
+//! The frames of a capture that are not TLPs, with the reason.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Problem {
     /// The frame, counted from 1 as Wireshark does; the line in a trace table.
     pub frame: u64,
-    /// Why it is not a TLP.
+    /// The reason that it is not a TLP.
     pub reason: Reason,
 }
 
-/// Why a frame is not a TLP, outermost layer first. Lengths are in bytes.
+/// The reason that a frame is not a TLP, outermost layer first. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -33,7 +33,7 @@ pub enum Reason {
     LinkType(i32),
     /// So little was captured that the headers are not all there.
     HeadersCut {
-        /// Which header.
+        /// The header.
         header: &'static str,
         /// Bytes captured.
         captured: usize,
@@ -46,14 +46,14 @@ pub enum Reason {
     UdpLength {
         /// Length in the UDP header.
         udp: usize,
-        /// What the IPv4 header leaves for it.
+        /// The bytes that the IPv4 header leaves for it.
         ip: usize,
     },
     /// The frame is longer or shorter than its IPv4 datagram, and not by Ethernet padding.
     FrameLength {
         /// Length of the frame on the wire.
         frame: usize,
-        /// Where the datagram ends.
+        /// The end of the datagram.
         datagram: usize,
     },
     /// Too few bytes for the NetTLP header and the smallest TLP.

@@ -25,7 +25,7 @@ const SHORT_HEADER: &str = "time_ns,op,address,bytes,requester,tag";
 const MAGIC: &str = "# tlplab trace 1";
 const SOURCE: &str = "# source:";
 
-/// Whether this looks like a trace table.
+/// True if this looks like a trace table.
 pub(super) fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC.as_bytes()) || bytes.starts_with(b"time_ns,")
 }

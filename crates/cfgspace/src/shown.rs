@@ -1,4 +1,4 @@
-//! What a function shows software instead of what it is: the device behind it changes registers of its own.
+//! Registers that a function shows software changed: the device behind it changes registers of its own.
 //!
 //! Vendor ID, class, serial numbers and the fields of capabilities are constant on most devices, and of a device's making on all. A change
 //! is seen by software alone: BARs decode, interrupts go and capabilities are obeyed as they were laid out, since what reads them

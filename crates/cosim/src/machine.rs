@@ -17,7 +17,7 @@ pub const PAGE: u64 = 4096;
 /// Simulated time between two looks whether anything is left to happen.
 const LOOK: Duration = Duration::from_us(100);
 
-/// Why a machine cannot be, or cannot go on.
+/// The reason that a machine cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// The experiment cannot be read.
@@ -31,7 +31,7 @@ pub enum MachineError {
     NoDevice {
         /// The experiment.
         file: String,
-        /// What was asked for.
+        /// The requested device.
         device: String,
         /// The devices that it has.
         has: String,
@@ -45,11 +45,11 @@ pub enum MachineError {
         offset.saturating_add(*bytes).saturating_sub(1)
     )]
     OutsideBar {
-        /// Which.
+        /// The BAR.
         bar: u8,
         /// First byte.
         offset: u64,
-        /// How many.
+        /// Their number.
         bytes: u64,
         /// Bytes that it has; 0 if there is no such BAR.
         size: u64,
@@ -178,7 +178,7 @@ impl Machine {
         Ok(self.raised.pop_front())
     }
 
-    /// Where a range of a BAR is.
+    /// The address of a range of a BAR.
     fn place(&self, bar: u8, offset: u64, bytes: u64) -> Result<u64, MachineError> {
         let (base, size) = self.info.bars.get(usize::from(bar)).copied().flatten().unwrap_or((0, 0));
         match offset.checked_add(bytes) {
@@ -211,7 +211,7 @@ impl Machine {
         }
     }
 
-    /// What the driver was told; interrupts of its device are noted.
+    /// The events of the driver; interrupts of its device are noted.
     fn hear(&mut self) -> Vec<HostEvent> {
         let told = self.run.take_told().programs;
         let own = told.into_iter().filter(|(_, program, _)| *program == self.program);

@@ -1,7 +1,7 @@
 //! Devices from libraries.
 //!
-//! What a library may do wrong beyond what is checked here (write past its structures, keep a pointer that is the caller's) nobody can
-//! check: loading one is as running a program.
+//! Mistakes of a library beyond the checks here (it writes past its structures, or keeps a pointer of the caller) cannot be
+//! checked: loading one is like running a program.
 #![allow(
     unsafe_code,
     reason = "a library in C is called by pointers; every block says what the header promises"
@@ -45,10 +45,10 @@ impl LibraryDevice {
     /// Loads the library and makes a device with these parameters.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fact and the expected state.
     pub fn open(path: &Path, parameters: &BTreeMap<String, String>) -> Result<Self, String> {
         if !path.is_file() {
-            return Err("no such file; docs/write-a-device.md shows how to build one".into());
+            return Err("there is no such file; docs/write-a-device.md shows how to build one".into());
         }
         let mut lines = String::new();
         for (key, value) in parameters {
@@ -94,7 +94,7 @@ impl Functions {
     }
 }
 
-/// What a library says of its function.
+/// A library's description of its function.
 fn identity(said: &interface::Identity) -> Identity {
     Identity {
         revision: said.revision,
@@ -194,7 +194,7 @@ fn tell_error(told: &mut interface::Event, error: &DmaError) {
     };
 }
 
-/// What a library may do during one event of its device.
+/// The actions open to a library during one event of its device.
 fn context(cx: &mut Context<'_>) -> interface::Context {
     let (mps, mrrs) = cx.request_sizes();
     interface::Context {

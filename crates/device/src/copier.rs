@@ -27,7 +27,7 @@ pub mod regs {
     }
 }
 
-/// What an operation of a copy is.
+/// The role of an operation in a copy.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// The read of its data, which go there.

@@ -1,4 +1,4 @@
-//! What a device can be: the built-in models with their parameters, and devices from files.
+//! The kinds of device: the built-in models with their parameters, and devices from files.
 
 use crate::card;
 use crate::choices::{choice, choices};
@@ -17,13 +17,13 @@ use tlplab_device::{CardConfig, SimpleNicRings, StorageConfig, nic};
 /// A built-in model.
 #[derive(Debug)]
 pub struct Model {
-    /// What `model = "…"` says.
+    /// The value of `model = "…"`.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its purpose, in a line.
     pub doc: &'static str,
     /// Its parameters.
     pub keys: &'static dyn Keys,
-    /// What they say of a device.
+    /// The reader of its keys.
     read: fn(&View<'_>) -> Result<ModelSpec, Error>,
 }
 
@@ -46,7 +46,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "copier",
-        doc: "Reads host memory and writes it back elsewhere, copy after copy, told by a driver on the host",
+        doc: "Reads host memory and writes it back elsewhere, copy after copy, controlled by a driver on the host",
         keys: &COPIER,
         read: |device| {
             COPIER
@@ -357,7 +357,7 @@ pub(crate) fn keys_of(model: &str) -> Extra {
     }
 }
 
-/// What a device is, as plain data.
+/// The model of a device, as plain data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelSpec {
     /// `dma`
@@ -448,7 +448,7 @@ pub struct NicSpec {
 /// A simple NIC, its driver and what its cable leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimpleNicSpec {
-    /// How the driver uses it.
+    /// The driver's use of the rings.
     pub rings: SimpleNicRings,
     /// Bytes of a frame without its check sequence.
     pub transfer: u32,
@@ -492,7 +492,7 @@ pub struct PythonObject {
 }
 
 impl ModelSpec {
-    /// What `model = "…"` said, in short: `dma`, `Copier`.
+    /// The value of `model = "…"`, in short: `dma`, `Copier`.
     pub fn name(&self) -> &str {
         match self {
             Self::Dma { .. } => "dma",
@@ -514,11 +514,11 @@ impl ModelSpec {
     pub fn window(&self) -> u8 {
         if let Self::Card(_) = self { WINDOW_BAR } else { 0 }
     }
-    /// Whether it issues the requests of loads.
+    /// True if it issues the requests of loads.
     pub fn takes_loads(&self) -> bool {
         matches!(self, Self::Dma { .. } | Self::Card(_))
     }
-    /// Whether nothing happens without a load that aims at it.
+    /// True if nothing happens without a load that aims at it.
     pub fn waits_for_a_load(&self) -> bool {
         matches!(self, Self::Memory { .. } | Self::Storage(_) | Self::Nvme(_) | Self::Tlpdma { .. })
     }
@@ -570,7 +570,7 @@ pub(crate) fn spec(device: &View<'_>) -> Result<ModelSpec, Error> {
     }
 }
 
-/// Which way a ring moves its data.
+/// The direction in which a ring moves its data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     /// To the host.
@@ -579,7 +579,7 @@ pub(crate) enum Way {
     Transmit,
 }
 
-/// Which way a NIC moves frames.
+/// The direction in which a NIC moves frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ways {
     /// To the host.
@@ -591,7 +591,7 @@ pub(crate) enum Ways {
 }
 
 impl Ways {
-    /// Whether the driver sends frames, and whether frames are received.
+    /// True for each if the driver sends frames, and if frames are received.
     fn both(self) -> (bool, bool) {
         match self {
             Self::Receive => (false, true),

@@ -13,7 +13,7 @@ use tlplab_units::quantity;
 /// A host that comes with tlplab.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What `host = "…"` says.
+    /// The value of `host = "…"`.
     pub name: &'static str,
     /// The file.
     pub text: &'static str,

@@ -201,7 +201,7 @@ pub(crate) fn replay_bytes(view: &View<'_>) -> Result<u32, Error> {
     u32::try_from(bytes).map_err(|_| view.error(format!("{bytes} B is more than 4 GiB")))
 }
 
-/// When a port tells of freed credits.
+/// The time at which a port returns freed credits.
 pub(crate) fn update_fc(view: &View<'_>) -> Result<UpdateFcPolicy, Error> {
     view.choice().map_or_else(
         || {

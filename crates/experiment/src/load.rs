@@ -12,7 +12,7 @@ use tlplab_fabric::Writer;
 use tlplab_fabric::config::HostConfig;
 use tlplab_units::{Duration, Time};
 
-/// Where windows in host memory begin that no `address` places: above 4 GiB, so requests have 64-bit addresses.
+/// The first address of windows in host memory without an `address`: above 4 GiB, so requests have 64-bit addresses.
 const FIRST_WINDOW: u64 = 4 << 30;
 /// Size of such a window where `window` is absent.
 const WINDOW: u64 = 64 << 20;
@@ -22,15 +22,15 @@ const WINDOW: u64 = 64 << 20;
 pub struct LoadSpec {
     /// The load's name.
     pub name: String,
-    /// Who issues it: a device's name or `host`.
+    /// The issuer: a device's name or `host`.
     pub device: String,
-    /// Whose memory: `host`, or the name of the device whose BAR 0 is meant.
+    /// The owner of the memory: `host`, or the name of the device whose BAR 0 is meant.
     pub target: String,
-    /// When it begins.
+    /// Its start.
     pub start: Time,
     /// Transactions in all; `None`: until the run stops (a replay: to its end).
     pub count: Option<u64>,
-    /// What it does.
+    /// Its work.
     pub work: Work,
 }
 
@@ -44,7 +44,7 @@ impl LoadSpec {
     }
 }
 
-/// What a load does.
+/// The work of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Transactions of one kind.
@@ -53,7 +53,7 @@ pub enum Work {
     Replay {
         /// The trace, joined with the folder of the file that names it.
         file: String,
-        /// Whether requests come at the captured times, or as fast as the fabric takes them.
+        /// The timing of requests: at the captured times, or as fast as the fabric takes them.
         timing: Timing,
         /// Transactions under way at once, with [`Timing::Fast`]; `None`: as many as there are tags.
         outstanding: Option<u32>,
@@ -68,7 +68,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Whether it ends without a count.
+    /// True if it ends without a count.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self, Self::Replay { .. } | Self::Dd(_) | Self::Transfer(_))
     }
@@ -77,15 +77,15 @@ impl Work {
 /// Transactions of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generate {
-    /// What each transaction is.
+    /// The operation of each transaction.
     pub op: Op,
     /// Bytes of a transaction.
     pub size: u64,
-    /// How fast they follow.
+    /// The pace of transactions.
     pub pace: Pace,
     /// Transactions under way at most, at a rate too: what finds no room is issued as soon as there is some.
     pub outstanding: u32,
-    /// How addresses follow.
+    /// The pattern of addresses.
     pub pattern: Pattern,
     /// First byte of the window: an address in host memory, or an offset in the BAR.
     pub base: u64,
@@ -95,13 +95,13 @@ pub struct Generate {
     pub align: u64,
     /// Added to every address.
     pub offset: u64,
-    /// Who wrote the window of host memory before the run; `None`: nobody, no line of it is in the cache.
+    /// The writer of the window of host memory before the run; `None`: no line of it is in the cache.
     pub warm: Option<Writer>,
     /// The window is in memory of the host's other node.
     pub remote: bool,
 }
 
-/// What a transaction of a load is.
+/// The operation of a transaction of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// DMA reads, or reads of a peer's BAR.
@@ -116,7 +116,7 @@ pub enum Op {
     MmioWrite,
 }
 
-/// How fast transactions follow each other.
+/// The pace of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Closed loop: so many under way at once.
@@ -125,7 +125,7 @@ pub enum Pace {
     Rate(u64),
 }
 
-/// How addresses follow each other.
+/// The pattern of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// The next aligned address, and from the end of the window to its beginning.
@@ -136,7 +136,7 @@ pub enum Pattern {
     Fixed,
 }
 
-/// When the requests of a trace are issued.
+/// The times at which the requests of a trace are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// At their captured times.
@@ -164,9 +164,9 @@ pub(crate) struct Said {
     pub(crate) node: Node,
     pub(crate) replay: Option<String>,
     pub(crate) timing: Timing,
-    /// What only dd has.
+    /// The keys of dd.
     pub(crate) dd: DdLoad,
-    /// What only transfers have, and the four below.
+    /// The keys of transfers, and the four below.
     pub(crate) transfer: TransferLoad,
     pub(crate) descriptors: Fetched,
     pub(crate) entries: u32,
@@ -204,7 +204,7 @@ impl Said {
             interrupt_delay: Duration::ZERO,
         }
     }
-    /// When it begins, from the beginning of the run.
+    /// Its start, from the beginning of the run.
     pub(crate) fn delay(&self) -> Duration {
         self.start - Time::ZERO
     }
@@ -447,7 +447,7 @@ fn check_memory_state(view: &View<'_>, parties: &Parties<'_>, host: &HostConfig)
     Ok(())
 }
 
-/// What `op` says.
+/// The values of `op`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     /// Requests, one like the other.
@@ -458,7 +458,7 @@ pub(crate) enum Operation {
     Transfer { to_card: bool },
 }
 
-/// Where a window of host memory is.
+/// The node of a window of host memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Node {
     /// On the node of the device.
@@ -502,7 +502,7 @@ fn check_op(view: &View<'_>, op: Option<Op>, parties: &Parties<'_>) -> Result<Op
     Ok(op)
 }
 
-/// How fast, and how many under way at most.
+/// The pace, and the largest number under way.
 fn pace(said: &Said, op: Op) -> (Pace, u32) {
     let by_op = if matches!(op, Op::MmioRead | Op::MmioWrite) { 1 } else { 32 };
     let outstanding = said.outstanding.unwrap_or(by_op);

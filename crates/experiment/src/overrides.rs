@@ -103,7 +103,7 @@ fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Given<'
     }
 }
 
-/// What stands under a key before anything is set in it.
+/// The value under a key before anything is set in it.
 fn empty(kind: &Kind, at: At) -> Node {
     match kind {
         Kind::List(_) => Node { at, value: Value::Array(Vec::new()) },

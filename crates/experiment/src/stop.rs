@@ -1,4 +1,4 @@
-//! When a run ends, and why it has ended.
+//! The end of a run, and its reason.
 
 use crate::error::{Error, Problem};
 use crate::load::LoadSpec;
@@ -10,16 +10,16 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use tlplab_units::Time;
 
-/// When a run ends: at whatever comes first; with neither, when everything that has an end has come to it.
+/// The end of a run: the first of these conditions; with neither, the end of everything that has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// At this simulated time.
     pub time: Option<Time>,
-    /// When the loads together have finished so many transactions.
+    /// The number of transactions that the loads finish together.
     pub transactions: Option<u64>,
 }
 
-/// Why a run has ended, or that it has not. Documents have its [`token`](Self::token); people read what it displays.
+/// The reason that a run has ended, or that it has not. Documents have its [`token`](Self::token); people read its display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
     /// It goes on.

@@ -24,7 +24,7 @@ const ROOT_PORTS: u8 = 31;
 pub struct DeviceSpec {
     /// The component's name.
     pub name: String,
-    /// What it is.
+    /// Its model.
     pub model: ModelSpec,
     /// The host's side of it.
     pub driver: Option<PythonObject>,
@@ -109,7 +109,7 @@ fn function_of(under: &str) -> Option<(&str, u8)> {
     Some((device, number.parse().ok()?))
 }
 
-/// What stands for the link of a further function, which has none of its own.
+/// The stand-in for the link of a further function, which has none of its own.
 fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error> {
     if let Some(link) = component.view.get("link") {
         let problem = Problem::new("a further function has no link of its own");
@@ -118,7 +118,7 @@ fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error>
     Ok(LinkConfig::new(of, Generation::FIRST, Width::ALL[0]))
 }
 
-/// What stands for the link of a device on a bus, which has none.
+/// The stand-in for the link of a device on a bus, which has none.
 fn no_link(component: &Component<'_>) -> Result<LinkConfig, Error> {
     let under = component.under.text();
     for key in ["link", "mps"] {

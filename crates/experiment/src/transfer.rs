@@ -104,7 +104,7 @@ fn check(view: &View<'_>, said: &Said, parties: &Parties<'_>) -> Result<(), Erro
     Ok(())
 }
 
-/// How a card gets its descriptors.
+/// The source of a card's descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fetched {
     /// It fetches them.
@@ -113,7 +113,7 @@ pub(crate) enum Fetched {
     ByStores,
 }
 
-/// How software hears that a transfer is over.
+/// The way in which software learns that a transfer is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Heard {
     /// By an interrupt.

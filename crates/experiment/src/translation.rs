@@ -15,7 +15,7 @@ use tlplab_units::Time;
 #[derive(Clone, Copy, Debug)]
 struct MapPage(u64);
 
-/// What devices may do.
+/// The accesses that devices may make.
 #[derive(Clone, Copy, Debug)]
 struct Allowed {
     read: bool,
@@ -159,7 +159,7 @@ pub(crate) fn read(root: &View<'_>, host: &HostConfig, topology: &Topology) -> R
             maps.iter().find_map(|(other, before)| Some((other, map.clash(before)?)))
         {
             let problem = Problem::new(format!("\"{other}\" maps {address:#x} at the same time"));
-            let hint = "mappings of a device do not overlap; since and until say when they hold";
+            let hint = "mappings of a device must not overlap; since and until limit their time";
             return Err(own.key_error(problem.hint(hint)));
         }
         maps.push((name, map));
@@ -223,7 +223,7 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
     Ok(map)
 }
 
-/// What the IOMMU refused.
+/// The accesses that the IOMMU refused.
 pub(crate) fn faults(fabric: &Fabric) -> Vec<result::TranslationFault> {
     let nodes = &fabric.topology().nodes;
     let name = |id| nodes.iter().find(|node| node.id == id).map(|node| node.name.clone());
@@ -239,7 +239,7 @@ pub(crate) fn faults(fabric: &Fabric) -> Vec<result::TranslationFault> {
     fabric.translation_faults().map(fault).collect()
 }
 
-/// What devices asked the IOMMU for.
+/// The translations that devices requested from the IOMMU.
 pub(crate) fn answered(fabric: &Fabric) -> Option<result::AnsweredTranslations> {
     let answered = fabric.answered_translations()?;
     let count = answered.invalidations;
@@ -253,7 +253,7 @@ pub(crate) fn answered(fabric: &Fabric) -> Option<result::AnsweredTranslations> 
     })
 }
 
-/// What devices did with translations.
+/// The translations of devices.
 pub(crate) fn of_devices(fabric: &Fabric) -> Vec<result::DeviceTranslations> {
     let nodes = &fabric.topology().nodes;
     let of_device = |(node, count): (tlplab_fabric::NodeId, tlplab_fabric::DeviceTranslations)| {

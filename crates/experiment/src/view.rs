@@ -11,7 +11,7 @@ use tlplab_units::{Duration, quantity};
 pub(crate) struct View<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) path: String,
-    /// Where the key stands (or the value, in an array).
+    /// The place of the key (or of the value, in an array).
     pub(crate) key_at: At,
     pub(crate) node: &'a Node,
 }
@@ -78,11 +78,11 @@ impl<'a> View<'a> {
     pub(crate) fn text(&self) -> &'a str {
         self.node.as_str().unwrap_or_default()
     }
-    /// What this word stands for.
+    /// The choice of this word.
     pub(crate) fn chosen<T: Choice>(&self) -> Result<T, Error> {
         self.choice().ok_or_else(|| self.problem(keys::no_choice(T::NAMES, self.text())))
     }
-    /// What this word stands for, where it may be something else.
+    /// The choice of this word, if it is one of the words.
     pub(crate) fn choice<T: Choice>(&self) -> Option<T> {
         T::WORDS.iter().find(|(word, _)| *word == self.text()).map(|(_, value)| *value)
     }

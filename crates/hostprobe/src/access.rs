@@ -1,4 +1,4 @@
-//! How a target is read, and timed.
+//! The timed read of a target.
 
 use super::mapped::Mapping;
 use super::register::Register;
@@ -11,18 +11,18 @@ use std::os::unix::fs::FileExt;
 /// One read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// How long it took, in ticks of the counter.
+    /// Its duration, in ticks of the counter.
     pub ticks: u64,
-    /// What was read.
+    /// The value.
     pub value: u32,
 }
 
-/// What can read its targets, each by its index: the machine, or what stands in for it in tests.
+/// A reader of targets, each by its index: the machine, or its replacement in tests.
 pub trait Access {
     /// Reads a target once.
     ///
     /// # Errors
-    /// Where it cannot be read any more.
+    /// It cannot be read any more.
     fn read(&mut self, target: usize) -> Result<Reading, Failure>;
 }
 

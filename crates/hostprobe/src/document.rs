@@ -1,4 +1,4 @@
-//! What was measured on this machine, as `tlplab/differential/1`, with what the machine is and what may not be concluded.
+//! The measurements on this machine, as `tlplab/differential/1`, with its description and the limits of the conclusions.
 
 use super::clock::Calibration;
 use super::plan::{Plan, Target};
@@ -62,7 +62,7 @@ fn describe(plan: &Plan, target: &Target) -> differential::Target {
     differential::Target { name, parent: target.parent, kind, register, acknowledgements_ns }
 }
 
-/// Why no difference between reads of this machine is the latency of a link.
+/// The reason that no difference between reads of this machine is the latency of a link.
 fn refusal(plan: &Plan, clock: &Calibration, collected: &Collected, call_ns: Option<f64>) -> Option<String> {
     let configuration =
         plan.targets.iter().zip(&collected.samples).filter(|(target, _)| target.mapped.is_none());

@@ -57,7 +57,7 @@ impl Drop for Mapping {
     }
 }
 
-/// What the kernel's refusals mean here.
+/// The meaning of the kernel's refusals here.
 fn explain(path: &Path, error: &io::Error) -> Failure {
     use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
     let means = match error.kind() {

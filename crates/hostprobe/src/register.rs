@@ -27,7 +27,7 @@ impl Register {
     /// `02:00.0:0+0x8`: the function, the base address register, the offset.
     ///
     /// # Errors
-    /// What is not spelt like this, or is not there.
+    /// It is misspelt, or does not exist.
     pub fn parse(functions: &[Function], said: &str) -> Result<Self, Failure> {
         let wrong = |problem: &str| {
             Failure::Input(format!(
@@ -53,10 +53,10 @@ impl Register {
         Ok(Self { function, bar, offset, base })
     }
 
-    /// Whether the function would answer: who reads a function that is off gets all ones, or stops the machine.
+    /// Checks that the function would answer: a read of a function that is off returns all ones, or stops the machine.
     ///
     /// # Errors
-    /// Why it would not.
+    /// The reason that it would not.
     pub fn check_awake(self, function: &Function) -> Result<(), Failure> {
         let off = |why: &str| {
             Err(Failure::Machine(format!(
@@ -80,7 +80,7 @@ impl Register {
     }
 }
 
-/// Where a base address begins, and how many bytes it has.
+/// The start and the size of a base address.
 fn range(function: &Function, bar: u8) -> Result<(u64, u64), String> {
     let table = sysfs::attribute(&function.folder, "resource")
         .ok_or("the kernel does not list the function's BARs")?;

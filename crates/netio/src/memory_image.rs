@@ -6,7 +6,7 @@ use std::path::Path;
 use tlplab_nettlp::adapter::MemoryHost;
 use tlplab_trace::Error;
 
-/// What is read at once.
+/// The bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// Copies a file into the memory of `host`, its first byte to `address`; how many bytes it has.

@@ -1,4 +1,4 @@
-//! Who is who on a link: interfaces here, Ethernet addresses there.
+//! The neighbours on a link: interfaces here, Ethernet addresses there.
 //!
 //! Address resolution is the kernel's: a datagram to the peer makes it ask, and its table then has the answer.
 
@@ -10,7 +10,7 @@ use nix::sys::socket::LinkAddr;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// How long the kernel is given to find a peer.
+/// The time that the kernel has to find a peer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The discard service: nobody is disturbed by a datagram to it.
 const DISCARD: u16 = 9;
@@ -67,7 +67,7 @@ impl Interface {
     }
 }
 
-/// How long to wait for an answer.
+/// The time to wait for an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// Not at all: the question is asked, and next time there may be an answer.

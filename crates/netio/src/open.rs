@@ -36,7 +36,7 @@ impl FromStr for Kind {
     }
 }
 
-/// Where an end stands in its network.
+/// The place of an end in its network.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The kind of transport.

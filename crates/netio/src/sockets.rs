@@ -10,10 +10,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// What a socket holds until it is read, as far as the system allows.
+/// The bytes that a socket holds until they are read, as far as the system allows.
 const RECEIVE_BUFFER: usize = 1 << 20;
 
-/// How long a call that waits at a socket does so.
+/// The longest wait of a call at a socket.
 pub(super) const SLICE: Duration = Duration::from_millis(10);
 
 /// A socket for [`Udp::lent`], bound to `number` at `local` and connected to the same port of `peer`.

@@ -1,6 +1,6 @@
 //! A TAP interface: an Ethernet port of this machine whose other end is a file here.
 //!
-//! What the kernel sends through the interface goes to a NIC (or to a driver's stack) by its [`Frames`], and the other way round.
+//! Frames that the kernel sends through the interface go to a NIC (or to a driver's stack) by its [`Frames`], and the other way round.
 
 use super::error::Error;
 use nix::errno::Errno;

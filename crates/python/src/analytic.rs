@@ -20,7 +20,7 @@ use tlplab_analytic::{
 type Arrays<'py> = [PyReadonlyArray1<'py, i64>; 10];
 type Slices<'a> = [&'a [i64]; 10];
 
-/// What holds for a whole grid: where transfers are cut, and which mistakes are made.
+/// The rules for a whole grid: where transfers are cut, and which mistakes are made.
 #[derive(FromPyObject)]
 pub(crate) struct Rules {
     #[pyo3(item)]
@@ -138,7 +138,7 @@ pub(crate) fn model_bandwidth(py: Python<'_>, op: &str, grid: Arrays<'_>, rules:
     })
 }
 
-/// What a NIC reaches with frames of `size` bytes.
+/// The throughput of a NIC with frames of `size` bytes.
 #[pyfunction]
 pub(crate) fn model_nic(
     py: Python<'_>,
@@ -187,7 +187,7 @@ pub(crate) fn model_loopback(
     })
 }
 
-/// What Ethernet carries of TLPs in datagrams, in bits per second: for each size of writes, of reads.
+/// The rate of TLPs in datagrams on Ethernet, in bits per second: for each size of writes, of reads.
 #[pyfunction]
 pub(crate) fn model_nettlp(
     sizes: Vec<u64>,
@@ -213,7 +213,7 @@ pub(crate) fn model_nettlp(
     Ok(sizes.into_iter().map(|size| (card.writes(size), card.reads(size))).collect())
 }
 
-/// What a data path carries of TLPs, in bits per second: each in words of its own, and packed.
+/// The rate of TLPs on a data path, in bits per second: each in words of its own, and packed.
 #[pyfunction]
 pub(crate) fn model_data_path(bits: u32, clock: f64, payload: u64, header: u64) -> (f64, f64) {
     let path = tlplab_analytic::DataPath { bits, clock };

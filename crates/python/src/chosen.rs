@@ -17,7 +17,7 @@ pub(crate) enum Chosen {
     Around(Option<usize>, Vec<(usize, usize)>),
 }
 
-/// Whether it is a range; name, unit and values of its columns.
+/// True for a range; name, unit and values of its columns.
 pub(crate) type Parameter = (bool, Vec<(String, Option<String>, Vec<Py<PyAny>>)>);
 
 impl Chosen {

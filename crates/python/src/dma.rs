@@ -11,7 +11,7 @@ use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};
 
-/// Where an end point stands, and what it may do: an object of Python with these attributes (`tlplab.nettlp.End`).
+/// The place of an end point, and its limits: an object of Python with these attributes (`tlplab.nettlp.End`).
 #[derive(FromPyObject)]
 pub(crate) struct End {
     local: String,
@@ -94,7 +94,7 @@ pub(crate) fn address(text: &str) -> PyResult<Ipv4Addr> {
     text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is not an IPv4 address")))
 }
 
-/// What cannot be opened or does not answer, as `tlplab.errors.RunError`.
+/// An end point that cannot be opened or does not answer, as `tlplab.errors.RunError`.
 pub(crate) fn failed(py: Python<'_>, failure: &Error) -> PyErr {
     error::run_error(py, &failure.to_string())
 }
@@ -151,7 +151,7 @@ impl Dma {
         py.detach(|| self.context.flush(address)).map_err(|e| self.failed(py, &e))
     }
 
-    /// How it is found out that writes have arrived: `zero` (a read of no bytes), `read` (of what was written last) or `never`.
+    /// Sets the way to find out that writes have arrived: `zero` (a read of no bytes), `read` (of what was written last) or `never`.
     fn flush_by(&self, how: &str) -> PyResult<()> {
         self.context.set_flush(match how {
             "zero" => Flush::ZeroLength,
@@ -166,7 +166,7 @@ impl Dma {
         Ok(())
     }
 
-    /// What the end point has counted.
+    /// The counters of the end point.
     fn counters(&self) -> BTreeMap<&'static str, u64> {
         self.context.counters().rows().into_iter().collect()
     }
@@ -185,7 +185,7 @@ impl Dma {
     }
 }
 
-/// What is read at once is in memory twice for a moment.
+/// The limit of one read, whose data are in memory twice for a moment.
 const LARGEST_READ: u64 = 1 << 30;
 
 fn check_size(bytes: u64) -> PyResult<()> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tlplab_netio::perf::{self, Direction, LaneResult, Pattern, PerfConfig, Region};
 use tlplab_nettlp::endpoint::Counters;
 
-/// What is measured: an object of Python with these attributes (`tlplab.nettlp.perf.Plan`).
+/// The parameters of a measurement: an object of Python with these attributes (`tlplab.nettlp.perf.Plan`).
 #[derive(FromPyObject)]
 struct Plan {
     direction: String,

@@ -19,7 +19,7 @@ use tlplab_device_library::LibraryDevice;
 use tlplab_netio::{Tap, VfioUser};
 use tlplab_units::{Bdf, Time};
 
-/// How often those who wait look up.
+/// The interval at which waiting threads look up.
 const GLANCE: Wall = Wall::from_millis(50);
 /// The number of a TAP interface where the socket waits; its own are small.
 const TAP: u64 = 1 << 62;

@@ -11,15 +11,15 @@ use toml::Spanned;
 /// An axis of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is told of each step: a name, and a value for each step. Mostly the key that is set.
+    /// The columns of each step: a name, and a value for each step. Mostly the key that is set.
     pub columns: Vec<Column>,
-    /// What each step sets: keys, and their values as TOML.
+    /// The settings of each step: keys, and their values as TOML.
     pub steps: Vec<Vec<(String, String)>>,
-    /// What the steps are taken from.
+    /// The source of the steps.
     pub span: Span,
 }
 
-/// What the steps of an axis are taken from.
+/// The source of the steps of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
     /// Values that were written one by one, or a table of points.
@@ -66,7 +66,7 @@ fn one() -> u64 {
 }
 
 impl Written {
-    /// Where it says what it sets.
+    /// The place of the keys that it sets.
     pub(crate) fn place_of_keys(&self) -> Option<std::ops::Range<usize>> {
         let spans = [
             self.key.as_ref().map(Spanned::span),
@@ -81,7 +81,7 @@ impl Written {
 /// More steps than this is a mistake.
 const MOST_STEPS: usize = 1_000_000;
 
-/// What an axis is read with: the place of its table, and a way to files beside the study.
+/// The inputs of an axis: the place of its table, and a way to files beside the study.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) place: Place<'a>,

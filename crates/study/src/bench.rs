@@ -20,7 +20,7 @@ use toml::Spanned;
 /// A benchmark, and what its keys hold at all points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bench {
-    /// Where the study is: files are beside it.
+    /// The folder of the study: files are beside it.
     folder: String,
     keys: BTreeMap<String, String>,
 }
@@ -161,7 +161,7 @@ impl Bench {
     }
 }
 
-/// What runs a benchmark.
+/// The target of a benchmark.
 enum On {
     /// The simulator, or the closed form.
     Core,
@@ -244,7 +244,7 @@ impl Ready {
     }
 }
 
-/// What a measurement comes to, on a link of so many lanes.
+/// The record of a measurement, on a link of this many lanes.
 pub fn record(measured: &Measured, lanes: u8) -> Record {
     let mut figures = vec![
         ("transactions", measured.operations as f64),

@@ -19,7 +19,7 @@ impl Comparison {
     /// Reads one.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let whole = Expression::parse(text)?;
         let kind = whole.kind(&|name| metrics::find(name).map(|metric| Kind::Number(metric.unit)))?;

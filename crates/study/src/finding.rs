@@ -1,4 +1,4 @@
-//! What a study found: a sentence with figures in it, and whether it holds.
+//! The finding of a study: a sentence with figures in it, and whether it holds.
 //!
 //! ```toml
 //! [finding]
@@ -27,7 +27,7 @@ use toml::Spanned;
 pub struct Finding {
     /// The sentence; figures stand in it by their names in braces: `{wide}`, or `{more %}` for a share in per cent.
     pub says: String,
-    /// What is true if the sentence is.
+    /// The condition of the sentence.
     pub holds: Expression,
     /// The figures, each after those that it is computed from.
     figures: Vec<(String, Figure)>,
@@ -48,12 +48,12 @@ enum Take {
     Most,
 }
 
-/// What came of a finding.
+/// The result of a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The figures, with their units.
     pub figures: BTreeMap<String, (f64, Unit)>,
-    /// Whether the sentence holds.
+    /// True if the sentence holds.
     pub holds: bool,
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
     Ok(Finding { says: written.says.get_ref().clone(), holds, figures })
 }
 
-/// What stands in braces, with or without a sign for shares in per cent.
+/// The names in braces, with or without a sign for shares in per cent.
 fn braced(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name));
     names.map(|name| name.strip_suffix(" %").unwrap_or(name))

@@ -11,7 +11,7 @@ use tlplab_experiment::result::{
     CauseName, Direction, Document, Flow, Frames, Latency, Link, Network, NetworkDirection,
 };
 
-/// What has a metric.
+/// The owner of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The whole run.
@@ -34,7 +34,7 @@ pub enum Scope {
     Bench,
 }
 
-/// Which of two points is better by a metric.
+/// The better of two points by a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// That with more of it.
@@ -48,15 +48,15 @@ pub enum Better {
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// What has it.
+    /// Its owner.
     pub scope: Scope,
     /// Its name, without that of what has it. With a `*` at its end, the rest is free.
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Which of two points is better.
+    /// The better direction.
     pub better: Better,
-    /// What it is.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
@@ -338,7 +338,7 @@ fn alike(name: &str) -> Vec<String> {
     CATALOGUE.iter().filter_map(of).collect()
 }
 
-/// Whether a name is that of something and of this metric of it.
+/// True if a name is that of something and of this metric of it.
 fn belongs(name: &str, metric: &str) -> bool {
     if let Some(stem) = metric.strip_suffix('*') {
         return name

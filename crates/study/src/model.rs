@@ -24,18 +24,18 @@ use toml::Spanned;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     kind: Kind,
-    /// Where the study is: files are beside it.
+    /// The folder of the study: files are beside it.
     folder: String,
     keys: BTreeMap<String, String>,
 }
 
-/// Which closed form.
+/// The closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Bandwidth of transfers.
     Bw,
-    /// What a NIC gets of the link.
+    /// The throughput of a NIC on the link.
     Nic,
     /// Little's law.
     Lat,
@@ -347,7 +347,7 @@ fn record<const N: usize>(figures: [(&str, f64); N]) -> Record {
     Record { metrics, ..Record::default() }
 }
 
-/// What limits transfers, in a word and in a sentence.
+/// The limit of transfers, in a word and in a sentence.
 fn limit(found: &InFlight) -> (String, String) {
     let (word, sentence) = match found.limit {
         Limit::Demand => ("demand", "The wanted rate is reached.".to_owned()),

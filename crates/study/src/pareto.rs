@@ -18,7 +18,7 @@ impl Objective {
     /// Reads `throughput,latency.p99,min:lanes*generation`: of a metric it is known which way it is better, of what is computed it is said.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, Mistake> {
         split(text).into_iter().map(|(at, part)| Self::parse(at, part)).collect()
     }

@@ -47,21 +47,21 @@ pub struct Study {
     pub title: String,
     /// Its file, as the caller named it.
     pub file: String,
-    /// What it is of.
+    /// Its subject.
     pub subject: Subject,
-    /// What is set at all points, before what axes set: `key=value` each.
+    /// The settings of all points, before those of the axes: `key=value` each.
     pub set: Vec<String>,
     /// The axes, the first changing slowest.
     pub axes: Vec<Axis>,
-    /// What points have to be.
+    /// Conditions on points.
     pub filters: Vec<Filter>,
-    /// How often a point is run, each time with another seed.
+    /// The number of runs of a point, each with another seed.
     pub repeats: Repeats,
     /// The figures that are shown, and further columns of the data set.
     pub metrics: Vec<Named>,
-    /// What limits each point is found by runs, too.
+    /// The limit of each point is found by runs, too.
     pub verdict: bool,
-    /// What it found.
+    /// Its finding.
     pub finding: Option<Finding>,
 }
 
@@ -70,13 +70,13 @@ pub struct Study {
 pub struct Named {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its expression.
     pub expression: Expression,
     /// Its unit.
     pub unit: Unit,
 }
 
-/// What points have to be.
+/// A condition on points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     /// Its name.
@@ -235,7 +235,7 @@ impl Study {
         }
     }
 
-    /// What limits each point is found by runs, too.
+    /// The limit of each point is found by runs, too.
     ///
     /// # Errors
     /// That cannot be of this subject.
@@ -275,7 +275,7 @@ impl Study {
         Ok(())
     }
 
-    /// What is asked of the subject at a point, the so-manieth time.
+    /// The request to the subject at a point, for one of its repeats.
     pub(crate) fn ask(&self, point: &Point, repeat: usize) -> Ask {
         Ask { set: self.overrides(point), seed: self.repeats.seed(repeat), verdict: self.verdict }
     }
@@ -289,7 +289,7 @@ impl Study {
     /// One more filter, which somebody gave with the command.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The mistake, and its place.
     pub fn keep_where(&mut self, text: &str) -> Result<(), Error> {
         let refuse = |Mistake { column, message, hint }| {
             place::whole("--where", "", format!("in \"{text}\", column {column}: {message}"), hint)
@@ -299,7 +299,7 @@ impl Study {
         Ok(())
     }
 
-    /// What is true or false of the points.
+    /// A condition on the points.
     pub(crate) fn condition(&self, text: &str) -> Result<Expression, Mistake> {
         let keep = Expression::parse(text)?;
         let kind_of = |name: &str| {
@@ -322,7 +322,7 @@ impl Study {
         }
     }
 
-    /// What is told of each point, in the order of the axes.
+    /// The columns of each point, in the order of the axes.
     pub fn columns(&self) -> impl Iterator<Item = &axis::Column> {
         self.axes.iter().flat_map(|axis| &axis.columns)
     }
@@ -339,7 +339,7 @@ impl Study {
         self.axes.iter().zip(&point.steps).flat_map(|pair| -> Vec<Value> { of(pair) }).collect()
     }
 
-    /// What is set at a point: `key=value` each.
+    /// The settings of a point: `key=value` each.
     pub fn overrides(&self, point: &Point) -> Vec<String> {
         let of_axes = self.axes.iter().zip(&point.steps).flat_map(|(axis, step)| &axis.steps[*step]);
         self.set.iter().cloned().chain(of_axes.map(|(key, value)| format!("{key}={value}"))).collect()
@@ -397,7 +397,7 @@ impl Named {
     /// Reads `name = expression`, or an expression that is its own name.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let (name, written, skipped) = match text.split_once('=') {
             Some((name, rest)) if is_name(name.trim()) && !rest.starts_with('=') => {
@@ -423,7 +423,7 @@ impl Named {
     /// Reads several, with commas between them; commas within parentheses are of functions.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, Mistake> {
         let parts = split(text).into_iter();
         parts
@@ -433,7 +433,7 @@ impl Named {
             .collect()
     }
 
-    /// What it is at a point whose metrics are these; `None` where one of them is missing.
+    /// Its value at a point with these metrics; `None` where one of them is missing.
     pub fn of(&self, metrics: &Metrics) -> Option<f64> {
         if let Some(name) = self.expression.as_name() {
             return metrics.get(name);

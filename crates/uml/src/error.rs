@@ -1,4 +1,4 @@
-//! What a guest can get wrong.
+//! The mistakes of a guest.
 
 /// A guest said something that its protocols do not have. The run cannot go on: what the guest meant is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ProtocolError {
         "vhost-user: request {request} has flags {flags:#x}; version 1 is expected, with or without a reply"
     )]
     Flags {
-        /// Which.
+        /// The request.
         request: u32,
         /// Its flags.
         flags: u32,
@@ -25,7 +25,7 @@ pub enum ProtocolError {
     /// A vhost-user message of another length than its request has.
     #[error("vhost-user: request {request} has {found} B of payload instead of {expected}")]
     Length {
-        /// Which.
+        /// The request.
         request: u32,
         /// Bytes that came.
         found: u32,
@@ -44,7 +44,7 @@ pub enum ProtocolError {
     /// The size of a queue is a power of two up to 32768 (virtio 1.2, section 2.7).
     #[error("vhost-user: queue {queue} cannot have {size} entries; expected a power of two up to 32768")]
     QueueSize {
-        /// Which.
+        /// The queue.
         queue: u32,
         /// Its size.
         size: u32,
@@ -52,9 +52,9 @@ pub enum ProtocolError {
     /// A ring or buffer is not in the memory that the guest shares.
     #[error("virtqueue: {bytes} B at {address:#x} are not in the memory that the guest shares")]
     Memory {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many.
+        /// The size.
         bytes: u64,
     },
     /// A chain of descriptors that has no end, or an index outside of its table.
@@ -77,7 +77,7 @@ pub enum ProtocolError {
     /// A command of a length or size that it cannot have.
     #[error("PCI over virtio: command {op} names {size} B, but carries {sent} B with room for {room}")]
     CommandSize {
-        /// Which.
+        /// The command.
         op: u8,
         /// Bytes that it says it is about.
         size: u32,

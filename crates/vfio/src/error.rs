@@ -19,7 +19,7 @@ pub enum ProtocolError {
     Reply(u16),
 }
 
-/// Why a command fails, as its reply says: numbers of `errno`.
+/// The reason that a command fails, as its reply states it: numbers of `errno`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Refused {

@@ -44,7 +44,7 @@ pub enum PortEvent {
     ConfigWrite {
         /// First byte.
         offset: u16,
-        /// What is written, within configuration space.
+        /// The data written, within configuration space.
         data: Vec<u8>,
         /// For the answer.
         reply: ReplyToken,
@@ -463,7 +463,7 @@ impl Port {
     }
 }
 
-/// How the device's refusal is completed.
+/// The completion status of the device's refusal.
 fn status_of(refusal: Refusal) -> CompletionStatus {
     match refusal {
         Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,

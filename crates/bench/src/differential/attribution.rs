@@ -1,11 +1,11 @@
-//! What the difference of two minima says about the link between them, and what it does not.
+//! The conclusions from the difference of two minima about the link between them, and their limits.
 
 use super::{Clock, Samples, Target};
 
 /// Fewer reads say nothing about the shortest one.
 pub const FEWEST: u64 = 100;
 
-/// What a difference is worth.
+/// The quality of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is the latency of the link, to within the resolution.
@@ -40,9 +40,9 @@ pub struct LinkLatency {
     pub resolution_ns: f64,
     /// By how much the minima of parts of the samples disagree, both ends together, ns.
     pub spread_ns: f64,
-    /// What it is worth.
+    /// Its quality.
     pub verdict: Verdict,
-    /// Why, unless it is simply measured.
+    /// The reason, unless it is simply measured.
     pub note: String,
 }
 

@@ -1,4 +1,4 @@
-//! Which frames are shown: a small language.
+//! A small language for the frames that are shown.
 //!
 //! ```text
 //! type=MRd tag=0-15                    both (`and` may stand between)
@@ -20,12 +20,12 @@ use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(Option<Expression>);
 
-/// Why words are no filter.
+/// The reason that words are not a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     /// The word that is wrong; empty at the end.
     pub word: String,
-    /// What is wrong, and what would be right.
+    /// The fact and the fix.
     pub problem: String,
 }
 
@@ -87,7 +87,7 @@ struct Id {
     mask: u16,
 }
 
-/// What may stand before `=`, and what behind it.
+/// The keys before `=`, and their values.
 pub const KEYS: &[(&str, &str)] = &[
     (
         "type",
@@ -135,7 +135,7 @@ impl Filter {
         }
     }
 
-    /// Whether this frame is to be shown.
+    /// True if this frame is to be shown.
     pub fn matches(&self, decoded: &Decoded<'_>) -> bool {
         self.0.as_ref().is_none_or(|expression| expression.holds(decoded))
     }
@@ -441,7 +441,7 @@ fn is_error(decoded: &Decoded<'_>) -> bool {
     }
 }
 
-/// Whether this frame has the type `name`, in small letters.
+/// True if this frame has the type `name`, in small letters.
 fn has_type(decoded: &Decoded<'_>, name: &str) -> bool {
     match &decoded.content {
         Ok(What::Tlp(tlp)) => name == "tlp" || tlp.repr.name().eq_ignore_ascii_case(name),

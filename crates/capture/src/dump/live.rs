@@ -19,7 +19,7 @@ use std::path::Path;
 use tlplab_trace::Error;
 
 const FS_PER_NS: i128 = 1_000_000;
-/// What the kernel holds until it is read.
+/// The bytes that the kernel holds until they are read.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// The largest frame, of segments that the kernel has put together.
 const LARGEST: usize = 65_536 + 64;

@@ -156,7 +156,7 @@ impl Handle {
         unsafe { (self.functions.configure)(self.model.as_ptr(), registers) }
     }
 
-    /// Whether there was room for it.
+    /// True if there was room for it.
     pub(super) fn receive(&mut self, tlp: &[u8], bar: u8) -> bool {
         // SAFETY: the model is open, and reads so many bytes during the call.
         unsafe { (self.functions.receive)(self.model.as_ptr(), tlp.as_ptr(), tlp.len(), bar) == 0 }

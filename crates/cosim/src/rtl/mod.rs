@@ -43,11 +43,11 @@ impl RtlDevice {
     /// Loads the library and makes a model.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fact and the fix.
     pub fn open(spec: &RtlSpec) -> Result<Self, String> {
         let path = Path::new(&spec.file);
         if !path.is_file() {
-            return Err("no such file; `make rtl` builds the project's own cores, docs/attach-rtl.md shows how to build others".into());
+            return Err("there is no such file; `make rtl` builds the project's own cores, docs/attach-rtl.md shows how to build others".into());
         }
         let mut parameters = String::new();
         for (key, value) in &spec.parameters {
@@ -66,7 +66,7 @@ impl RtlDevice {
     }
 }
 
-/// What a library says of its function.
+/// The identity of a library's function.
 fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
     let function = Identity {
         revision: said.revision,

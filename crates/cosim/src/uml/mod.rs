@@ -40,10 +40,10 @@ const MESSAGES: u32 = 4096;
 /// Of an interactive guest: it sleeps for so long at once at most, and does not sleep for less.
 const PACE: Duration = Duration::from_ms(20);
 const SHORTEST_PAUSE: Duration = Duration::from_ms(1);
-/// What a program in the guest sends to all to tell its exit status: these bits, and the status below them.
+/// The message of a program in the guest to all with its exit status: these bits, and the status below them.
 const STATUS: u64 = 0x746C_7000;
 
-/// How a guest is started.
+/// The parameters of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestConfig {
     /// The user-mode kernel.
@@ -54,9 +54,9 @@ pub struct GuestConfig {
     pub seed: u64,
     /// Bytes of memory.
     pub memory: u64,
-    /// What a system call takes, in nanoseconds.
+    /// The time of a system call, in nanoseconds.
     pub syscall_ns: u64,
-    /// What an interrupt takes, in nanoseconds.
+    /// The time of an interrupt, in nanoseconds.
     pub interrupt_ns: u64,
     /// The folder that guest and host share.
     pub share: Option<PathBuf>,
@@ -66,15 +66,15 @@ pub struct GuestConfig {
     pub interactive: bool,
 }
 
-/// Why a guest cannot be, or cannot go on.
+/// The reason that a guest cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// It could not be started.
     #[error("the guest cannot be started: {what}: {source}")]
     Start {
-        /// What failed.
+        /// The failed action.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// It ended before it connected.
@@ -118,7 +118,7 @@ pub enum GuestError {
     Stuck(Time),
 }
 
-/// How a guest has ended.
+/// The end of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestEnd {
     /// Its kernel has powered off; with the status that its script told, if it told one.
@@ -129,7 +129,7 @@ pub enum GuestEnd {
     RunOver,
 }
 
-/// How far a guest is.
+/// The progress of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// It goes on.
@@ -149,12 +149,12 @@ pub struct Session {
     calendar: Option<UnixStream>,
     device: Option<UnixStream>,
     back: Option<UnixStream>,
-    /// What came with the last message of the device.
+    /// The descriptors of the last message of the device.
     descriptors: Vec<OwnedFd>,
     console: Vec<(Time, Vec<u8>)>,
     status: Option<u8>,
     end: Option<GuestEnd>,
-    /// Why it cannot go on, while the console has words from before.
+    /// The reason that it cannot go on, while the console has words from before.
     failure: Option<GuestError>,
     /// Its console is our terminal.
     interactive: bool,
@@ -162,7 +162,7 @@ pub struct Session {
     woken: bool,
 }
 
-/// Where something is to be read.
+/// The source to read next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Calendar,
@@ -256,7 +256,7 @@ impl Session {
         Ok(self.end.clone().map_or(Progress::UnderWay, Progress::Ended))
     }
 
-    /// When something happens next in the guest or its machine, of itself; now, while it runs.
+    /// The time of the next event in the guest or its machine; now, while it runs.
     fn next_event(&mut self, run: &mut Run, residents: &mut dyn Residents) -> Time {
         let mut machine = FabricMachine { run, residents, processor: &mut self.processor };
         let now = machine.now();
@@ -267,7 +267,7 @@ impl Session {
         wanted.min(machine.next_event()).max(now)
     }
 
-    /// What the guest has printed since the last call, with the simulated time of each piece.
+    /// The guest's output since the last call, with the simulated time of each piece.
     pub fn take_console(&mut self) -> Vec<(Time, Vec<u8>)> {
         std::mem::take(&mut self.console)
     }
@@ -446,7 +446,7 @@ impl Session {
     }
 }
 
-/// Why the exchange of messages pauses.
+/// The reason that the exchange of messages pauses.
 enum Pause {
     /// Time may pass no further.
     Limit,

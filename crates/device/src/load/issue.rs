@@ -1,11 +1,11 @@
-//! What loads need of a context, so that the same load runs as a device (DMA) and on the host (MMIO).
+//! The interface of loads to a context, so that the same load runs as a device (DMA) and on the host (MMIO).
 
 use crate::contract::Context;
 use crate::host::{DeviceInfo, HostContext};
 use tlplab_transaction::Payload;
 use tlplab_units::Time;
 
-/// Where a load goes.
+/// The target of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// An address.

@@ -50,9 +50,9 @@ pub struct CardConfig {
     pub buffer: u64,
     /// Processors of the software.
     pub cores: u16,
-    /// What one takes to send a datagram.
+    /// The time of one to send a datagram.
     pub send: Duration,
-    /// What one takes to receive a datagram.
+    /// The time of one to receive a datagram.
     pub receive: Duration,
     /// From the arrival of a datagram to the beginning of its reception: interrupt, network stack, the waking of a thread.
     pub wake: Duration,
@@ -72,7 +72,7 @@ pub struct CardConfig {
     pub peers: Vec<String>,
 }
 
-/// What comes to the card from its software.
+/// A message to the card from its software.
 #[derive(Clone, Debug)]
 enum ToCard {
     Read { job: u64, address: u64, bytes: u64, carry: bool },
@@ -95,7 +95,7 @@ impl ToCard {
     }
 }
 
-/// What comes to the software from the card.
+/// A message to the software from the card.
 #[derive(Clone, Debug)]
 enum ToSoftware {
     /// One of the completions of a request; `result` comes with the last.
@@ -114,7 +114,7 @@ enum ToSoftware {
     },
 }
 
-/// What happens next to a datagram, at the time of its timer.
+/// The next step of a datagram, at the time of its timer.
 #[derive(Clone, Debug)]
 enum Step {
     /// A core has made a datagram: it goes to the wire when that has room.
@@ -131,7 +131,7 @@ enum Step {
     Own(u64),
 }
 
-/// What the host waits for: a read at `offset` that the software has been told of.
+/// An answer that the host waits for: of a read at `offset` that the software has received.
 #[derive(Clone, Debug)]
 struct Answer {
     offset: u64,

@@ -9,7 +9,7 @@ use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 
-/// What a NIC driver does.
+/// The work of a NIC driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicLoad {
     /// Descriptors in each ring: a multiple of 8, at least 8.

@@ -1,4 +1,4 @@
-//! What an NVMe controller is made of.
+//! The configuration of an NVMe controller.
 
 use super::medium::{Medium, SparseMedium};
 use super::regs;
@@ -25,7 +25,7 @@ pub enum Offered {
     Intx,
 }
 
-/// What an NVMe controller is and how fast.
+/// The parts and times of an NVMe controller.
 ///
 /// The times by default are those of a well-known emulated drive, FEMU's black-box SSD (github.com/MoatLab/FEMU, `hw/femu/bbssd`): a page of
 /// 4 KiB is read in 40 µs and programmed in 200 µs, 8 channels of 8 dies work at once. All else takes no time, and there is no cache.
@@ -39,7 +39,7 @@ pub struct NvmeConfig {
     pub entries: u32,
     /// Interrupt vectors of MSI-X, 1 to 2048. Of MSI there are as many, but 32 at most.
     pub vectors: u16,
-    /// How it interrupts.
+    /// The kind of its interrupts.
     pub interrupts: Offered,
     /// Bytes of a transfer at most: a power of two, at least 8 KiB, which is the least that the controller can tell (MDTS).
     pub mdts: u64,
@@ -57,7 +57,7 @@ pub struct NvmeConfig {
     pub hit: Duration,
     /// Between the beginnings of two pages that the cache writes back by itself; zero: it does so only when it is full or told.
     pub destage: Duration,
-    /// What the controller is busy with each command before it begins, one command at a time.
+    /// The time of the controller for each command before it begins, one command at a time.
     pub command: Duration,
     /// From being enabled to being ready, at most 127 s.
     pub ready: Duration,

@@ -3,7 +3,7 @@
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::ring::{Descriptor, regs};
 
-/// What a ring driver does.
+/// The work of a ring driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingLoad {
     /// Descriptors in the ring.

@@ -211,7 +211,7 @@ pub(crate) static DEFAULTS: Section<()> = Section {
 
 const PORT_BUFFER: Key = key(
     ("port_buffer", Kind::Integer { min: 1, max: 2032 }, "", "16"),
-    "Room of each port in TLPs; absent: as in buffers. With drop-and-replay, requests that leave by a port and non-posted ones that wait for a response; with credits, the advertised TLPs of each class.",
+    "Room of each port in TLPs; absent: as in buffers. With drop-and-replay, requests that leave by a port and non-posted requests that wait for a response; with credits, the advertised TLPs of each class.",
 );
 const UNDER: Key = key(
     ("under", Kind::Text, "", r#""host.rp0""#),

@@ -1,4 +1,4 @@
-//! What an experiment says of a machine: keys that stand in [`EXPERIMENT`](super::EXPERIMENT) and in [`MACHINE`](super::MACHINE).
+//! The keys of a machine, which stand in [`EXPERIMENT`](super::EXPERIMENT) and in [`MACHINE`](super::MACHINE).
 
 use super::{BUS, DEFAULTS, DEVICE, FAULT, GUEST, HOST, LINK, STOP, SWITCH};
 use crate::hosts;

@@ -1,4 +1,4 @@
-//! What limits in the host: its memory, its page walks, the reads that it serves at once.
+//! Limits in the host: its memory, its page walks, the reads that it serves at once.
 
 use super::words::{nanoseconds, percent};
 use super::{Candidate, Facts, MAJOR, total_of, waiters};

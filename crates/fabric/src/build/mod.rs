@@ -676,7 +676,7 @@ fn forwarding_of(
     ports.iter().map(of).collect()
 }
 
-/// What a port is told of its node and of the node at the other end.
+/// Gives a port the properties of its node and of the node at the other end.
 fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<Duration>) {
     let forwarding = |port| match &nodes[cx.links.node(port)] {
         Node::Switch(switch) => switch.forwarding[cx.links.index(port)],
@@ -693,7 +693,7 @@ fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<
     cx.links.set_up(id, setup);
 }
 
-/// What a device at the level of TLPs shows to those who build configuration spaces.
+/// The identity of a device at the level of TLPs, for the builder of configuration spaces.
 struct Shown(TlpIdentity);
 
 impl Device for Shown {

@@ -1,4 +1,4 @@
-//! What measured hosts have beside a memory of one latency: a last-level cache, another node, an IOMMU, jitter.
+//! Parts of measured hosts besides a memory of one latency: a last-level cache, another node, an IOMMU, jitter.
 
 use super::translation::{MapError, TablesConfig};
 use tlplab_units::Duration;
@@ -59,7 +59,7 @@ pub struct IommuConfig {
     pub ats: bool,
 }
 
-/// What reads of host memory take longer, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
+/// Additional time of reads of host memory, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
 /// 0 to 1 000 000, each with the time that is added at it; an empty list adds nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JitterConfig {
@@ -77,11 +77,11 @@ pub struct JitterConfig {
 pub struct SleepConfig {
     /// The host sleeps when a pause has lasted so long.
     pub after: Duration,
-    /// What the first read waits for then.
+    /// The wait of the first read then.
     pub wake: Vec<(u32, Duration)>,
     /// Before it sleeps it dozes, when a pause has lasted this long.
     pub doze_after: Duration,
-    /// What the first request waits for then. Empty: nothing.
+    /// The wait of the first request then. Empty: none.
     pub doze: Vec<(u32, Duration)>,
 }
 
@@ -90,14 +90,14 @@ pub struct SleepConfig {
 pub struct StallConfig {
     /// From the end of one to the next, on average.
     pub every: Duration,
-    /// How long one is.
+    /// The duration of a stall.
     pub lasts: Duration,
 }
 
 /// The rank of the largest value.
 pub const WHOLE: u32 = 1_000_000;
 
-/// What a host cannot be.
+/// Impossible parts of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostMemoryError {
     /// A cache without lines, or of a part of a set.
@@ -136,7 +136,7 @@ pub enum HostMemoryError {
         "the page tables are out of range; expected 3 to 5 levels, at most 5 of a second stage, and at least one kept entry of each"
     )]
     Tables,
-    /// What the tables say, or a device keeps of that, cannot be.
+    /// A mapping, or the number of translations that a device keeps, is impossible.
     #[error("{0}")]
     Map(#[from] MapError),
     /// Quantiles that are no distribution.

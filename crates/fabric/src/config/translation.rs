@@ -8,13 +8,13 @@ use tlplab_units::{Duration, Time};
 pub struct MapConfig {
     /// The device that it is for; `None`: every one.
     pub device: Option<String>,
-    /// Where it begins, as the device sees it.
+    /// Its start, as the device sees it.
     pub from: u64,
     /// Its size.
     pub bytes: u64,
-    /// Where that is.
+    /// Its destination.
     pub to: MapTarget,
-    /// What one entry of the tables covers: 4 KiB, 2 MiB or 1 GiB.
+    /// The size that one entry of the tables covers: 4 KiB, 2 MiB or 1 GiB.
     pub page: u64,
     /// The device may read it.
     pub read: bool,
@@ -26,7 +26,7 @@ pub struct MapConfig {
     pub until: Option<Time>,
 }
 
-/// Where a piece of the tables leads.
+/// The destination of a piece of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapTarget {
     /// Addresses of the host, from this one on.
@@ -67,13 +67,13 @@ pub struct AtsConfig {
     pub outstanding: u16,
 }
 
-/// What cannot be translated so.
+/// Impossible mappings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// A piece of an impossible size or place.
     #[error("{what} {value:#x} is not a multiple of the page size, {page:#x}")]
     Alignment {
-        /// What.
+        /// The field.
         what: &'static str,
         /// Its value.
         value: u64,

@@ -7,7 +7,7 @@ pub enum CauseGroup {
     Work,
     /// Waiting for somebody else: warm colours.
     Wait,
-    /// What keeps a link going, and mends what went wrong: wine and grey.
+    /// Upkeep of a link, and repair of errors: wine and grey.
     Repair,
     /// The work of a parallel bus: violet to cyan.
     Bus,
@@ -28,7 +28,7 @@ impl CauseGroup {
 /// Declares [`Cause`]. A row: variant, name in documents, group, colour on a light and on a dark ground, what it is.
 macro_rules! causes {
     ($($cause:ident $name:literal $group:ident $light:literal $dark:literal: $about:literal;)*) => {
-        /// Why time passes.
+        /// The cause of time that passes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Cause {
@@ -36,7 +36,7 @@ macro_rules! causes {
         }
 
         impl Cause {
-            /// How many there are.
+            /// The number of causes.
             pub const COUNT: usize = [$($name),*].len();
             /// All of them, by discriminant.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$cause),*];
@@ -46,12 +46,12 @@ macro_rules! causes {
                 match self { $(Self::$cause => $name,)* }
             }
 
-            /// What it is, in a sentence.
+            /// Its description, in a sentence.
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$cause => $about,)* }
             }
 
-            /// What kind of cause it is.
+            /// Its group.
             pub const fn group(self) -> CauseGroup {
                 match self { $(Self::$cause => CauseGroup::$group,)* }
             }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tlplab_nettlp::endpoint::Event;
 use tlplab_transaction::Payload;
 
-/// How long an answer may take after a stop.
+/// The time that an answer may take after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So much is written before it is read back: little enough that all of it arrives now and then even on a bad network.
 const BLOCK: u64 = 4 << 10;
-/// How often a block is written, before the memory is given up.
+/// The number of times that a block is written, before the memory is given up.
 const TRIES: u32 = 20;
 
 /// Writes `content` to all of `region` and sees to it that it is there.
@@ -99,7 +99,7 @@ fn blocks(region: Region) -> impl Iterator<Item = (u64, u64)> {
     (region.address..end).step_by(BLOCK as usize).map(move |address| (address, BLOCK.min(end - address)))
 }
 
-/// What a lane has written: at each place where its operations begin, the last of them.
+/// The writes of a lane: at each place where its operations begin, the last of them.
 pub(super) struct Written {
     lane: u8,
     region: Region,
@@ -121,7 +121,7 @@ impl Written {
         Self { lane, region, pattern, length, last }
     }
 
-    /// What the lane wrote last to the bytes from `address` on, and which of them it wrote at all.
+    /// The last data of the lane in the bytes from `address` on, and the bytes that it wrote at all.
     fn paint(&self, content: Content, address: u64, painted: &mut [Option<u8>]) {
         let Self { region, pattern, length, .. } = *self;
         painted.fill(None);
@@ -148,7 +148,7 @@ impl Written {
     }
 }
 
-/// What the lanes wrote last and is not in memory. Where several of them wrote, any of them may have been the last.
+/// The last writes of the lanes that are not in memory. Where several of them wrote, any of them may have been the last.
 pub(super) fn missing(
     driven: &mut Driven,
     region: Region,

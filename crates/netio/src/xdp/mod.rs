@@ -27,7 +27,7 @@ use tlplab_nettlp::Undeliverable;
 
 /// The only queue of the interface.
 const QUEUE: u32 = 0;
-/// How long a queue may be another's.
+/// The time for which a queue may still be another's.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An `AF_XDP` socket with the ports of one end of NetTLP.
@@ -64,7 +64,7 @@ impl Xdp {
         self.link.largest
     }
 
-    /// What was not passed on. What the program does not redirect, fragments among it, is not seen here.
+    /// The frames that were not passed on. Frames that the program does not redirect, fragments among them, are not seen here.
     pub fn counters(&self) -> LinkCounters {
         self.link.counters
     }

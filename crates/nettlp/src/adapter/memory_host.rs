@@ -10,7 +10,7 @@ use tlplab_units::{Duration, Time};
 /// Memory below 4 GiB ends here, as on a PC: base addresses of devices and interrupts are above. The rest goes on at 4 GiB.
 const LOW_END: u64 = 0x8000_0000;
 const HIGH_START: u64 = 1 << 32;
-/// What sparse memory keeps or does not keep.
+/// The choice between keeping data and discarding them.
 const PAGE: u64 = 4096;
 
 /// Accesses to devices whose results nobody fetched.

@@ -1,10 +1,10 @@
-//! What an expression gives, before anything is known but the kinds of its names.
+//! The kind of an expression, before anything is known but the kinds of its names.
 
 use super::{Expression, Function, Mistake, Node, Operator, Value, What};
 use crate::unit::Unit;
 use std::fmt;
 
-/// What a name stands for, or an expression gives.
+/// The kind of a name or an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number with its unit.
@@ -26,12 +26,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is wrong with a name, and what would be right.
+/// The mistake in a name, and the fix.
 pub type NoName = (String, Option<String>);
 type Checked = Result<Kind, Mistake>;
 
 impl Expression {
-    /// What it gives. `kind_of` tells of each name what it is, or what is wrong with it: a message, and what would be right.
+    /// Its kind. `kind_of` gives the kind of each name, or its mistake: a message, and the fix.
     ///
     /// # Errors
     /// A name is not known; what is compared, added or called is not of one kind.

@@ -11,7 +11,7 @@
 //! Other streams go on meanwhile, and so do posted requests behind reads of their own stream, as with reads that wait for a tag. Of an operation whose
 //! first request finds nothing kept, translations of the pages that follow are asked for at once, as many as may be outstanding.
 //!
-//! Where there is no translation, or not for this kind of access, the request goes untranslated, and the IOMMU reports it. That there is none is not
+//! If there is no translation, or not for this kind of access, the request goes untranslated, and the IOMMU reports it. That there is none is not
 //! kept (§10.2.3.5). What is asked while an invalidation comes for it is asked again. An invalidation is completed when no read is under way that used
 //! what it took away; writes that did are before its completion in any case.
 
@@ -31,7 +31,7 @@ use tlplab_wire::tlp::{
 
 const PAGE: u64 = 4096;
 
-/// What a device did with translations.
+/// The counters of a device's translations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceTranslations {
     /// Requests that found their translation kept.
@@ -83,7 +83,7 @@ pub(crate) struct Ats {
     kept: Vec<Kept>,
     clock: u64,
     asked: Vec<Asked>,
-    /// What is to be asked for, once the requester is at hand.
+    /// The translations to request, once the requester is at hand.
     wanted: Vec<u64>,
     /// Pages that there is no translation of: their next request goes untranslated.
     denied: Vec<u64>,
@@ -152,7 +152,7 @@ impl Ats {
         }
     }
 
-    /// Whether the translation of a request is kept, or there is none; if not, it is to be asked for, and of what follows.
+    /// True if the translation of a request is kept, or there is none; if not, it is to be asked for, and of what follows.
     fn may_go(&mut self, next: Next) -> bool {
         if self.find(next.address).is_some() || self.denied.contains(&(next.address / PAGE)) {
             return true;
@@ -184,7 +184,7 @@ impl Ats {
         }
     }
 
-    /// What is wanted is asked for.
+    /// Requests the wanted translations.
     pub(crate) fn ask_for_wanted(&mut self, requester: &mut Requester<Ticket>, now: Time, id: Bdf) {
         for page in std::mem::take(&mut self.wanted) {
             self.ask(requester, now, page, id);
@@ -382,7 +382,7 @@ impl EndPoint {
         }
     }
 
-    /// What a completion, or the lack of one, means for translated requests.
+    /// The meaning of a completion, or the lack of one, for translated requests.
     pub(crate) fn note_translated(&mut self, cx: &mut Context, outcome: &Outcome<Ticket>) {
         let Some(ats) = &mut self.ats else { return };
         let (progress, result) = match outcome {

@@ -29,7 +29,7 @@ const STAGED: Staged = Staged { framed: 4, in_flits: 20 };
 /// A device at the level of TLPs, as its end point sees it.
 pub(crate) struct Core {
     pub(crate) device: Box<dyn TlpDevice>,
-    /// What came of its last run, and how far it has got.
+    /// The output of its last run, and the time that it has reached.
     pub(crate) output: TlpOutput,
     /// That waits for its event, and the device meanwhile.
     pub(crate) pending: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pub(crate) rests: bool,
     /// The level of its legacy interrupt that the fabric knows of.
     pub(crate) intx: bool,
-    /// What it was told last.
+    /// The last registers given to it.
     registers: TlpRegisters,
     /// TLPs that it has been shown and has not taken, by class. `None`: enumeration wrote it before time began.
     held: [VecDeque<Option<TlpHandle>>; 3],
@@ -54,7 +54,7 @@ pub(crate) struct Core {
 
 #[derive(Clone)]
 struct Given {
-    /// What it is the last completion of.
+    /// The transaction whose last completion it is.
     ends: Option<TransactionRef>,
     /// It or one before it of this read.
     poisoned: bool,
@@ -88,7 +88,7 @@ impl Core {
         }
     }
 
-    /// Where it goes on from, if anything may come of that.
+    /// The time from which it goes on, if it has work there.
     pub(crate) fn runs_from(&self) -> Option<Time> {
         (!self.idle && !self.pending).then_some(self.output.time)
     }
@@ -130,7 +130,7 @@ impl EndPoint {
         }
     }
 
-    /// What the core has put out, or the end of a slice of its time.
+    /// The output of the core, or the end of a slice of its time.
     pub(crate) fn clocked(&mut self, cx: &mut Context, put_out: Time) {
         let core = self.core();
         // A reset may have taken back what this event is of.
@@ -275,7 +275,7 @@ impl EndPoint {
         }
     }
 
-    /// What a core has put out: credits first, then a TLP, and the interrupt behind that.
+    /// Carries out the output of a core: credits first, then a TLP, and the interrupt behind that.
     pub(crate) fn obey_core(&mut self, cx: &mut Context, taken: [u32; 3], tlp: &[u8], intx: bool) {
         for class in FcClass::ALL {
             for _ in 0..taken[class.index()] {
@@ -329,7 +329,7 @@ impl EndPoint {
         }
     }
 
-    /// Which of a core's own reads a completion belongs to.
+    /// The read of a core that a completion belongs to.
     fn completion_given(&mut self, cx: &Context, handle: TlpHandle, completion: &Completion) {
         let tlp = cx.tlps.get(handle);
         let (poisoned, orphaned) = (tlp.repr.attributes().poisoned, tlp.orphaned);

@@ -33,7 +33,7 @@ impl EndPoint {
         None
     }
 
-    /// What a device asks for.
+    /// Carries out the actions of a device.
     pub(crate) fn carry_out(&mut self, cx: &mut Context, action: Action) {
         let asked = cx.now();
         let operation = |stream, kind| Operation { owner: 0, stream, asked, kind };

@@ -150,12 +150,12 @@ impl Domains {
         Ok(Self { of_port, memory: memory.is_some(), above, passages: passages.collect() })
     }
 
-    /// Whether memory is in one of them.
+    /// True if memory is in one of them.
     pub(crate) fn hold_memory(&self) -> bool {
         self.memory
     }
 
-    /// What a TLP that is in `level` passes next on its way to the port `to`, or to memory behind them; `None`: nothing but the port itself.
+    /// The next place of a TLP that is in `level` on its way to the port `to`, or to memory behind them; `None`: the port itself.
     fn next(&self, level: Option<usize>, to: usize) -> Option<PassageId> {
         let target = self.of_port[to];
         if level == target {
