@@ -75,7 +75,7 @@ mod tests {
             ("lanes < 4 and lanes > 2", "this is true or false, not a comparison of two figures"),
             ("not lanes < 4", "no comparison of two figures"),
             ("(lanes < 4)", "parentheses around this comparison"),
-            ("throughput < 4", "< is between a number of b/s and a plain number"),
+            ("throughput < 4", "< cannot combine a number of b/s and a plain number"),
             ("true == false", "parentheses around this comparison"),
             ("trouhput < 4 b/s", "unknown metric trouhput"),
         ] {

@@ -63,7 +63,7 @@ fn mistakes_are_told() {
         Machine::new(&setup, &|_| Err("there is no such file".into())).map(drop).unwrap_err().to_string()
     };
     let message = refuse(Setup { host: "sever".into(), ..Setup::default() });
-    assert!(message.contains("no host profile \"sever\"; did you mean \"server\"?"), "{message}");
+    assert!(message.contains("unknown host profile \"sever\"; did you mean \"server\"?"), "{message}");
     let message = refuse(Setup { link: "gen3".into(), ..Setup::default() });
     assert!(message.contains("link \"gen3\": \"gen3\" is not a link such as"), "{message}");
     let message = refuse(Setup { device: "mine.toml".into(), ..Setup::default() });

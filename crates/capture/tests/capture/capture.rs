@@ -261,7 +261,7 @@ fn what_is_no_capture_is_an_error() {
     let error = capture::read_file("/no/such/file.pcap").unwrap_err().to_string();
     assert!(error.starts_with("/no/such/file.pcap: cannot read: "), "{error}");
     let error = capture::read(b"hello").unwrap_err().to_string();
-    assert!(error.contains("pcap, pcapng and trace tables"), "{error}");
+    assert!(error.contains("expected pcap, pcapng or a trace table"), "{error}");
 }
 
 proptest! {

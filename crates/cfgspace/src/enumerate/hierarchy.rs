@@ -147,7 +147,7 @@ pub enum ProblemKind {
     HeaderType(u8),
     /// A chain of capabilities leads back, or to where none can be.
     CapabilityChain(u16),
-    /// The bits of a BAR that can be written are no size.
+    /// The writable bits of a BAR are not a size.
     BarSize {
         /// The number of the BAR.
         index: u8,

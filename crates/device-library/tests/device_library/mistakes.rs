@@ -43,7 +43,7 @@ fn files_that_are_no_libraries_are_refused() {
     assert!(refusal(&text, &[]).contains("file too short"), "{}", refusal(&text, &[]));
     let (source, other) = (folder.path().join("other.c"), "int other(void) { return 1; }");
     std::fs::write(&source, other).unwrap();
-    assert!(refusal(&compile("other", &source), &[]).starts_with("it has no tlplab_device_open"));
+    assert!(refusal(&compile("other", &source), &[]).starts_with("it does not export tlplab_device_open"));
 }
 
 #[test]

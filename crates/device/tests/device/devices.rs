@@ -197,7 +197,7 @@ fn drivers_that_cannot_be_interrupted_say_so() {
         world.mode = InterruptMode::Disabled;
         world.run(Time::ZERO + Duration::from_us(1));
         assert_eq!(world.faults.len(), 1);
-        assert!(world.faults[0].starts_with("it interrupts in no way that the host allows"));
+        assert!(world.faults[0].starts_with("it has no kind of interrupt that the host allows"));
     }
 }
 

@@ -281,7 +281,7 @@ words! {
         HeaderType = "header-type",
         /// The list of capabilities leads nowhere.
         CapabilityChain = "capability-chain",
-        /// The bits of a BAR that can be written are no size.
+        /// The writable bits of a BAR are not a size.
         BarSize = "bar-size",
         /// There is no address left for a BAR.
         NoAddress = "no-address",

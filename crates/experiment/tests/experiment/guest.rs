@@ -61,7 +61,7 @@ fn memory_of_a_guest_has_bounds() {
         let why = with(&format!("memory = \"{bad}\"")).unwrap_err();
         assert!(why.contains("dir/t.toml:11: guest.memory:"), "{why}");
         assert!(why.contains(&format!("a guest memory of {bytes} B is not supported")), "{why}");
-        assert!(why.contains("from 64MiB to 2GiB, in whole pages"), "{why}");
+        assert!(why.contains("use 64MiB to 2GiB, in whole pages"), "{why}");
     }
 }
 

@@ -115,7 +115,7 @@ fn mistakes_in_machines_and_cables_have_their_place() {
         (
             "[cable.wire]",
             "[cable.wire]\ndelay = \"1.5ns\"",
-            "delay: a cable's delay is a whole number of nanoseconds",
+            "delay: a cable's delay must be a whole number of nanoseconds",
         ),
         (
             "[cable.wire]",

@@ -237,7 +237,7 @@ fn a_finding_is_held_against_the_points() {
     let several = found(&study("times > 2", "all = { of = \"lanes\", where = \"link != 'x'\" }\n"))
         .unwrap_err()
         .to_string();
-    assert!(several.contains("finding.figures.all: 2 points are where link != 'x'"), "{several}");
+    assert!(several.contains("finding.figures.all: 2 points match link != 'x'"), "{several}");
     let none = found(&study("times > 2", "none = { of = \"lanes\", where = \"link == 'gen9 x1'\" }\n"))
         .unwrap_err()
         .to_string();

@@ -8,8 +8,8 @@ use tlplab_units::{Duration, Time};
 #[test]
 fn each_mistake_fails_the_run_and_says_what_it_is() {
     for (mistake, says) in [
-        ("junk", "sent what is no TLP"),
-        ("short", "sent what is no TLP"),
+        ("junk", "sent bytes that are not a TLP"),
+        ("short", "sent bytes that are not a TLP"),
         ("crosses", "the request crosses a 4 KiB boundary"),
         ("type", "sent a CfgRd0; a core sends memory reads and writes, and completions"),
         ("holes", "byte enables have holes"),

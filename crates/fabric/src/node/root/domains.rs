@@ -367,6 +367,6 @@ mod tests {
         let lost = vec![domain("a", Some("x"), &["rp0"])];
         assert_eq!(refused(lost), "host domain a: its domain \"x\" does not exist");
         let circle = vec![domain("a", Some("b"), &["rp0"]), domain("b", Some("a"), &[])];
-        assert_eq!(refused(circle), "host domain a: it is in itself");
+        assert_eq!(refused(circle), "host domain a: it contains itself");
     }
 }
