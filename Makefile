@@ -271,7 +271,7 @@ prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datag
 	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test library junk -- --nocapture
 
 .PHONY: lint
-lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, words of the documentation, freshness of generated files, packages
+lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, words of the documentation and of messages, freshness of generated files, packages
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(BIN)/ruff check --quiet

@@ -81,7 +81,7 @@ local function frame_problem(tvb)
 		return nil
 	end
 	if udp.value ~= total.value - header.value then
-		return string.format("the UDP header says %d bytes, the IPv4 header leaves %d", udp.value, total.value - header.value)
+		return string.format("the UDP length is %d bytes, but the IPv4 header leaves %d", udp.value, total.value - header.value)
 	end
 	local length, ends = frame_len().value, tvb:offset() + udp.value - 8
 	if length < ends then
@@ -120,7 +120,7 @@ local function dissect_datagram(tvb, pinfo, root)
 	end
 	local tree = root:add(nettlp, tvb(0, math.min(6, tvb:len())))
 	if not wrong and tvb:reported_len() < 18 then
-		wrong = string.format("the datagram has %d bytes; the NetTLP header and the smallest TLP take 18", tvb:reported_len())
+		wrong = string.format("the datagram has %d bytes, but the NetTLP header and the smallest TLP take 18", tvb:reported_len())
 	elseif not wrong and tvb:len() < 7 then
 		wrong = "the headers were not captured whole"
 	end

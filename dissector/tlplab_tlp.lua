@@ -209,7 +209,7 @@ return function(fields, tables, bytes, conversations)
 				problem(x, "Completion Status", "only a successful completion has data")
 			end
 		elseif x.data and x.length * 4 > lower % 4 + byte_count + 3 then
-			problem(x, "Length", "more data than the byte count says remain")
+			problem(x, "Length", "more data than the byte count leaves")
 		end
 		x.key = string.format("%04x.%03x", requester, tag)
 		x.last = not x.data or math.min(x.length * 4 - lower % 4, byte_count) == byte_count

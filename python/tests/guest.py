@@ -71,9 +71,9 @@ def run(folder: Path, *arguments: str | Path, experiment: Path = NVME) -> Guest:
         command(experiment, "--json", file, *arguments),
         capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=ROOT, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    lines = [line for line in done.stdout.splitlines() if line.startswith("[") and " us] " in line]
-    stamps = [float(line[1 : line.index(" us]")].replace(",", "")) for line in lines]
-    console = [line.split(" us] ", 1)[1] for line in lines]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("[") and " µs] " in line]
+    stamps = [float(line[1 : line.index(" µs]")].replace(",", "")) for line in lines]
+    console = [line.split(" µs] ", 1)[1] for line in lines]
     result = json.loads(file.read_text()) if file.exists() else {}
     return Guest(done.returncode, console, stamps, result, done.stderr)
 

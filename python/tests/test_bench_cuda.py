@@ -107,7 +107,7 @@ def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         (["lat_rd", "--on", "cuda:1"], "there is no GPU 1: the driver has 1, numbered from 0"),
-        (["lat_rd", "--on", "cuda:x"], "there is no target 'cuda:x'; the first GPU is cuda, the second cuda:1"),
+        (["lat_rd", "--on", "cuda:x"], "unknown target 'cuda:x'; the first GPU is cuda, the second cuda:1"),
         (["lat_rd", "--on", "cuda", "--host", "ideal"], "host, device, link and IOMMU: leave these options out"),
         (["lat_rd", "--on", "cuda", "--iommu", "on"], "host, device, link and IOMMU: leave these options out"),
         (["lat_rd", "--on", "cuda", "--size", "6B"], "give multiples of 4 B"),
@@ -116,7 +116,7 @@ def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str]
         (["lat_rd", "--on", "cuda", "--interface", "cmd"], "leave these options out"),
         (["bw_rd", "--on", "cuda", "--window", "8GiB"], "4 GiB at most"),
         (["bw_rd", "--on", "cuda", "--at-once", "37"], "Stand-in runs 36 warps at once"),
-        (["lat_rd", "--at-once", "4"], "latencies are measured one at a time"),
+        (["lat_rd", "--at-once", "4"], "latency is measured with one transfer at a time"),
         (["bw_rd", "--at-once", "0"], "from 1 to 65536"),
         (["bw_rd", "--at-once", "x"], "'x' is not a number such as 16"),
         (["bw_rd", "--at-once", "4", "-o", "-"], "no column for --at-once"),

@@ -97,7 +97,7 @@ def test_check_shows_a_bus_with_its_mode_and_its_devices_without_links(
     ("arguments", "message"),
     [
         (["--set", "switch.sw0.lnk=gen4 x8"], '--set: switch.sw0.lnk: unknown key "lnk"; did you mean "link"?'),
-        (["--set", "switch.sw0.link=gen4 x3"], "there is no x3 link"),
+        (["--set", "switch.sw0.link=gen4 x3"], 'unsupported width "x3"'),
         (["--set", "device.ssd.under=ghost"], "ghost"),
         (["--set", "stop=-1us"], "stop"),
         (["--set", "device.ssd.mps=100"], 'as in "128B"'),

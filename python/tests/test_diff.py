@@ -358,7 +358,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["-", "design.toml"], "the standard input can be read only once"),
     # Alternatives: as with --set, and by name.
     (["design.toml", "--if", "fast: device.nick.tags=2"], '--if fast: device.nick: there is no device "nick"; did you mean "nic"?'),
-    (["design.toml", "--if", "gen9: device.nic.link=gen9 x8"], "--if gen9: device.nic.link: there is no gen9"),
+    (["design.toml", "--if", "gen9: device.nic.link=gen9 x8"], "--if gen9: device.nic.link: unsupported generation \"gen9\""),
     (["design.toml", "--if", "tags: device.nic.tags=none"], "--if tags: device.nic.tags"),
     (["design.toml", "--if", "device.nic.tags+=some"], "'some' is not a number"),
     (["design.toml", "--if", "device.nic.link*=2"], "device.nic.link is 'gen4 x8', which is not a number"),

@@ -85,7 +85,7 @@ def test_long_transfers_fill_the_link_with_few_interrupts() -> None:
         (["/nowhere"], 2, "/nowhere: No such file"),
         (["--set", "a=b", "/dev/null"], 2, "only a simulated card"),
         (["sim:nowhere.toml"], 2, "nowhere.toml"),
-        (["sim:experiments/dma-card.toml#nic"], 2, 'no device "nic"; it has card'),
+        (["sim:experiments/dma-card.toml#nic"], 2, 'unknown device "nic"; the devices are card'),
         (["sim:experiments/ring.toml#ring"], 2, "no"),
         (["--set", "device.card.lnik=gen1 x1", CARD], 2, "link"),
         (["--address", "1GiB", CARD], 2, "the card has"),

@@ -65,7 +65,7 @@ def test_lines_filters_and_times(made: Path, capsys: pytest.CaptureFixture[str])
     )
     assert len(lines) == 4
     assert lines[3].endswith(
-        "NetTLP: malformed: the datagram has 10 bytes; the NetTLP header and the smallest TLP take 18"
+        "NetTLP: malformed: the datagram has 10 bytes, but the NetTLP header and the smallest TLP take 18"
     )
     shown = output(capsys, str(made), "type=CplD", "requester=1b:00", "-ttt", "-v", "-c", "1")
     assert len(shown) == 1
@@ -75,7 +75,7 @@ def test_lines_filters_and_times(made: Path, capsys: pytest.CaptureFixture[str])
 def test_the_standard_input_is_called_so() -> None:
     done = subprocess.run([*COMMAND, "-"], input=b"no capture", capture_output=True, check=False)
     assert done.returncode == 2
-    assert b"standard input: it is no capture" in done.stderr
+    assert b"standard input: it is not a capture" in done.stderr
 
 
 def test_json_lines(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,11 +147,11 @@ def test_ranges_of_tags() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{made}", "tga=3"], "the key is none of type, tag"),
+        (["{made}", "tga=3"], "unknown key; expected one of type, tag"),
         (["{made}", "tag=1", "or"], "the filter ends where a test is expected"),
-        (["no-such-thing"], "there is neither such a file nor such an interface; the interfaces are"),
-        (["{text}"], "it is no capture; pcap and pcapng can be shown"),
-        (["{text}", "--summary"], "it is no capture; pcap and pcapng can be shown"),
+        (["no-such-thing"], "no such file or interface; expected a file or one of the interfaces"),
+        (["{text}"], "it is not a capture; expected pcap or pcapng"),
+        (["{text}", "--summary"], "it is not a capture; expected pcap or pcapng"),
         (["{made}", "-w", "{made}"], "both name"),
         (["{made}", "--summary", "-c", "3"], "-w and -c are for lines"),
         (["{made}", "--plot", "tags.gif"], "name a file that ends in .png, .svg or .pdf"),

@@ -59,9 +59,9 @@ def test_all_that_is_expected_is_judged(design: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ('errors = "== 0 B"\n', "design.toml:13:10: expect.errors: in \"errors == 0 B\", column 8: == is between a plain number and a number of B"),
-        ('dev.rte = "> 1 Hz"\n', "there is no metric dev.rte; did you mean dev.rate?"),
-        ("errors = 0\n", "expect.errors: the integer 0 is no comparison; write it in quotes"),
+        ('errors = "== 0 B"\n', "design.toml:13:10: expect.errors: in \"errors == 0 B\", column 8: == cannot combine a plain number and a number of B"),
+        ('dev.rte = "> 1 Hz"\n', "unknown metric dev.rte; did you mean dev.rate?"),
+        ("errors = 0\n", "expect.errors: the integer 0 is not a comparison; write it in quotes"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_anything_runs(

@@ -143,9 +143,9 @@ def test_a_mistake_in_a_file_that_was_read_has_the_line_of_the_file(tmp_path: Pa
 def test_what_no_file_can_say_is_refused_where_it_is_said() -> None:
     with pytest.raises(TypeError, match="Leave out a key"):
         small().device("nic", under="host.rp1", link=None)
-    with pytest.raises(TypeError, match="is no device"):
+    with pytest.raises(TypeError, match="is not a device"):
         small().device("nic", 7)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a key"):
         small().set("device..tags", 1)
     with pytest.raises(ValueError, match=r"stop is '20us', and no table that could have time"):
         small().set("stop.time", "1us")

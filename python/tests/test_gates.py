@@ -18,7 +18,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-layers, licences = load("layers"), load("licences")
+layers, licences, words = load("layers"), load("licences"), load("words")
 ARROWS = """Some text with `c ← a` in it.
 
 Arrows point one way: `a ← b, c ← d`; `a ← e`.
@@ -121,3 +121,23 @@ def test_what_the_page_ships_is_judged_more_strictly_than_tools() -> None:
         "report/package-lock.json: node_modules/shipped is under MPL-2.0",
         "report/package-lock.json: node_modules/silent is under no licence it declares",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('#[error("{path}: this is no capture file")]', '"is no"'),
+        ('return Err(format!("nobody listens at {port}"));', '"nobody"'),
+        ('let text = "the run waits for \\\n    what never comes";', '"what"'),
+        ("/// Why the run ended.", '"Why …"'),
+        ("/// The end.\n///\n/// Whether it came.", '"Whether …"'),
+        ("/// The end of the run, and\n/// what it left.", None),
+        ('queue.pop().expect("nobody else takes it");', None),
+        ('const HINT: &str = "did you mean {near}?";', None),
+        ('#[cfg(test)]\nmod tests {\n    const TEXT: &str = "nobody is there";\n}', None),
+        ("let quote = '\"'; // what nobody reads", None),
+    ],
+)
+def test_a_text_of_a_crate_in_refused_words_is_found(line: str, found: str | None) -> None:
+    complaints = words.findings("crates/a/src/b.rs", f"{line}\nfn f() {{}}\n")
+    assert [one.split(": ")[1] for one in complaints] == ([] if found is None else [found])

@@ -83,7 +83,7 @@ def test_files_are_read_as_functions_would_be(sysfs: str, tmp_path: Path, capsys
         (["--register", "02:00.0:0+0x8"], 2, "--reads-are-safe"),
         (["--register", "02:00.0:0+0x8", "--reads-are-safe"], 2, "does not say what base addresses"),
         (["--register", "02:00.0", "--reads-are-safe"], 2, "BDF:BAR+OFFSET"),
-        (["--device", "05:00.0"], 2, "there is no function 05:00.0"),
+        (["--device", "05:00.0"], 2, "unknown function 05:00.0"),
         (["--core", "99999"], 2, "core 99999"),
         (["--on", "x.toml", "--device", "02:00.0"], 2, "--on is for a simulated topology"),
         (["--seed", "1"], 2, "--on or --compare"),

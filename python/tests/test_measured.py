@@ -91,7 +91,7 @@ CDF = "lat_dma_details_cdf.csv"
         (SZ, 1, "BW (GB/s)", "BW (MB/s)", "column BW (MB/s): has a unit that pcie-bench does not use; it should be “BW (GB/s)”"),
         (SZ, 1, "Trans,", "SZ,", "column SZ: appears twice"),
         (SZ, 1, "Test,PAT,Cache,HO,DO,WinSZ,SZ,Time(cyc),Time,Bytes,Trans,BW (GB/s),Trans/s", "a;b", "these are not columns of pcie-bench: a;b"),
-        (SZ, 3, "BW_DMA_RD,Rand", "BW_DMA_RD", ":3: 12 values where there are 13 columns; the line is truncated"),
+        (SZ, 3, "BW_DMA_RD,Rand", "BW_DMA_RD", ":3: 12 values for 13 columns; the line is truncated"),
         (SZ, 4, ",8192,", ",8KiB,", ":4: column WinSZ: “8KiB” is not a number; a number without a unit"),
         (SZ, 4, ",8192,", ",-8192,", "column WinSZ: -8192 is out of range; a number above 0"),
         (SZ, 4, ",8192,", ",nan,", "column WinSZ: nan is out of range"),

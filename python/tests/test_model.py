@@ -50,16 +50,16 @@ def test_a_grid_is_an_arrow_table_without_pyarrow_and_with_it() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"generation": 8}, "generation is 8; it may be 1 to 7"),
-        ({"width": 3}, "width is 3; it may be 1, 2, 4"),
-        ({"mps": [256, 200]}, "mps is 200; it may be 128"),
-        ({"rcb": 256}, "rcb is 256; it may be 64 or 128 B"),
-        ({"offset": 4096}, "offset is 4096; it may be 0 to 4095"),
-        ({"size": 0}, "size is 0; it may be 1 byte"),
+        ({"generation": 8}, "generation is 8; expected 1 to 7"),
+        ({"width": 3}, "width is 3; expected 1, 2, 4"),
+        ({"mps": [256, 200]}, "mps is 200; expected 128"),
+        ({"rcb": 256}, "rcb is 256; expected 64 or 128 B"),
+        ({"offset": 4096}, "offset is 4096; expected 0 to 4095"),
+        ({"size": 0}, "size is 0; expected 1 byte"),
         ({"size": 1.5}, "size is 1.5; it must be whole numbers"),
-        ({"width": 12, "compat": "pcie-model"}, "width is 12; it may be 1, 2, 4, 8, 16 or 32 lanes in the public model"),
-        ({"compat": "pcie-modle"}, 'compat is "pcie-modle"; expected any of pcie-model, '),
-        ({"op": "both"}, 'op is "both"; it may be "read", "write", "rdwr"'),
+        ({"width": 12, "compat": "pcie-model"}, "width is 12; expected 1, 2, 4, 8, 16 or 32 lanes in the public model"),
+        ({"compat": "pcie-modle"}, 'unknown compat "pcie-modle"; expected pcie-model, '),
+        ({"op": "both"}, 'op is "both"; expected "read", "write", "rdwr"'),
     ],
 )  # fmt: skip
 def test_a_wrong_number_is_named(given: dict[str, object], said: str) -> None:
@@ -195,7 +195,7 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ours == theirs
     file.write_text(text.replace('"host"', '"hots"', 1), encoding="utf-8")
     assert status(["model", "nic", "--nic", str(file)]) == 2
-    assert f'{file}:7:9: transmit[1].by: "hots" should be "device" or "host"' in capsys.readouterr().err
+    assert f'{file}:7:9: transmit[1].by: unknown value "hots"; expected "device" or "host"' in capsys.readouterr().err
     with pytest.raises(ExperimentError):
         model.nic(64, file="x.toml", text="title = 1")
 
@@ -204,10 +204,10 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("arguments", "said"),
     [
         (["bw", "--link", "gen3"], "is not a link such as"),
-        (["bw", "--link", "gen8 x8"], "the generation of --link is 8; it may be 1 to 7"),
-        (["bw", "--link", "gen4 x8 flit", "--compat", "pcie-model"], "flit in --link is 1; it may be 0 below 64 GT/s"),
+        (["bw", "--link", "gen8 x8"], "the generation of --link is 8; expected 1 to 7"),
+        (["bw", "--link", "gen4 x8 flit", "--compat", "pcie-model"], "flit in --link is 1; expected 0 below 64 GT/s"),
         (["bw", "--offset", "8000B"], "--offset is 8000"),
-        (["nic", "--frame", "10B"], "a frame has 64 B or more"),
+        (["nic", "--frame", "10B"], "expected 64 B or more"),
         (["bw", "--mps", "256"], "the unit is missing"),
         (["bw", "--plot", "x.txt"], ".png, .svg or .pdf"),
         (["bw", "--plot", "/no/x.png"], "mkdir -p /no"),

@@ -170,7 +170,7 @@ def test_options_mean_what_the_published_programs_mean(pair: Pair, capsys: pytes
     assert pair.run("perf", "-t", "0.2", "-M", "-L", "64", "--timeout", "5000") == 0
     assert time.monotonic() - begun < 2.5
     out = capsys.readouterr().out
-    told = re.findall(r"^latency: thread 0, ([0-9.]+) us$", out, re.MULTILINE)
+    told = re.findall(r"^latency: thread 0, ([0-9.]+) µs$", out, re.MULTILINE)
     total = re.search(r"(\d+) in 0\.", out)
     assert total is not None
     assert len(told) == int(total[1]) > 0
@@ -300,14 +300,14 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
         (["dma", "read", "-a", "0", "--interface", "lo"], 2, "--interface is for packet and XDP sockets"),
         (["dma", "read", "-a", "0", "-r", "10.9.9.9"], 2, "--allow-remote permits it. NetTLP has no authentication"),
         (["dma", "read", "-a", "0", "-r", "nobody"], 2, "'nobody' is not an IPv4 address"),
-        (["dma", "read", "-a", "0", *NOBODY], 1, "nobody answers for messages at ABSENT, UDP port 12287"),
+        (["dma", "read", "-a", "0", *NOBODY], 1, "no answer for messages from ABSENT, UDP port 12287"),
         (
             ["dma", "read", "-a", "0", "-b", "1b:00", *NOBODY],
             1,
-            "nobody listens at its port there (connection refused)",
+            "no program listens on the peer's UDP port (connection refused)",
         ),
-        (["cfg", "read", "-a", "0", *NOBODY], 1, "nobody answers for configuration at ABSENT"),
-        (["cfg", "registers", *NOBODY], 1, "nobody answers for its registers at ABSENT, UDP port 20482 (0x5002)"),
+        (["cfg", "read", "-a", "0", *NOBODY], 1, "no answer for configuration from ABSENT"),
+        (["cfg", "registers", *NOBODY], 1, "no answer for its registers from ABSENT, UDP port 20482 (0x5002)"),
         (["dma", "read", "-a", "0", "--timeout", "1e9"], 2, "is not in the range"),
         (["cfg", "read", "-a", "0x1000"], 2, "exceeds the configuration space of 4096 bytes"),
         (["cfg", "write", "-a", "2", "-d", "1"], 2, "a write must be within one doubleword"),
@@ -319,7 +319,11 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
             1,
             "192.0.2.1 is not an address of this machine",
         ),
-        (["perf", "-b", "1b:00", "--tag", "255", "-N", "2"], 2, "2 lanes need as many tags, and there are 1 from tag"),
+        (
+            ["perf", "-b", "1b:00", "--tag", "255", "-N", "2"],
+            2,
+            "2 lanes need as many tags, but only 1 are left from tag",
+        ),
         (["device", f"{ROOT}/README.md:X"], 2, "README.md: it is not a Python file"),
         (
             ["device", f"{ROOT}/examples/python/copier.py:"],
@@ -341,7 +345,7 @@ def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path,
             2,
             "lo is an interface, which is shown only as lines; write a file first: tlplab dump lo -w",
         ),
-        (["dump", "/nowhere.pcap"], 2, "there is neither such a file nor such an interface"),
+        (["dump", "/nowhere.pcap"], 2, "no such file or interface"),
         (["dump", "/nowhere.pcap", "--summary"], 2, "/nowhere.pcap: cannot read"),
         (
             ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--mps", "128"],
@@ -429,7 +433,7 @@ def test_two_machines(transport: str) -> None:
             large = here.run(*TLPLAB, "dma", "read", "-a", "0", "--mps", "4KiB", *options, *slow)
             if transport != "udp":
                 assert large.returncode == 1
-                assert "the link takes 1472 B in one frame" in large.stderr
+                assert "a frame of the link holds 1472 B" in large.stderr
             else:
                 assert large.returncode == 0, large.stderr
 

@@ -191,7 +191,7 @@ def test_what_is_refused_and_what_is_left_out_is_counted(capsys: pytest.CaptureF
     Path("study.toml").write_text(text + '[[filter]]\nname = "few"\nkeep = "idle <= 16"\n')
     assert status(["optimise", "study.toml", "--maximise", "a.generation", "--trials", "40"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "refused: --set: device.a.link: there is no gen9" in said
+    assert 'refused: --set: device.a.link: unsupported generation "gen9"' in said
     assert "left out: few (" in said
     found = told(capsys, "optimise", "study.toml", "--maximise", "a.generation", "--trials", "64")
     kinds = [point["kind"] for point in found["points"]]
@@ -303,11 +303,11 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
     ("arguments", "why"),
     [
         (["optimise", "study.toml"], "an objective is missing"),
-        (["optimise", "study.toml", "--minimise", "thruput"], "there is no metric thruput; did you mean throughput?"),
+        (["optimise", "study.toml", "--minimise", "thruput"], "unknown metric thruput; did you mean throughput?"),
         (["optimise", "study.toml", "--minimise", "rate, bytes"], "is a list; give each figure an option of its own"),
         (["optimise", "study.toml", "--minimise", "d.rate", "--trials", "2"], "no point has d.rate; did you mean c.rate?"),
-        (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate"], "this is a number of 1/s, and no comparison of two figures"),
-        (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate > 4"], "> is between a number of 1/s and a plain number"),
+        (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate"], "this is a number of 1/s, not a comparison of two figures"),
+        (["optimise", "study.toml", "--minimise", "rate", "--subject-to", "rate > 4"], "> cannot combine a number of 1/s and a plain number"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "none/x"], "the folder none does not exist"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "study.toml"], "--storage"),
         (["optimise", "study.toml", "--minimise", "rate", "--storage", "nosql://x"], "--storage nosql://x"),

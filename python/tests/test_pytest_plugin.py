@@ -155,9 +155,9 @@ def test_what_no_tlp_can_be_is_refused(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("nic.thruput > 3 b/s", r"there is no metric nic.thruput; did you mean nic.throughput\?"),
+        ("nic.thruput > 3 b/s", r"unknown metric nic.thruput; did you mean nic.throughput\?"),
         ("throughput > 3", "between a number of b/s and a plain number"),
-        ("throughput", "and no comparison"),
+        ("throughput", "not a comparison"),
     ],
 )
 def test_what_is_no_expectation_is_refused(run: TestedRun, text: str, why: str) -> None:

@@ -216,7 +216,7 @@ def test_a_driver_that_waits_for_ever_is_a_failed_run(capsys: pytest.CaptureFixt
     status, out, err = run(capsys, "e.toml")
     place = Path("board.py").resolve()
     assert (status, err) == (1, f"Error: driver of d still waits for irq 3 ({place}:{line})\n")
-    assert "simulated (nothing has ended since 0s)" in out, "the summary is of the part that ran"
+    assert "simulated (no transaction has ended since 0s)" in out, "the summary is of the part that ran"
     with pytest.raises(tl.RunError, match="driver of d still waits for irq 3"):
         tl.run("e.toml")
     assert run(capsys, "e.toml", "--json", "r.json")[0] == 1

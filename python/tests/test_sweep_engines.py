@@ -130,7 +130,7 @@ def test_a_worker_that_is_another_is_refused(
     with monkeypatch.context() as patched:
         patched.setattr(running, "builds", other_build)
         assert sweep(*engine, "--store", "there") == 2
-        assert "its build of tlplab is a different one; workers need the client's build" in capsys.readouterr().err
+        assert "its build of tlplab differs; workers need the client's build" in capsys.readouterr().err
     assert sweep("--store", "there") == 0
     assert counted(capsys.readouterr().out)[1] == 0, "nothing of it was kept"
     study.write_text(f'load = "loads.toml"\n{STUDY}')
@@ -348,6 +348,6 @@ def test_workers_of_a_cluster_are_held_against_the_client(
             finally:
                 process.kill()
                 process.wait()
-    assert "its build of tlplab is a different one" in capsys.readouterr().err
+    assert "its build of tlplab differs" in capsys.readouterr().err
     assert sweep("--store", "here", "--quiet", "--json", "here.json") == 0
     assert json.loads(Path("there.json").read_text()) == json.loads(Path("here.json").read_text())

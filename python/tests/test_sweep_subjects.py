@@ -172,18 +172,18 @@ def test_a_study_of_a_model_is_looked_at_as_any_other(folder: Path, capsys: pyte
     assert "left out: no pages (3)" in capsys.readouterr().out
     for arguments, why in (
         (["--set", "mpss=512B"], "--set: mpss: the model bw has no key mpss; did you mean mps?"),
-        (["--verdict"], "--verdict: this study has no experiment; a verdict is found by further runs"),
+        (["--verdict"], "--verdict: this study has no experiment; a verdict needs further runs"),
         (["--load", "a.toml"], "--load: this study has no experiment, and so no loads"),
         (["--metrics", "latency.p99"], "no point has latency.p99"),
     ):
         assert status(["sweep", "study.toml", *arguments]) == 2
         assert why in " ".join(capsys.readouterr().err.split())
     assert status(["run", "study.toml"]) == 2
-    assert "this is a study of many points, and no experiment; run it by `tlplab sweep study.toml`" in " ".join(
+    assert "this is a study of many points, not an experiment; run it with `tlplab sweep study.toml`" in " ".join(
         capsys.readouterr().err.split()
     )
     Path("one.toml").write_text('stop = "1us"\n[device.a]\nunder = "host.rp0"\nlink = "gen3 x4"\n')
     assert status(["sweep", "one.toml"]) == 2
-    assert "this is an experiment, and no study; run it by `tlplab run one.toml`" in " ".join(
+    assert "this is an experiment, not a study; run it with `tlplab run one.toml`" in " ".join(
         capsys.readouterr().err.split()
     )

@@ -197,7 +197,7 @@ def test_a_socket_that_a_killed_program_has_left_is_replaced(
 ) -> None:
     path, process = device
     assert status(["device", COPIER, "--vfio-user", str(path), "--seconds", "1"]) == 1
-    assert f"{path} is there: another program listens at it" in capsys.readouterr().err
+    assert f"{path} exists: another program listens at it" in capsys.readouterr().err
     process.kill()
     process.wait()
     assert path.exists()
@@ -209,7 +209,7 @@ def test_a_socket_that_a_killed_program_has_left_is_replaced(
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("mine")
-    with pytest.raises(tl.RunError, match="or it is no socket"):
+    with pytest.raises(tl.RunError, match="or it is not a socket"):
         tl.serve(copier(), tl.VfioUser(path), seconds=0.1)
     assert path.read_text() == "mine"
 

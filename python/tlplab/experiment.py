@@ -99,7 +99,7 @@ class Experiment:
         if isinstance(model, Device) or (isinstance(model, type) and issubclass(model, Device)):
             device, model = model, _named_in_file(model if isinstance(model, type) else type(model))
         elif model is not None and not isinstance(model, str):
-            raise TypeError(f"{model!r} is no device: give the name of a model, a tl.Device, or its class")
+            raise TypeError(f"{model!r} is not a device; give the name of a model, a tl.Device, or its class")
         function = None
         if driver is not None and not isinstance(driver, str):
             function, driver = driver, _named_in_file(driver)
@@ -141,7 +141,7 @@ class Experiment:
         *tables, last = key.split(".")
         if not all((*tables, last)):
             raise ValueError(
-                f"{key!r} is no key; write the names of tables and a key with dots between: host.memory.latency"
+                f"{key!r} is not a key; write the names of tables and a key with dots between: host.memory.latency"
             )
         return self._put(tuple(tables), {last: value})
 

@@ -40,7 +40,7 @@ test("runs of a point are its mean with Student's interval; what did not end wel
   assert.ok(Math.abs(many.half! / (2.0227 * Math.sqrt(10 / 39 / 40)) - 1) < 0.002);
   assert.equal(points.figure(0)[0]!.mean, 5.2e9);
   assert.equal(points.figure(0)[20], null);
-  assert.deepEqual(points.trouble[20], { kind: "refused", message: "switch.sw0.link: there is no gen9" });
+  assert.deepEqual(points.trouble[20], { kind: "refused", message: "switch.sw0.link: unsupported generation \"gen9\"" });
   assert.deepEqual([points.runs[0], points.runs[20]], [3, 0]);
 });
 

@@ -1,9 +1,9 @@
-//! What a device can move across its link: reads, writes, both.
+//! The throughput of a device across its link: reads, writes, both.
 
 use crate::connection::{Access, Connection, Cost, Party, Utilization};
 use crate::cut::Span;
 
-/// What the device does, again and again.
+/// The repeated operation of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads from the host's memory.
@@ -15,7 +15,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What one costs: a read, a write, or one of each.
+    /// The cost of one: a read, a write, or one of each.
     pub fn cost(self, connection: &Connection, transfer: Span) -> Cost {
         let cost = |access| connection.cost(Party::Device, access, transfer);
         match self {
@@ -35,7 +35,7 @@ pub struct Bandwidth {
     pub transfers: f64,
     /// Part of what TLPs can have that they use, up and down: 1 in the direction that limits.
     pub utilization: Utilization,
-    /// What a transfer's TLPs cost, up and down.
+    /// The cost of a transfer's TLPs, up and down.
     pub cost: Cost,
 }
 

@@ -7,12 +7,12 @@ use crate::link::Link;
 use crate::policy::ack_latency_symbols;
 use tlplab_units::{Generation, Mps, Width};
 
-/// Which mistakes to make.
+/// The mistakes to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mistakes {
     /// The limits of Acks and UpdateFCs are taken for bytes of the link. They are symbol times, of as many bytes as there are lanes.
     pub dllp_limits: bool,
-    /// What a NIC's receive side sends up before it writes the packet, such as its request for a descriptor, is forgotten.
+    /// The TLPs that a NIC's receive side sends up before it writes the packet, such as its request for a descriptor, are forgotten.
     pub lost_requests: bool,
     /// Two entries of the tables: Ack, 5 GT/s, x32, 4096 B is 237 (327); UpdateFC, 2.5 GT/s, x32, 2048 B is 248 (148).
     pub table_typos: bool,
@@ -81,7 +81,7 @@ impl Mistakes {
         })
     }
 
-    /// Whether the link has flits, as far as these mistakes know.
+    /// True if the link has flits, as far as these mistakes know.
     pub(crate) fn flits(self, link: &Link) -> bool {
         link.is_flit() && !self.framed_flits
     }

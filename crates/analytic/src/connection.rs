@@ -9,13 +9,13 @@ use tlplab_units::{Mps, Mrrs, Rcb};
 /// TLPs that cross a link in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Way {
-    /// How many.
+    /// Their number.
     pub tlps: f64,
     /// Their bytes on the wire.
     pub bytes: f64,
 }
 
-/// What crosses a link in each direction.
+/// The TLPs that cross a link in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// From the device to the host.
@@ -61,7 +61,7 @@ pub struct Utilization {
     pub down: f64,
 }
 
-/// Who asks for a transfer.
+/// The requester of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
     /// The device below the link: DMA, interrupts.
@@ -70,7 +70,7 @@ pub enum Party {
     Host,
 }
 
-/// What it asks for.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Memory read: a request one way, completions the other.
@@ -94,9 +94,9 @@ pub struct Connection {
     pub mrrs: Mrrs,
     /// Read completion boundary in bytes: 64 or 128; the public model also takes 256 and 512.
     pub rcb: u64,
-    /// Where the device cuts its requests.
+    /// The addresses at which the device cuts its requests.
     pub requests: Requests,
-    /// Where the host cuts completions.
+    /// The addresses at which the host cuts completions.
     pub completions: Completions,
     /// Mistakes of the public model to make.
     pub mistakes: Mistakes,
@@ -147,7 +147,7 @@ impl Connection {
         self.mistakes.dllp_limits(&self.link, self.mps).map(|limit| self.raw() / (limit * symbol))
     }
 
-    /// What surrounds the payload of a memory request, in bytes.
+    /// The overhead of a memory request around its payload, in bytes.
     fn request_overhead(&self) -> f64 {
         self.overhead(if self.wide_addresses { 16.0 } else { 12.0 })
     }
@@ -162,7 +162,7 @@ impl Connection {
         if self.mistakes.loose_cuts { span.bytes as f64 } else { span.doublewords() as f64 * 4.0 }
     }
 
-    /// Where a transfer begins.
+    /// The start of a transfer.
     fn placed(&self, transfer: Span) -> Span {
         if self.mistakes.loose_cuts { Span { start: 0, ..transfer } } else { transfer }
     }
@@ -197,7 +197,7 @@ impl Connection {
         groups.map(|(read, count)| completions(read, mps, self.rcb, self.completions) * count).sum()
     }
 
-    /// What a transfer costs in each direction.
+    /// The cost of a transfer in each direction.
     pub fn cost(&self, by: Party, access: Access, transfer: Span) -> Cost {
         let way = |tlps: u64, overhead: f64, payload: f64| {
             let tlps = tlps as f64;
@@ -218,12 +218,12 @@ impl Connection {
         }
     }
 
-    /// How often a second something that costs so much can be done: the fuller direction decides.
+    /// The number of operations of this cost in a second: the fuller direction decides.
     pub fn rate(&self, cost: Cost) -> f64 {
         self.rate_of(cost.up, cost.down).min(self.rate_of(cost.down, cost.up))
     }
 
-    /// What `way` alone allows, whose DLLPs answer the TLPs that go `back`: one of each kind for each of those, but no more often
+    /// The rate that `way` alone allows, whose DLLPs answer the TLPs that go `back`: one of each kind for each of those, but no more often
     /// than the limits ask, because one then answers several.
     fn rate_of(&self, way: Way, back: Way) -> f64 {
         if self.mistakes.both_ways {

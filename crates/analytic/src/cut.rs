@@ -1,4 +1,4 @@
-//! How transfers become TLPs, counted in closed form: groups of equal requests, completions, doublewords, flow-control units.
+//! The conversion of transfers into TLPs, counted in closed form: groups of equal requests, completions, doublewords, flow-control units.
 
 /// No request crosses a multiple of this many bytes (PCIe 5.0 §2.2.7).
 const PAGE: u64 = 4096;
@@ -30,17 +30,17 @@ impl Span {
     }
 }
 
-/// Where a requester cuts a transfer.
+/// The addresses at which a requester cuts a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Requests {
     /// At multiples of the limit: only the first and the last request may be short.
     #[default]
     Aligned,
-    /// When the limit is reached or a page ends.
+    /// At the limit and at the end of a page.
     Packed,
 }
 
-/// Where a completer cuts the answer to a read (§2.3.1.1 permits both).
+/// The addresses at which a completer cuts the answer to a read (§2.3.1.1 permits both).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completions {
     /// As late as the MPS allows, at a multiple of the RCB.

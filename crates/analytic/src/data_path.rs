@@ -1,4 +1,4 @@
-//! What a data path inside a chip carries of TLPs whose headers travel inline, before their data.
+//! The throughput of a data path inside a chip for TLPs whose headers travel inline, before their data.
 
 /// A path of so many bits that moves one word in each cycle.
 ///

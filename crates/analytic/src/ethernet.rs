@@ -21,7 +21,7 @@ pub fn transferred(rate: f64, frame: u64, mistakes: Mistakes) -> f64 {
     frames(rate, frame, mistakes) * packet(frame) as f64 * 8.0
 }
 
-/// What a NIC transfers of a frame, in bytes.
+/// The bytes of a frame that a NIC transfers.
 pub fn packet(frame: u64) -> u64 {
     frame.saturating_sub(FCS).max(1)
 }

@@ -46,7 +46,7 @@ impl Resource {
     }
 }
 
-/// How much there is of each resource, in the order of [`Resource::ALL`]; `None` is as much as is needed.
+/// The supply of each resource, in the order of [`Resource::ALL`]; `None` is as much as is needed.
 pub type Supply = [Option<f64>; 6];
 
 /// Times, in seconds.
@@ -60,10 +60,10 @@ pub struct Delays {
     pub drain: f64,
 }
 
-/// What bounds a rate.
+/// The limit of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// No more is wanted.
+    /// The wanted rate is reached.
     Demand,
     /// The link.
     Link,
@@ -71,10 +71,10 @@ pub enum Limit {
     Resource(Resource),
 }
 
-/// What transfers make of a resource.
+/// The use of a resource by transfers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Use {
-    /// Which.
+    /// The resource.
     pub resource: Resource,
     /// Units that each transfer takes.
     pub each: f64,
@@ -95,13 +95,13 @@ pub struct InFlight {
     pub link: f64,
     /// Transfers per second that are reached.
     pub reached: f64,
-    /// Why not more.
+    /// The limit.
     pub limit: Limit,
     /// Each resource that such transfers use.
     pub uses: Vec<Use>,
 }
 
-/// What limits transfers of which `wanted` are asked for a second (as many as possible if `None`), and how much of each resource
+/// The limit of transfers of which `wanted` are requested in a second (as many as possible if `None`), and how much of each resource
 /// that rate needs.
 pub fn in_flight(
     connection: &Connection,

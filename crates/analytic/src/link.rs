@@ -1,4 +1,4 @@
-//! What a link can carry: bytes per second after line coding and ordered sets, and what a packet costs in them.
+//! The capacity of a link: bytes per second after line coding and ordered sets, and the cost of a packet in them.
 
 use tlplab_units::{Generation, LinkMode, Width, link::Encoding};
 
@@ -76,18 +76,18 @@ impl Link {
         self.symbol_rate() * f64::from(self.width.lanes()) * self.ordered_sets.rest() * flit
     }
 
-    /// What a TLP of `header` and `payload` bytes costs of the capacity. A payload costs whole doublewords.
+    /// The cost of a TLP of `header` and `payload` bytes. A payload costs whole doublewords.
     pub fn tlp(&self, header: f64, payload: f64) -> f64 {
         let framing = if self.is_flit() { 0.0 } else { FRAMING };
         header + (payload / 4.0).ceil() * 4.0 + framing
     }
 
-    /// What a DLLP costs: nothing in flits, which have a place for one.
+    /// The cost of a DLLP: nothing in flits, which have a place for one.
     pub fn dllp(&self) -> f64 {
         if self.is_flit() { 0.0 } else { DLLP }
     }
 
-    /// Whether it is in flit mode.
+    /// True if it is in flit mode.
     pub fn is_flit(&self) -> bool {
         self.mode == LinkMode::Flit
     }

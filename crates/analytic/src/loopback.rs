@@ -1,4 +1,4 @@
-//! What the latency of a NIC is made of, when what the host sends comes back to it at once.
+//! The parts of the latency of a NIC that returns the host's packets at once.
 //!
 //! The host stores the packet into the NIC's memory, in pieces that its write-combining buffers make of it; the NIC sends it when it is
 //! there; it comes back; the NIC writes it to the host's memory, where the host waits for its last byte. Each packet crosses the link twice

@@ -6,32 +6,32 @@ use crate::cut::Span;
 /// A NIC and its driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nic {
-    /// What it is, for people.
+    /// Its name, for people.
     pub title: String,
-    /// What sending a packet takes, in the order in which it happens.
+    /// The transactions of sending a packet, in their order.
     pub transmit: Vec<Transaction>,
-    /// What receiving a packet takes.
+    /// The transactions of receiving a packet.
     pub receive: Vec<Transaction>,
 }
 
 /// One transaction of a packet, or of several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// What is transferred, for people.
+    /// The transferred object, for people.
     pub what: String,
-    /// Who asks for it.
+    /// The requester.
     pub by: Party,
     /// Read or write.
     pub access: Access,
-    /// How much, at once.
+    /// The size at once.
     pub size: Size,
     /// It takes place once for so many packets.
     pub batch: u64,
-    /// Where it starts within a page of 4 KiB; of a packet, within its buffer.
+    /// The start within a page of 4 KiB; of a packet, within its buffer.
     pub offset: u64,
 }
 
-/// How much a transaction transfers.
+/// The size of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// The packet.
@@ -40,7 +40,7 @@ pub enum Size {
     Bytes(u64),
 }
 
-/// Which way packets go.
+/// The direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways {
     /// The host sends.
@@ -59,7 +59,7 @@ pub const NICS: [(&str, &str); 3] = [
 ];
 
 impl Nic {
-    /// What a packet (without Ethernet's check sequence) costs on the link. Its buffer starts where `packet` does in its page.
+    /// The cost of a packet (without Ethernet's check sequence) on the link. Its buffer starts where `packet` does in its page.
     pub fn cost(&self, connection: &Connection, ways: Ways, packet: Span) -> Cost {
         let transmit = || sum(&self.transmit, connection, packet, false);
         let receive = || sum(&self.receive, connection, packet, connection.mistakes.lost_requests);

@@ -31,7 +31,7 @@ pub struct Mistake {
     pub column: u32,
     /// The key, such as `transmit[2].size`; empty for a syntax error.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The fact and the fix.
     pub message: String,
 }
 
@@ -85,7 +85,7 @@ impl Nic {
         };
         for (list, steps) in [("transmit", &nic.transmit), ("receive", &nic.receive)] {
             if !steps.iter().any(|step| step.size == Size::Packet) {
-                let message = format!("no [[{list}]] moves the packet; one of them has size = \"packet\"");
+                let message = format!("no [[{list}]] moves the packet; give one of them size = \"packet\"");
                 return Err(place.mistake(0..0, list, message));
             }
         }
@@ -107,7 +107,7 @@ impl Place<'_> {
         Mistake { file: self.file.into(), line, column, key: key.into(), message }
     }
 
-    /// What the TOML reader says.
+    /// The message of the TOML reader.
     fn syntax(&self, error: &toml::de::Error) -> Mistake {
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         self.mistake(error.span().unwrap_or_default(), "", message)
@@ -118,7 +118,7 @@ impl Place<'_> {
             text if text == first => Ok(true),
             text if text == second => Ok(false),
             text => {
-                let message = format!("{text:?} should be \"{first}\" or \"{second}\"");
+                let message = format!("unknown value {text:?}; expected \"{first}\" or \"{second}\"");
                 Err(self.mistake(value.span(), &format!("{path}.{key}"), message))
             }
         };
@@ -129,7 +129,7 @@ impl Place<'_> {
             _ => match self.size(path, "size", &step.size)? {
                 bytes @ 1..=LARGEST => Size::Bytes(bytes),
                 bytes => {
-                    let message = format!("{bytes} bytes; 1 to {LARGEST} can be moved at once");
+                    let message = format!("{bytes} bytes at once; expected 1 to {LARGEST}");
                     return Err(self.mistake(step.size.span(), &format!("{path}.size"), message));
                 }
             },
@@ -137,7 +137,7 @@ impl Place<'_> {
         let batch = match &step.batch {
             None => 1,
             Some(batch) => u64::try_from(*batch.get_ref()).ok().filter(|n| *n > 0).ok_or_else(|| {
-                let message = format!("{} packets; 1 or more share a transaction", batch.get_ref());
+                let message = format!("{} packets to a transaction; expected 1 or more", batch.get_ref());
                 self.mistake(batch.span(), &format!("{path}.batch"), message)
             })?,
         };

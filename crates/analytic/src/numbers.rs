@@ -7,12 +7,12 @@ use crate::link::Link;
 use std::fmt;
 use tlplab_units::{Generation, LinkMode, Mps, Mrrs, Width};
 
-/// What a transfer and a connection are told by.
+/// The numbers of a transfer and a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// Bytes of a transfer.
     pub size: i64,
-    /// Where it starts in a page of 4 KiB.
+    /// The start in a page of 4 KiB.
     pub offset: i64,
     /// 1 to 7.
     pub generation: i64,
@@ -37,15 +37,15 @@ pub struct Numbers {
 pub struct Invalid {
     /// Of which quantity.
     pub name: &'static str,
-    /// What was given.
+    /// The given value.
     pub given: i64,
-    /// What would be right.
+    /// The expected values.
     pub right: &'static str,
 }
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}; it may be {}", self.name, self.given, self.right)
+        write!(f, "{} is {}; expected {}", self.name, self.given, self.right)
     }
 }
 
@@ -71,7 +71,7 @@ impl Numbers {
         ranged("size", self.size, 1..=LARGEST, "1 byte to 1 TiB")
     }
 
-    /// Where it starts.
+    /// The start.
     pub fn offset(&self) -> Result<u64, Invalid> {
         ranged("offset", self.offset, 0..=4095, "0 to 4095 bytes into a page")
     }
@@ -142,7 +142,7 @@ fn ranged(
     if range.contains(&given) { Ok(given as u64) } else { Err(Invalid { name, given, right }) }
 }
 
-/// Whether it is the second.
+/// True if it is the second.
 fn either(
     name: &'static str,
     given: i64,

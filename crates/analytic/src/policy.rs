@@ -85,7 +85,7 @@ pub(crate) struct Busy {
     pub(crate) step: Option<Step>,
 }
 
-/// How arrivals keep step with the units on a wire. Times in seconds.
+/// The synchronisation of arrivals with the units on a wire. Times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
     /// From the end of a pattern to the arrival that it causes.

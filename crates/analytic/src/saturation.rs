@@ -3,7 +3,7 @@
 use crate::link::{COMPLETION_HEADER, Link};
 use crate::policy::{Arrivals, Busy, Receiver, Step};
 
-/// What the device below the link does, as fast as it can, with the host above it.
+/// The traffic of the device below the link, as fast as it can, with the host above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// DMA writes: payload goes up.
@@ -14,7 +14,7 @@ pub enum Traffic {
     Both,
 }
 
-/// How transfers become TLPs, and who receives them. All sizes in bytes.
+/// The conversion of transfers into TLPs, and their receivers. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
     /// The link.
@@ -31,7 +31,7 @@ pub struct Setup {
     pub completion: f64,
     /// Read requests that leave together because their operations are longer than one; 1 otherwise.
     pub read_group: f64,
-    /// What lies between a TLP and its answer; it decides how Acks fall between TLPs. `None` for the mean over all possibilities.
+    /// The delay between a TLP and its answer; it decides how Acks fall between TLPs. `None` for the mean over all possibilities.
     pub turnaround: Option<Turnaround>,
     /// The receiver at the upper end: root port.
     pub upper: Receiver,
@@ -128,7 +128,7 @@ impl Setup {
         self.link.tlp(COMPLETION_HEADER, self.read / self.completions_per_read())
     }
 
-    /// What fits beside this many DLLPs per second, up and down.
+    /// The rates that fit with this many DLLPs per second, up and down.
     fn rates(&self, traffic: Traffic, (up, down): (f64, f64)) -> Rates {
         let room = |dllps: f64| (self.link.capacity() - dllps * self.link.dllp()).max(0.0);
         let (up, down) = (room(up), room(down));

@@ -1,4 +1,4 @@
-//! What is measured, and under which circumstances: a [`Case`] is one row of a data set.
+//! The parameters of a measurement: a [`Case`] is one row of a data set.
 
 use serde::{Deserialize, Serialize};
 use tlplab_device::bench_engine::{Interface as EngineInterface, Measure};
@@ -7,7 +7,7 @@ use tlplab_device::bench_engine::{Interface as EngineInterface, Measure};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What is measured.
+    /// The measured quantity.
     pub test: Test,
     /// By which interface of the device.
     #[serde(default)]
@@ -15,10 +15,10 @@ pub struct Case {
     /// Order of the addresses.
     #[serde(default)]
     pub pattern: Pattern,
-    /// What the host's cache holds of the buffer when the measurement begins.
+    /// The content of the host's cache when the measurement begins.
     #[serde(default)]
     pub cache: Cache,
-    /// Where the buffer is.
+    /// The node of the buffer.
     #[serde(default)]
     pub node: Node,
     /// First byte of a transfer in its unit of the buffer.
@@ -84,7 +84,7 @@ pub enum Pattern {
     Random,
 }
 
-/// What the host's last-level cache holds when a measurement begins. Of a window larger than the cache, what was touched last.
+/// The content of the host's last-level cache when a measurement begins. Of a window larger than the cache, the part touched last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
@@ -99,7 +99,7 @@ pub enum Cache {
     DeviceThrash,
 }
 
-/// Where the buffer is, seen from the device.
+/// The node of the buffer, seen from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Node {
@@ -153,7 +153,7 @@ impl Case {
     /// Checks that it can be measured.
     ///
     /// # Errors
-    /// What cannot be, and what would be right.
+    /// The fact and the fix.
     pub fn check(&self) -> Result<(), CaseError> {
         if self.size == 0 {
             return Err(CaseError::Empty);
@@ -197,18 +197,18 @@ const MOST_WINDOW: u64 = 1 << 34;
 /// Bytes that a bandwidth is measured with, unless that would be very many or few transfers.
 const BANDWIDTH_BYTES: u64 = 2 << 20;
 
-/// Why a case cannot be measured.
+/// The reason that a case cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
     /// A transfer of no bytes.
-    #[error("the size is 0 B; a transfer has at least 1 B")]
+    #[error("the size is 0 B; expected at least 1 B")]
     Empty,
     /// More than can be meant.
-    #[error("a size or an offset is more than 1 MiB, the most that one transfer can be")]
+    #[error("a size or an offset is above 1 MiB, the limit of one transfer")]
     TooLarge,
     /// The window holds no transfer.
     #[error(
-        "a window of {window} B holds no transfer: with its offset, in whole cache lines, one takes {unit} B; make the window larger"
+        "a window of {window} B is too small for a transfer, which takes {unit} B with its offset, in whole cache lines; make the window larger"
     )]
     Window {
         /// Bytes of the window.
@@ -217,31 +217,30 @@ pub enum CaseError {
         unit: u64,
     },
     /// More than a host has.
-    #[error("a window of {0} B is more than 16 GiB, the most that there is")]
+    #[error("a window of {0} B is above the limit of 16 GiB")]
     WindowTooLarge(u64),
     /// A latency is that of one operation alone.
     #[error(
-        "latencies are measured one at a time; leave out how many transfers are at once, or measure a bandwidth"
+        "latency is measured with one transfer at a time; leave the number of concurrent transfers out, or measure bandwidth"
     )]
     LatenciesAtOnce,
     /// None at all, or more than a device has.
-    #[error("{0} transfers at once; there are from 1 to 65536")]
+    #[error("{0} transfers at once; expected 1 to 65536")]
     AtOnce(u32),
     /// Nothing is measured.
     #[error("the count is 0; measure at least one operation")]
     NoCount,
     /// More than anybody can wait for.
-    #[error("the count is more than 2^40 operations, which nobody can wait for")]
+    #[error("the count is above the limit of 2^40 operations")]
     TooMany,
     /// The buffer does not fit into the host's memory.
     #[error(
-        "a buffer of {window} B that begins at {base} B does not fit into the host's memory of {memory} B; take a smaller window, or a host with \
-         more (host.memory.size)"
+        "a buffer of {window} B that begins at {base} B does not fit into the host's memory of {memory} B; use a smaller window, or a host with more memory (host.memory.size)"
     )]
     Memory {
         /// Bytes of the window.
         window: u64,
-        /// Where the buffer begins.
+        /// The start of the buffer.
         base: u64,
         /// Bytes of the host's memory.
         memory: u64,
@@ -252,7 +251,7 @@ pub enum CaseError {
     )]
     CommandBandwidth,
     /// More than a command carries.
-    #[error("the command interface carries {limit} B at most, not {size} B; use the DMA engine")]
+    #[error("the command interface carries at most {limit} B, not {size} B; use the DMA engine")]
     CommandSize {
         /// Bytes of a transfer.
         size: u64,
@@ -262,7 +261,7 @@ pub enum CaseError {
 }
 
 impl Test {
-    /// Whether it is about latency. Else about bandwidth.
+    /// True if it is about latency. Else about bandwidth.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::LatRd | Self::LatWrrd)
     }

@@ -12,9 +12,9 @@ use tlplab_units::{Mps, Mrrs};
 pub struct DeviceProfile {
     /// Its name, or its file's.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub title: String,
-    /// Where its values are from.
+    /// The source of its values.
     pub source: String,
     /// The clock of its timestamps.
     pub clock: Clock,
@@ -63,7 +63,7 @@ pub fn profile(
         let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
         let names = names.join(", ");
         let message =
-            format!("there is no device profile {name:?}; there are {names}, or a file that ends in .toml");
+            format!("unknown device profile {name:?}; expected {names}, or a file that ends in .toml");
         return Err(MeasureError::Device(message));
     }
     let text = read(name).map_err(|why| MeasureError::Device(format!("cannot read {name:?}: {why}")))?;
@@ -73,7 +73,7 @@ pub fn profile(
 /// A profile from its text.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The mistake, and its line.
 pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
     let file: File = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
@@ -85,8 +85,9 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
 
 /// Checks that a device can be so.
 fn check(file: &File) -> Result<(), String> {
-    let no_power =
-        |key: &str, bytes: u64| format!("link.{key} is {bytes}; it is a power of two from 128 B to 4096 B");
+    let no_power = |key: &str, bytes: u64| {
+        format!("link.{key} is {bytes}; expected a power of two from 128 B to 4096 B")
+    };
     mps_of(file.link.mps).ok_or_else(|| no_power("mps", file.link.mps))?;
     let mrrs = mrrs_of(file.link.mrrs).ok_or_else(|| no_power("mrrs", file.link.mrrs))?;
     let Dma { slots, alignment, read, write, transmission } = &file.dma;
@@ -104,22 +105,22 @@ fn check(file: &File) -> Result<(), String> {
         ("dma.transmission.beat", transmission.beat, 4096),
     ] {
         if value == 0 || value > most {
-            return Err(format!("{key} is {value}; it is from 1 to {most}"));
+            return Err(format!("{key} is {value}; expected 1 to {most}"));
         }
     }
     let Some(buffer) = &read.buffer else { return Ok(()) };
     if !(1..=1 << 20).contains(&buffer.block) || !(1..=1 << 20).contains(&buffer.blocks) {
-        return Err("dma.read.buffer has from 1 to 1048576 blocks of 1 B to 1 MiB".into());
+        return Err("dma.read.buffer is out of range; expected 1 to 1048576 blocks of 1 B to 1 MiB".into());
     }
     let request = u64::from(mrrs.bytes()) + alignment - 1;
     if u64::from(buffer.blocks) < request.div_ceil(buffer.block) {
         return Err(format!(
-            "dma.read.buffer does not hold a read request, which can take {request} B; give it more blocks"
+            "dma.read.buffer is too small for a read request, which can take {request} B; give it more blocks"
         ));
     }
     if buffer.margin > buffer.blocks {
         return Err(format!(
-            "dma.read.buffer.margin is {}; it is at most blocks, {}",
+            "dma.read.buffer.margin is {}; expected at most the number of blocks, {}",
             buffer.margin, buffer.blocks
         ));
     }
@@ -134,7 +135,7 @@ fn mrrs_of(bytes: u64) -> Option<Mrrs> {
     u32::try_from(bytes).ok().and_then(Mrrs::new)
 }
 
-/// What a file that was checked says.
+/// The profile in a checked file.
 fn profile_of(name: &str, file: File) -> DeviceProfile {
     let (mps, mrrs) =
         (mps_of(file.link.mps).unwrap_or(Mps::ALL[0]), mrrs_of(file.link.mrrs).unwrap_or(Mrrs::ALL[0]));

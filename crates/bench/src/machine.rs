@@ -1,4 +1,4 @@
-//! What is measured: a host, a link and a device, by the names of their profiles.
+//! The machine that is measured: a host, a link and a device, by the names of their profiles.
 
 use crate::case::{Case, CaseError, Interface};
 use crate::device::{self, DeviceProfile};
@@ -9,7 +9,7 @@ use tlplab_experiment::{Experiment, Options};
 use tlplab_fabric::config::{FabricConfig, HostConfig};
 use tlplab_units::{LinkRate, Mps, Mrrs};
 
-/// What a machine is put together from.
+/// The parts of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// A host profile: its name, or a file that ends in `.toml`.
@@ -58,7 +58,7 @@ impl Machine {
     /// Reads what `setup` names; `read` brings the text of files.
     ///
     /// # Errors
-    /// What is wrong in the setup or in one of its files.
+    /// The mistake in the setup or in one of its files.
     pub fn new(setup: &Setup, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, MeasureError> {
         let mut device = device::profile(&setup.device, read)?;
         device.set(setup.mps.unwrap_or(device.mps), setup.mrrs.unwrap_or(device.mrrs));
@@ -86,7 +86,7 @@ impl Machine {
     /// Checks that a case can be measured on it.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     pub fn check(&self, case: &Case) -> Result<(), MeasureError> {
         case.check()?;
         let limit = self.device.engine.command.limit;

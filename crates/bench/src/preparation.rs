@@ -7,7 +7,7 @@ use tlplab_device::bench_engine::Job;
 use tlplab_fabric::config::HostConfig;
 use tlplab_fabric::{Fabric, Writer};
 
-/// Where the buffer begins: above 4 GiB, so that headers have 64-bit addresses.
+/// The start of the buffer: above 4 GiB, so that headers have 64-bit addresses.
 pub const BASE: u64 = 1 << 32;
 
 /// Bytes that a device writes to thrash its part of the cache: the whole memory that the benchmark holds.
@@ -15,7 +15,7 @@ const THRASHED: u64 = 64 << 20;
 /// A part of the cache, or an IO-TLB, is as it will remain when it has been filled so many times over.
 const FILLINGS: u64 = 4;
 
-/// What a device does of a case, and where.
+/// The device's part of a case.
 pub fn job(case: &Case) -> Job {
     let (count, warmup) = case.counts();
     Job {
@@ -42,8 +42,7 @@ pub fn job(case: &Case) -> Job {
 pub fn prepare(fabric: &mut Fabric, host: &HostConfig, case: &Case) -> Result<(), MeasureError> {
     if case.node == Node::Remote {
         if host.numa.is_none() {
-            let why = "the buffer cannot be on a remote node: this host has one; \
-                       give it another with host.numa, as xeon-e5-2620v2 has";
+            let why = "the buffer cannot be on a remote node: this host has a single node; add another with host.numa, as in xeon-e5-2620v2";
             return Err(MeasureError::Unsupported(why.into()));
         }
         fabric.place_remote(BASE, case.window);
@@ -61,7 +60,7 @@ pub fn prepare(fabric: &mut Fabric, host: &HostConfig, case: &Case) -> Result<()
     Ok(())
 }
 
-/// What the accesses of a long run leave behind in the cache and the IO-TLB.
+/// The content that the accesses of a long run leave in the cache and the IO-TLB.
 fn go_on(fabric: &mut Fabric, host: &HostConfig, case: &Case) {
     let writes = !matches!(case.test, Test::LatRd | Test::BwRd);
     let reads = case.test != Test::BwWr;

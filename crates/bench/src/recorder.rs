@@ -1,4 +1,4 @@
-//! What a run says of itself while it goes on, whatever it runs on.
+//! The progress reports of a run, on any target.
 
 use crate::case::{Case, Test};
 use crate::clock::Clock;
@@ -44,7 +44,7 @@ impl Recorder {
         }
     }
 
-    /// How much of the case has been measured, 0 to 1.
+    /// The measured part of the case, 0 to 1.
     pub fn fraction(&self) -> f64 {
         (self.ended as f64 / self.total.max(1) as f64).min(1.0)
     }

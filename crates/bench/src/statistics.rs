@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How often each value came: exact, since timestamps fall on a grid.
+/// The count of each value: exact, since timestamps fall on a grid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     counts: BTreeMap<u64, u64>,
@@ -79,11 +79,11 @@ pub struct Series {
 /// Consecutive entries of a [`Series`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// When the first began, femtoseconds.
+    /// The start of the first, femtoseconds.
     pub from: u64,
-    /// When the last ended.
+    /// The end of the last.
     pub to: u64,
-    /// How many.
+    /// The number.
     pub entries: u64,
     /// Sum of their values.
     pub sum: u128,

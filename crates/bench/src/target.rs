@@ -1,4 +1,4 @@
-//! What can be measured: a [`Target`] runs a [`Case`] and says what it [`Measured`].
+//! The targets of measurements: a [`Target`] runs a [`Case`] and returns what it [`Measured`].
 
 use crate::case::{Case, CaseError};
 use crate::clock::Clock;
@@ -15,12 +15,12 @@ pub trait Target {
     fn run(&self, case: &Case, watch: &mut dyn FnMut(f64) -> bool) -> Result<Measured, MeasureError>;
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The case.
     pub case: Case,
-    /// Whether all of it was measured, or it was stopped before its end.
+    /// True if all of it was measured, or it was stopped before its end.
     pub complete: bool,
     /// The clock of the timestamps.
     pub clock: Clock,
@@ -30,11 +30,11 @@ pub struct Measured {
     pub operations: u64,
     /// Latencies in ticks of the clock; empty for bandwidth.
     pub latency: Distribution,
-    /// How the run went: latencies in nanoseconds, or bandwidth in Gb/s (of one direction), over time.
+    /// The course of the run: latencies in nanoseconds, or bandwidth in Gb/s (of one direction), over time.
     pub series: Series,
 }
 
-/// Why nothing was measured.
+/// The reason that a measurement failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MeasureError {
     /// The case cannot be.

@@ -48,11 +48,11 @@ pub struct NettlpCb {
 const MOST_CONTEXTS: usize = 16;
 /// The number of the file descriptor that ends a run, among those it waits for.
 const STOP: u64 = MOST_CONTEXTS as u64;
-/// How long a run sleeps before it looks whether it was stopped: a signal handler can count, and do little else. (A signal ends the sleep of the
+/// The sleep of a run before it checks for a stop: a signal handler can count, and do little else. (A signal ends the sleep of the
 /// thread that it comes to.)
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often [`nettlp_stop_cb`] was called. A run ends when it was called since the run began; it is no flag that would stop those to come.
+/// The number of calls of [`nettlp_stop_cb`]. A run ends when one came since it began; it is not a flag that would stop later runs.
 static STOPS: AtomicUsize = AtomicUsize::new(0);
 
 /// `libtlp.h`.
@@ -261,7 +261,7 @@ impl Memory {
     }
 }
 
-/// What is called for one TLP.
+/// The callback for one TLP.
 struct Call<'a> {
     nettlp: *mut Nettlp,
     callbacks: &'a NettlpCb,
@@ -269,7 +269,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Whether it is outside the window, or there is no callback for it. Then it is refused, if it wants an answer.
+    /// True if it is outside the window, or has no callback. Then it is refused, if it wants an answer.
     fn is_refused(&self, repr: &Repr) -> bool {
         let NettlpCb { start, end, mrd, mwr, cpl, cpld, other } = *self.callbacks;
         let outside = |span: Span| {

@@ -28,7 +28,7 @@ pub struct NettlpPcieCfg {
 
 /// Bytes of configuration space.
 const SPACE: usize = 4096;
-/// How long an answer may take at each port.
+/// The time limit of an answer at each port.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An answer may be anybody's who waits at the same socket: accesses by one socket are made one at a time.

@@ -40,7 +40,7 @@ pub struct Nettlp {
 const ISSUED_BY_LIBTLP: c_uint = 0;
 const ISSUED_BY_ADAPTER: c_uint = 1;
 
-/// How long an answer may take: what the published library waits.
+/// The time limit of an answer, as in the published library.
 const ANSWER_MS: u32 = 500;
 /// The longest time limit, one hour: what is longer is a mistake, and time is counted in femtoseconds.
 const LONGEST_MS: u32 = 3_600_000;
@@ -63,7 +63,7 @@ impl Nettlp {
     }
 }
 
-/// What is kept for a socket.
+/// The state of a socket.
 pub(crate) struct Context {
     /// Of the socket, as the file system of sockets counts them.
     inode: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Context {
     dma: RwLock<Engines>,
 }
 
-/// What does DMA on a socket: an engine for each tag that was ever used there, for its tag may still rest. One works at a time, since
+/// The DMA of a socket: an engine for each tag that was ever used there, for its tag may still rest. One works at a time, since
 /// it takes what comes; programs have one tag for a socket, if they do not change the struct.
 #[derive(Default)]
 struct Engines {
@@ -186,7 +186,7 @@ impl Context {
         Ok(())
     }
 
-    /// What came, and what went wrong with it.
+    /// The received datagrams, and their errors.
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = self.gate.lock().unwrap_or_else(PoisonError::into_inner).counters();
         let engines = self.dma.read().unwrap_or_else(PoisonError::into_inner);

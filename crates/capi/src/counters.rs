@@ -1,4 +1,4 @@
-//! What contexts have seen, in numbers.
+//! The counters of contexts.
 
 use std::ffi::c_int;
 

@@ -68,7 +68,7 @@ fn write(nettlp: &Nettlp, address: usize, data: &[u8]) -> Result<()> {
     }
 }
 
-/// How many of `bytes` bytes at `address` one request of at most `limit` bytes carries. What counts against the limit are whole
+/// The number of `bytes` bytes at `address` that one request of at most `limit` bytes carries. What counts against the limit are whole
 /// doublewords (PCIe 5.0 §2.2.2).
 fn first_request(address: usize, bytes: usize, limit: usize) -> usize {
     let whole = limit.max(4) / 4 * 4;

@@ -8,25 +8,25 @@ use tlplab_transaction::{CompletionError, Undeliverable};
 
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
-/// What each number means that this library gives a meaning of its own. `docs/libtlp.md` has the same table.
+/// The meaning of each number to which this library gives its own. `docs/libtlp.md` has the same table.
 const MEANINGS: [(Errno, &CStr); 14] = [
     (Errno::EOPNOTSUPP, c"Unsupported Request (UR): no component claims that address"),
-    (Errno::ECONNABORTED, c"Completer Abort (CA): the completer gave up"),
-    (Errno::EAGAIN, c"too many operations are under way: try again later"),
-    (Errno::EHWPOISON, c"the data came poisoned (EP)"),
-    (Errno::ETIME, c"no answer in time"),
-    (Errno::ECONNREFUSED, c"nobody listens at that port there"),
-    (Errno::EHOSTUNREACH, c"there is no way to that address"),
-    (Errno::EBADMSG, c"the answer contradicts the request"),
+    (Errno::ECONNABORTED, c"Completer Abort (CA): the completer aborted the request"),
+    (Errno::EAGAIN, c"too many operations are outstanding: try again later"),
+    (Errno::EHWPOISON, c"the data are poisoned (EP)"),
+    (Errno::ETIME, c"completion timeout: no answer within the time limit"),
+    (Errno::ECONNREFUSED, c"no program listens on the peer's UDP port"),
+    (Errno::EHOSTUNREACH, c"no route to the peer's address"),
+    (Errno::EBADMSG, c"malformed completion: it does not match the request"),
     (Errno::ECANCELED, c"the operation was cancelled"),
     (Errno::EINVAL, c"an argument is out of range"),
     (Errno::EFAULT, c"a pointer is null"),
     (Errno::EBADF, c"the context has no socket: it was not initialised, or was closed"),
-    (Errno::EADDRINUSE, c"another context has that tag and direction"),
-    (Errno::ENOTRECOVERABLE, c"a defect of libtlp: stderr tells more"),
+    (Errno::EADDRINUSE, c"another context already serves this tag and direction"),
+    (Errno::ENOTRECOVERABLE, c"internal error of libtlp: see stderr for details"),
 ];
 
-/// How an operation failed.
+/// The failure of an operation.
 pub(crate) fn of_dma(error: &DmaError) -> Errno {
     match error {
         DmaError::Completion(error) => of_completion(error),
@@ -55,12 +55,12 @@ pub(crate) fn of_undelivered(why: Undeliverable) -> Errno {
     }
 }
 
-/// What the system said.
+/// The error of the system.
 pub(crate) fn of_io(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// Why there is no way for datagrams.
+/// The reason that there is no path for datagrams.
 pub(crate) fn of_transport(error: &tlplab_netio::Error) -> Errno {
     match error {
         tlplab_netio::Error::Io { source, .. } => of_io(source),

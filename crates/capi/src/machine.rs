@@ -58,7 +58,7 @@ fn sentence(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("it has no NUL")
 }
 
-/// What `body` makes of the machine, or `failed`, with `errno` and the machine's sentence set.
+/// The result of `body` on the machine, or `failed`, with `errno` and the machine's sentence set.
 ///
 /// # Safety
 /// `machine` is null or came from [`tlplab_machine_open`] and was not closed.
@@ -116,7 +116,7 @@ unsafe fn text<'a>(text: *const c_char) -> std::result::Result<&'a str, Failure>
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().map_err(|_| Failure(Errno::EINVAL, "a text is not UTF-8".into()))
+    text.to_str().map_err(|_| Failure(Errno::EINVAL, "a string is not valid UTF-8".into()))
 }
 
 /// Overrides.
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn tlplab_machine_close(machine: *mut TlplabMachine) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tlplab_machine_error(machine: *const TlplabMachine) -> *const c_char {
     // SAFETY: the caller's promise.
-    unsafe { machine.as_ref() }.map_or(c"there is no machine".as_ptr(), |own| own.error.as_ptr())
+    unsafe { machine.as_ref() }.map_or(c"the machine is null".as_ptr(), |own| own.error.as_ptr())
 }
 
 /// `tlplab_machine.h`.
@@ -290,7 +290,12 @@ pub unsafe extern "C" fn tlplab_machine_alloc(
             return Err(Errno::EFAULT.into());
         }
         if !align.is_power_of_two() || bytes == 0 {
-            return Err(Failure(Errno::EINVAL, format!("no {bytes} B of memory at a multiple of {align}")));
+            return Err(Failure(
+                Errno::EINVAL,
+                format!(
+                    "cannot allocate {bytes} B aligned to {align} B: the size must be above 0, the alignment a power of two"
+                ),
+            ));
         }
         let got = machine.memory().alloc(bytes, align);
         let got = got.map_err(|error| Failure(Errno::ENOMEM, error.to_string()))?;

@@ -21,13 +21,13 @@ pub(crate) struct Issuer {
     pub(crate) tag: u8,
 }
 
-/// What was read by one and is the other's.
+/// Datagrams that one reader read and that belong to the other.
 #[derive(Default)]
 pub(crate) struct Traffic {
     queues: Mutex<Queues>,
     /// DMA reads that wait for completions.
     reading: AtomicUsize,
-    /// What the network said of a datagram for which nobody waits: a write.
+    /// The network's error for a datagram without a waiter: a write.
     undelivered: Mutex<Option<Undeliverable>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Traffic {
 struct Queues {
     completions: VecDeque<Box<[u8]>>,
     requests: VecDeque<Box<[u8]>>,
-    /// Who does DMA at present.
+    /// The present user of DMA.
     issuer: Option<Issuer>,
     /// With which each reader waits; DMA by its tag.
     dma: BTreeMap<u8, Weak<Poller>>,
@@ -53,11 +53,11 @@ impl Traffic {
         self.reading.fetch_add(1, Ordering::SeqCst);
         Reading(self)
     }
-    /// Whether a read waits for completions.
+    /// True if a read waits for completions.
     pub(crate) fn is_reading(&self) -> bool {
         self.reading.load(Ordering::SeqCst) > 0
     }
-    /// Whether a read waits for completions with these.
+    /// True if a read waits for completions with these.
     pub(crate) fn awaits(&self, requester: Option<Bdf>, tag: Option<u8>) -> bool {
         let (Some(requester), Some(tag)) = (requester, tag) else { return false };
         self.is_reading() && self.queues().issuer == Some(Issuer { requester, tag })
@@ -95,7 +95,7 @@ impl Traffic {
         queues.runs.iter().filter_map(Weak::upgrade).for_each(|poller| poller.wake());
     }
 
-    /// Why a write was not delivered, if that is known since the last time.
+    /// The reason that a write was not delivered, if it is known since the last call.
     pub(crate) fn take_undelivered(&self) -> Option<Undeliverable> {
         self.undelivered().take()
     }
@@ -123,7 +123,7 @@ impl Drop for Reading<'_> {
 pub(crate) struct Shared {
     udp: Udp,
     traffic: Arc<Traffic>,
-    /// Who sends completions, and where they come to, as the engine has it.
+    /// The sender of completions, and their destination, as the engine has it.
     from: SocketAddrV4,
 }
 
@@ -160,7 +160,7 @@ fn push(batch: &mut Batch, from: SocketAddrV4, datagram: &[u8]) {
     });
 }
 
-/// Whether it is a completion. Bytes that are no TLP at all count as one: the engine counts them.
+/// True if it is a completion. Bytes that are not a TLP count as one: the engine counts them.
 fn is_completion(datagram: &[u8]) -> bool {
     parse_udp_payload(datagram).map_or(true, |(_, tlp)| tlp.is_completion() != Some(false))
 }

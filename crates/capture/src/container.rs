@@ -42,7 +42,7 @@ pub(super) struct Frame<'a> {
     pub(super) check: usize,
 }
 
-/// What comes next in a file.
+/// The next item of a file.
 pub(super) enum Item<'a> {
     /// A frame.
     Frame(Frame<'a>),
@@ -51,7 +51,7 @@ pub(super) enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// What it carries.
+    /// Its content.
     pub(super) fn decode(&self) -> Decoded<'a> {
         match self {
             Self::Frame(frame) => decode(frame),
@@ -60,7 +60,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Why a file cannot be read on.
+/// The reason that a file cannot be read on.
 pub(super) enum Stop {
     /// The operating system refused.
     Io(io::Error),
@@ -84,7 +84,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Whether this is a pcap or pcapng file.
+/// The format of a pcap or pcapng file; `None` for others.
 pub(super) fn sniff(bytes: &[u8]) -> Option<Format> {
     match bytes.get(..4)? {
         [0x0a, 0x0d, 0x0d, 0x0a] => Some(Format::Pcapng),
@@ -205,7 +205,7 @@ pub(super) struct Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// What has been read and not yet used.
+    /// The bytes that have been read and not yet used.
     fn ahead(&self) -> &[u8] {
         &self.buffer[self.start..]
     }

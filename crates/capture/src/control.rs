@@ -9,12 +9,12 @@ use tlplab_wire::nettlp::config_api::{self, Command, ConfigAccess};
 use tlplab_wire::nettlp::message_api::{self, Message, Request, Written};
 use tlplab_wire::nettlp::registers::{self, Operation, Register, RegisterAccess};
 
-/// Which of the interfaces, told by the UDP port at either end.
+/// The interface, identified by the UDP port at either end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     /// The adapter's configuration space: port 0x5001, or 0x4001, which is also that of TLPs with tag 1.
     Config,
-    /// What the driver tells about the adapter: port 12287.
+    /// The information of the driver about the adapter: port 12287.
     Message,
     /// The adapter's own registers: port 0x5002.
     Registers,
@@ -56,13 +56,13 @@ pub enum Control {
     Config(ConfigAccess),
     /// A question to the driver.
     Ask(Request),
-    /// Where BAR4 is.
+    /// The address of BAR 4.
     Bar4(u64),
-    /// Which function the adapter is.
+    /// The function of the adapter.
     DeviceId(Bdf),
     /// The MSI-X table, of which this is the first message.
     MsixTable(Message),
-    /// What was written.
+    /// The writes.
     Written(Written),
     /// An access to one of the adapter's registers; the reply looks the same.
     Register(RegisterAccess),
@@ -96,7 +96,7 @@ impl Control {
         }
     }
 
-    /// What it does: `read`, `write`, `request` or `reply`.
+    /// The operation: `read`, `write`, `request` or `reply`.
     pub const fn operation(&self) -> &'static str {
         match self {
             Self::Config(access) if matches!(access.command(), Command::Read) => "read",

@@ -28,13 +28,13 @@ pub struct Decoded<'a> {
     pub endpoints: Option<Endpoints>,
     /// The NetTLP header, as far as it could be read, also of what is no TLP behind it.
     pub header: Option<Header>,
-    /// What it is, or why it is nothing.
+    /// Its content, or the reason that it has none.
     pub content: Result<What<'a>, Reason>,
     /// Corrupted, replayed or nullified, as captures of simulated links tell.
     pub flags: Flags,
 }
 
-/// What a frame carries.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum What<'a> {
     /// A TLP in NetTLP encapsulation.
@@ -55,13 +55,13 @@ pub enum What<'a> {
 /// A TLP and what carried it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tlp<'a> {
-    /// What it means.
+    /// The decoded packet.
     pub repr: Repr,
     /// Running number and clock, as NetTLP carries them.
     pub header: Header,
-    /// What was captured of its payload.
+    /// The captured part of its payload.
     pub payload: &'a [u8],
-    /// Whether the digest matches. `None` without one, or if the end was not captured.
+    /// True if the digest matches. `None` without one, or if the end was not captured.
     pub ecrc: Option<bool>,
     /// Its numbers on an acknowledged link.
     pub numbers: Option<Numbers>,

@@ -1,4 +1,4 @@
-//! Who sends to whom.
+//! The senders and receivers.
 
 use super::decode::Decoded;
 use std::collections::BTreeMap;

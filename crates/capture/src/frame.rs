@@ -18,7 +18,7 @@ const LINUX_COOKED_2: i32 = 276;
 /// A TLP header has at least three DW.
 const SMALLEST_TLP: usize = 12;
 
-/// Where a datagram came from and where it went.
+/// The source and destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// Sender.
@@ -33,13 +33,13 @@ pub struct Endpoints {
     pub vlan: Option<u16>,
 }
 
-/// What a frame carries.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content<'a> {
     /// A TLP behind a NetTLP header.
     Tlp {
         header: Header,
-        /// What was captured of the TLP.
+        /// The captured part of the TLP.
         kept: &'a [u8],
         /// The TLP's length on the wire.
         length: usize,
@@ -87,7 +87,7 @@ fn has_check_sequence(link_type: i32, data: &[u8], length: usize) -> bool {
         && Crc32::new().update(frame).finish().to_le_bytes() == *check
 }
 
-/// Where the IPv4 datagram in an Ethernet frame ends.
+/// The end of the IPv4 datagram in an Ethernet frame.
 fn datagram_end(frame: &[u8]) -> Option<usize> {
     let (_, at) = ethernet(frame)?;
     Some(at + usize::from(be16(frame, at + 2)?))
@@ -145,7 +145,7 @@ fn content<'a>(
     payload(port, channel, kept, end - udp - 8)
 }
 
-/// What a UDP payload of `length` bytes is, of which `kept` were captured.
+/// The content of a UDP payload of `length` bytes, of which `kept` were captured.
 fn payload(port: u16, channel: Option<Channel>, kept: &[u8], length: usize) -> Result<Content<'_>, Reason> {
     match channel {
         Some(channel) if !is_tlp_port(port) || channel.claims(kept, length) => {

@@ -59,15 +59,15 @@ pub enum Format {
 pub struct Capture {
     /// The format it came in.
     pub format: Format,
-    /// Where the data come from, if the file says so (trace tables do).
+    /// The source of the data, if the file states it (trace tables do).
     pub source: Option<String>,
     /// Femtoseconds from 1970 (or from the start of a simulation) to the first record.
     pub start_fs: i128,
-    /// Who sent to whom; records refer to them by index.
+    /// The senders and receivers; records refer to them by index.
     pub directions: Vec<Direction>,
-    /// What could be read, in the order of the file.
+    /// The records that could be read, in the order of the file.
     pub records: Vec<Record>,
-    /// What could not be read, in the order of the file.
+    /// The frames that could not be read, in the order of the file.
     pub problems: Vec<Problem>,
     /// All frames of the file: records, problems and others.
     pub frames: u64,
@@ -85,13 +85,13 @@ pub struct Record {
     pub time: Time,
     /// Index into [`Capture::directions`].
     pub direction: u16,
-    /// What it was.
+    /// Its unit.
     pub unit: Unit,
     /// Corrupted, replayed or nullified, as captures of simulated links tell.
     pub flags: Flags,
 }
 
-/// What was on the link.
+/// A unit on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A TLP in NetTLP encapsulation.
@@ -194,8 +194,8 @@ fn read_from(input: impl Read) -> Result<Capture, Stop> {
 }
 
 fn no_capture() -> Error {
-    let wanted = format!("pcap, pcapng and trace tables (first line {:?}) can be read", table::HEADER);
-    Error::content(String::new(), "it is no capture", wanted)
+    let wanted = format!("expected pcap, pcapng or a trace table (first line {:?})", table::HEADER);
+    Error::content(String::new(), "it is not a capture", wanted)
 }
 
 /// Reads the trace at `path` for a replay: the memory requests of its busiest direction, from the first one's time on.

@@ -1,4 +1,4 @@
-//! Which completion answers which request.
+//! The matching of completions and requests.
 
 use std::collections::BTreeMap;
 use tlplab_wire::tlp::{Kind, Repr, TransactionId};
@@ -36,7 +36,7 @@ impl<T: Clone> Matcher<T> {
     }
 }
 
-/// Whether a completion answers this.
+/// True if a completion answers this.
 pub(super) fn is_non_posted(repr: &Repr) -> bool {
     !matches!(repr.kind(), Kind::MemWrite { .. } | Kind::Message(_) | Kind::Completion(_))
 }

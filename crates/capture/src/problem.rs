@@ -1,4 +1,4 @@
-//! What a capture holds that is not a TLP, said for each frame.
+//! The frames of a capture that are not TLPs, with the reason.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Problem {
     /// The frame, counted from 1 as Wireshark does; the line in a trace table.
     pub frame: u64,
-    /// Why it is not a TLP.
+    /// The reason that it is not a TLP.
     pub reason: Reason,
 }
 
-/// Why a frame is not a TLP, outermost layer first. Lengths are in bytes.
+/// The reason that a frame is not a TLP, outermost layer first. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -33,7 +33,7 @@ pub enum Reason {
     LinkType(i32),
     /// So little was captured that the headers are not all there.
     HeadersCut {
-        /// Which header.
+        /// The header.
         header: &'static str,
         /// Bytes captured.
         captured: usize,
@@ -46,14 +46,14 @@ pub enum Reason {
     UdpLength {
         /// Length in the UDP header.
         udp: usize,
-        /// What the IPv4 header leaves for it.
+        /// The bytes that the IPv4 header leaves for it.
         ip: usize,
     },
     /// The frame is longer or shorter than its IPv4 datagram, and not by Ethernet padding.
     FrameLength {
         /// Length of the frame on the wire.
         frame: usize,
-        /// Where the datagram ends.
+        /// The end of the datagram.
         datagram: usize,
     },
     /// Too few bytes for the NetTLP header and the smallest TLP.
@@ -92,20 +92,20 @@ impl fmt::Display for Reason {
             Self::FileCut => {
                 f.write_str("the file ends within it, or is damaged here; the rest was not read")
             }
-            Self::Block => f.write_str("its packet block states lengths that do not fit"),
+            Self::Block => f.write_str("the lengths in its packet block are inconsistent"),
             Self::NoInterface(id) => write!(f, "it names interface {id}, which the file does not describe"),
             Self::Resolution => f.write_str("the time resolution of its interface does not fit 64 bits"),
             Self::NoTime => f.write_str("it has no time stamp (only enhanced packet blocks have one)"),
             Self::TooLate => {
-                f.write_str("more than 5.1 hours after the first record, which is where time ends here")
+                f.write_str("it is more than 5.1 hours after the first record, the limit of time stamps")
             }
             Self::OutOfOrder => {
-                f.write_str("16384 frames before it are later; `reordercap` puts them in order")
+                f.write_str("16384 frames before it have later time stamps; sort the file with `reordercap`")
             }
             Self::LinkType(id) => {
                 write!(
                     f,
-                    "link type {id} is none of Ethernet (1), raw IP (101), Linux cooked (113, 276), user 0 (147)"
+                    "unsupported link type {id}; expected Ethernet (1), raw IP (101), Linux cooked (113, 276) or user 0 (147)"
                 )
             }
             Self::HeadersCut { header, captured } => {
@@ -114,7 +114,7 @@ impl fmt::Display for Reason {
             Self::Ipv4(why) => write!(f, "IPv4: {why}"),
             Self::Fragment => f.write_str("an IPv4 fragment; NetTLP datagrams are never fragmented"),
             Self::UdpLength { udp, ip } => {
-                write!(f, "the UDP header says {udp} bytes, the IPv4 header leaves {ip}")
+                write!(f, "the UDP length is {udp} bytes, but the IPv4 header leaves {ip}")
             }
             Self::FrameLength { frame, datagram } if frame > datagram => {
                 write!(f, "{} bytes follow the datagram, more than Ethernet padding", frame - datagram)
@@ -123,12 +123,15 @@ impl fmt::Display for Reason {
                 write!(f, "the datagram should end at byte {datagram}, but the frame has only {frame} bytes")
             }
             Self::TooShort { datagram } => {
-                write!(f, "the datagram has {datagram} bytes; the NetTLP header and the smallest TLP take 18")
+                write!(
+                    f,
+                    "the datagram has {datagram} bytes, but the NetTLP header and the smallest TLP take 18"
+                )
             }
-            Self::Control(error) => write!(f, "no access to the adapter: {error}"),
+            Self::Control(error) => write!(f, "not a register access of the adapter: {error}"),
             Self::Tlp(error) => write!(f, "not a TLP: {error}"),
             Self::TlpLength { header, datagram } => {
-                write!(f, "the TLP header says {header} bytes, the datagram holds {datagram}")
+                write!(f, "the TLP length is {header} bytes, but the datagram holds {datagram}")
             }
             Self::Seal => f.write_str("a damaged TLP on an acknowledged link"),
             Self::Dllp(error) => write!(f, "not a DLLP: {error}"),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tlplab_units::{Bdf, Duration, Tag, Time};
 use tlplab_wire::tlp::{Attributes, Kind, Repr, TransactionId};
 
-/// What a request does to memory.
+/// The operation of a request on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Memory read.
@@ -36,19 +36,19 @@ pub struct TraceRequest {
     pub address: u64,
     /// Bytes from the first to the last that is enabled: 0 for a flush, at most 4096.
     pub bytes: u32,
-    /// Who asked.
+    /// The requester.
     pub requester: Bdf,
     /// With which tag.
     pub tag: Tag,
     /// Ordering, snooping and the like.
     pub attributes: Attributes,
-    /// Where it was seen: index into [`Capture::directions`].
+    /// Its direction: index into [`Capture::directions`].
     pub direction: u16,
     /// The frame it came in.
     pub frame: u64,
 }
 
-/// What a memory request does, its requester and tag, its first byte and how many it is about.
+/// The operation of a memory request, its requester and tag, its first byte and its length.
 pub(super) fn request(repr: &Repr) -> Option<(Operation, TransactionId, u64, u32)> {
     let (operation, id, span) = match repr.kind() {
         Kind::MemRead { id, span, .. } => (Operation::Read, id, span),
@@ -99,7 +99,7 @@ pub fn busiest_direction(capture: &Capture) -> Option<u16> {
     counts.iter().position(|&count| count == most).and_then(|index| u16::try_from(index).ok())
 }
 
-/// What a capture says about its requester.
+/// Statistics of a capture about its requester.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// From the first record to the last, of all directions.

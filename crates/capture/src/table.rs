@@ -25,7 +25,7 @@ const SHORT_HEADER: &str = "time_ns,op,address,bytes,requester,tag";
 const MAGIC: &str = "# tlplab trace 1";
 const SOURCE: &str = "# source:";
 
-/// Whether this looks like a trace table.
+/// True if this looks like a trace table.
 pub(super) fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC.as_bytes()) || bytes.starts_with(b"time_ns,")
 }
@@ -88,7 +88,7 @@ impl std::fmt::Display for Nanoseconds {
 /// Reads a table. The requests become TLPs of one direction, `device → host`.
 pub(super) fn read(bytes: &[u8]) -> Result<Capture, Error> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|_| Error::content(String::new(), "the trace table is no UTF-8 text", "it is plain text"))?;
+        .map_err(|_| Error::content(String::new(), "the trace table is not UTF-8", "expected plain text"))?;
     let mut capture = Capture::new(Format::Table);
     capture.directions.push(Direction { from: "device".into(), to: "host".into() });
     let mut sources = Vec::new();
@@ -101,7 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Capture, Error> {
         } else if !header {
             if line != HEADER && line != SHORT_HEADER {
                 let problem = format!("the columns are {line:?}");
-                return Err(Error::content(place(number), problem, format!("they have to be {HEADER:?}")));
+                return Err(Error::content(place(number), problem, format!("expected {HEADER:?}")));
             }
             header = true;
         } else {
@@ -124,7 +124,7 @@ fn place(line: u64) -> String {
 
 fn row(line: u64, text: &str) -> Result<Record, Error> {
     let wrong = |column: &str, value: &str, wanted: &str| {
-        Error::content(place(line), format!("{column} is {value:?}"), format!("it has to be {wanted}"))
+        Error::content(place(line), format!("{column} is {value:?}"), format!("expected {wanted}"))
     };
     let mut fields: Vec<&str> = text.split(',').map(str::trim).collect();
     let found = fields.len();
@@ -132,8 +132,8 @@ fn row(line: u64, text: &str) -> Result<Record, Error> {
         fields.push("");
     }
     let &[time, operation, address, bytes, requester, tag, names] = fields.as_slice() else {
-        let problem = format!("there are {found} columns");
-        return Err(Error::content(place(line), problem, format!("there have to be seven: {HEADER}")));
+        let problem = format!("the line has {found} columns");
+        return Err(Error::content(place(line), problem, format!("expected seven: {HEADER}")));
     };
     let at = nanoseconds(time).ok_or_else(|| wrong("time_ns", time, "nanoseconds, such as 4313.25"))?;
     let id = TransactionId::new(
@@ -155,7 +155,7 @@ fn row(line: u64, text: &str) -> Result<Record, Error> {
     let attributes =
         attributes(names).ok_or_else(|| wrong("attributes", names, "RO, IDO and NS joined by +"))?;
     let repr = repr.and_then(|repr| repr.with_attributes(attributes)).map_err(|error| {
-        let wanted = "a request has at most 4096 bytes and stays within 4 KiB of address space";
+        let wanted = "expected at most 4096 bytes that cross no 4 KiB boundary";
         Error::content(place(line), error.to_string(), wanted)
     })?;
     let unit = Unit::Tlp { repr, header: Header::default(), port: 0, payload: (0, 0) };

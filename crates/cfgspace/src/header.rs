@@ -213,7 +213,7 @@ impl Header {
             identity.vendor != 0xFFFF,
             "vendor",
             identity.vendor,
-            "below 0xffff, which means nobody",
+            "below 0xffff, which means that no function is present",
         )?;
         block.require(
             identity.class < 1 << 24,
@@ -281,7 +281,7 @@ fn place_bars(block: &mut Block<'_>, bars: &[Option<Bar>]) -> Result<(), LayoutE
             taken = false;
             continue;
         };
-        block.require(!taken, "BAR", index as u64, "free behind a 64-bit BAR, which takes two places")?;
+        block.require(!taken, "BAR", index as u64, "unused: the 64-bit BAR before it takes two numbers")?;
         taken = bar.kind.is_wide();
         block.require(
             !taken || index + 1 < bars.len(),

@@ -521,7 +521,7 @@ fn pieces_are_put_where_there_is_room() {
     let beyond = Layout::new(header()).capability_at(0xFC, vendor(2));
     assert_eq!(
         complaint(&beyond),
-        "vendor specific (8 bytes) does not fit at 0xfc: places are multiples of 4, from 0x40 below 0x100 or, extended, from 0x100"
+        "vendor specific (8 bytes) does not fit at 0xfc; expected a multiple of 4 from 0x40 to 0xfc, or from 0x100 for an extended capability"
     );
     let full = with(vendor(180)).capability(vendor(100));
     assert_eq!(complaint(&full), "vendor specific (104 bytes) does not fit behind the others");

@@ -147,7 +147,7 @@ impl ConfigSpace {
         self.msi_registers().map(|registers| registers.message(self, vector))
     }
 
-    /// What software has written of MSI; `None` without it.
+    /// The MSI registers that software has written; `None` without MSI.
     pub fn msi(&self) -> Option<MsiView> {
         let registers = self.msi_registers()?;
         let message = registers.message(self, 0);

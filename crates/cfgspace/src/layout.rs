@@ -136,7 +136,7 @@ impl Layout {
 pub enum LayoutError {
     /// Two capabilities want the same bytes.
     #[error(
-        "{name} at {at:#x} overlaps {other} from {start:#x} to {end:#x}; give each its own bytes, or let one find its place",
+        "{name} at {at:#x} overlaps {other} from {start:#x} to {end:#x}; give each its own bytes, or leave the offset of one out",
         start = taken.start, end = taken.end
     )]
     Overlap {
@@ -200,7 +200,7 @@ impl core::fmt::Display for Place {
         match self.0 {
             Some(at) => write!(
                 f,
-                " at {at:#x}: places are multiples of 4, from 0x40 below 0x100 or, extended, from 0x100"
+                " at {at:#x}; expected a multiple of 4 from 0x40 to 0xfc, or from 0x100 for an extended capability"
             ),
             None => f.write_str(" behind the others"),
         }

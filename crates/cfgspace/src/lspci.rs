@@ -61,14 +61,14 @@ pub fn parse(text: &str) -> Result<Vec<Dumped>, DumpError> {
             continue;
         };
         let Ok(offset) = usize::from_str_radix(offset, 16) else { continue };
-        let function = found.last_mut().ok_or(error("bytes, but no function before them"))?;
+        let function = found.last_mut().ok_or(error("bytes before the first function"))?;
         if offset != function.bytes.len() {
             return Err(error("the offset does not follow the bytes before it"));
         }
         for byte in rest.split_whitespace() {
             let right = byte.len() == 2 && byte.bytes().all(|digit| digit.is_ascii_hexdigit());
             let byte = u8::from_str_radix(byte, 16).ok().filter(|_| right);
-            function.bytes.push(byte.ok_or(error("a byte is two hexadecimal digits"))?);
+            function.bytes.push(byte.ok_or(error("expected bytes of two hexadecimal digits"))?);
         }
         if function.bytes.len() > 4096 {
             return Err(error("configuration space ends after 4096 bytes"));

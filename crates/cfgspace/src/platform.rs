@@ -1,4 +1,4 @@
-//! What a platform keeps of a function's configuration space for itself, where a guest has the rest: where the function lies, and where its interrupts go.
+//! The part of a function's configuration space that a platform keeps for itself, where a guest has the rest: the addresses of the function and of its interrupts.
 
 use crate::registers::{header, pcie};
 use crate::space::ConfigSpace;

@@ -1,4 +1,4 @@
-//! What a function shows software instead of what it is: the device behind it changes registers of its own.
+//! Registers that a function shows software changed: the device behind it changes registers of its own.
 //!
 //! Vendor ID, class, serial numbers and the fields of capabilities are constant on most devices, and of a device's making on all. A change
 //! is seen by software alone: BARs decode, interrupts go and capabilities are obeyed as they were laid out, since what reads them
@@ -22,7 +22,7 @@ struct Bits {
 pub enum ShowError {
     /// They are not all there.
     #[error(
-        "it changes {bytes} bytes of its configuration space at {offset:#x}; it has 4096, and one at least is changed"
+        "it changes {bytes} bytes of its configuration space at {offset:#x}; expected one or more bytes within its 4096"
     )]
     Range {
         /// The first.
@@ -32,8 +32,7 @@ pub enum ShowError {
     },
     /// A byte is written by software, or by what reports errors, and not by the device.
     #[error(
-        "it changes the byte at {0:#x} of its configuration space, which software or the reporting of errors writes, as Command, Status and \
-         the addresses in BARs; a device changes what these do not"
+        "it changes the byte at {0:#x} of its configuration space, which software or error reporting writes, as they do Command, Status and the addresses in BARs; a device may change only the other bytes"
     )]
     NotItsOwn(u16),
 }

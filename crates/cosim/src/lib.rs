@@ -1,4 +1,4 @@
-//! What runs outside of a simulation, and in its time.
+//! Programs outside of a simulation that run in its time.
 //!
 //! * [`library`]: devices from libraries
 //! * [`rtl`]: devices made of RTL, from libraries

@@ -23,7 +23,7 @@ pub fn load(experiment: &Experiment) -> Result<BTreeMap<String, Box<dyn Device>>
     Ok(devices)
 }
 
-/// Why a device's library cannot be used, where the experiment names it.
+/// The reason that a device's library cannot be used, with the place where the experiment names it.
 pub(crate) fn unusable(experiment: &Experiment, device: &str, file: &str, why: String) -> Error {
     let named = experiment.files.iter().find(|file| file.is_named_by(device, "model"));
     match named {

@@ -17,7 +17,7 @@ pub const PAGE: u64 = 4096;
 /// Simulated time between two looks whether anything is left to happen.
 const LOOK: Duration = Duration::from_us(100);
 
-/// Why a machine cannot be, or cannot go on.
+/// The reason that a machine cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// The experiment cannot be read.
@@ -27,11 +27,11 @@ pub enum MachineError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// It has no such device.
-    #[error("{file}: there is no device \"{device}\"; it has {}", if .has.is_empty() { "none" } else { .has })]
+    #[error("{file}: unknown device \"{device}\"; the devices are {}", if .has.is_empty() { "none" } else { .has })]
     NoDevice {
         /// The experiment.
         file: String,
-        /// What was asked for.
+        /// The requested device.
         device: String,
         /// The devices that it has.
         has: String,
@@ -41,15 +41,15 @@ pub enum MachineError {
     LengthOnly(String),
     /// A driver asked for what the device does not have.
     #[error(
-        "BAR {bar} has no bytes {offset:#x} to {:#x}; it has {size:#x}",
+        "the bytes {offset:#x} to {:#x} are outside BAR {bar}, which has {size:#x}",
         offset.saturating_add(*bytes).saturating_sub(1)
     )]
     OutsideBar {
-        /// Which.
+        /// The BAR.
         bar: u8,
         /// First byte.
         offset: u64,
-        /// How many.
+        /// Their number.
         bytes: u64,
         /// Bytes that it has; 0 if there is no such BAR.
         size: u64,
@@ -58,7 +58,7 @@ pub enum MachineError {
     #[error(transparent)]
     Access(#[from] DmaError),
     /// An operation can never end.
-    #[error("at {0} nothing more will happen, and what the driver waits for has not")]
+    #[error("the driver waits forever: no event is left at {0}")]
     Stuck(Time),
 }
 
@@ -178,7 +178,7 @@ impl Machine {
         Ok(self.raised.pop_front())
     }
 
-    /// Where a range of a BAR is.
+    /// The address of a range of a BAR.
     fn place(&self, bar: u8, offset: u64, bytes: u64) -> Result<u64, MachineError> {
         let (base, size) = self.info.bars.get(usize::from(bar)).copied().flatten().unwrap_or((0, 0));
         match offset.checked_add(bytes) {
@@ -211,7 +211,7 @@ impl Machine {
         }
     }
 
-    /// What the driver was told; interrupts of its device are noted.
+    /// The events of the driver; interrupts of its device are noted.
     fn hear(&mut self) -> Vec<HostEvent> {
         let told = self.run.take_told().programs;
         let own = told.into_iter().filter(|(_, program, _)| *program == self.program);

@@ -10,7 +10,7 @@ use tlplab_device::nvme::{Medium, MediumError};
 use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::{Error, Experiment, FileKind};
 
-/// Where nothing can be punched into a file, zeros are written, so many at once.
+/// The zeros written at once, where holes cannot be punched into a file.
 const ZEROS: usize = 1 << 16;
 
 /// A medium whose bytes are a file's. What is written is in the file at once: what a device may still lose, it keeps in its cache.
@@ -27,7 +27,7 @@ impl FileMedium {
     /// The file at `path`, which is or will be `bytes` long.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right.
+    /// The fact and the fix.
     pub fn open(path: &Path, bytes: u64) -> Result<Self, String> {
         let mut medium = Self { path: path.into(), bytes, file: None, failed: None };
         if path.exists() {
@@ -35,7 +35,7 @@ impl FileMedium {
                 medium.file(false).and_then(|file| file.metadata()).map_err(|error| error.to_string())?.len();
             if found != bytes {
                 return Err(format!(
-                    "it has {found} B, and the device {bytes} B; change size, or take another file"
+                    "it has {found} B, but the device has {bytes} B; change size, or use another file"
                 ));
             }
         } else if !path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir()) {

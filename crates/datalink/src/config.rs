@@ -131,7 +131,7 @@ impl Config {
             return wrong("mode", alloc::format!("{} exists in flit mode only", self.generation));
         }
         if self.flow_control.drops() && self.mode == LinkMode::Flit {
-            return wrong("flow_control", "links in flit mode have credits".into());
+            return wrong("flow_control", "links in flit mode use credits".into());
         }
         if self.receive.vcs[0].is_none() {
             return wrong("receive", "virtual channel 0 must have buffers".into());
@@ -162,22 +162,22 @@ impl Config {
             (CreditBatch::Part(0 | 1), _) => {
                 return wrong(
                     "fc.batch",
-                    "more than half of a buffer leaves no other batch under way".into(),
+                    "a batch above half of the buffer leaves no room for a second one".into(),
                 );
             }
             (CreditBatch::Unlimited, UpdateFcLatency::Unlimited) => {
-                return wrong("fc", "neither credits nor time say when an UpdateFC is due".into());
+                return wrong("fc", "UpdateFCs need a batch of credits or a latency".into());
             }
             _ => {}
         }
         if self.flow_control.drops() && self.ack.every.is_some() {
-            return wrong("ack.every", "without credits only time says when an Ack goes".into());
+            return wrong("ack.every", "without credits Acks are scheduled by time only".into());
         }
         if self.ack.every == Some(0) {
             return wrong("ack.every", "it must be at least 1".into());
         }
         if self.init_repeat.is_zero() || self.fc.refresh.is_some_and(Duration::is_zero) {
-            return wrong("init_repeat, fc.refresh", "a repeated DLLP needs some time between".into());
+            return wrong("init_repeat, fc.refresh", "the interval must be above 0".into());
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Config {
             let Credits::Finite(count) = credits else { continue };
             if !(least..=most).contains(&u32::from(count)) {
                 let field = alloc::format!("receive VC{vc} {class:?} {name} credits");
-                let why = alloc::format!("{count} is not within {least} and {most}, nor infinite");
+                let why = alloc::format!("{count} is out of range; expected {least} to {most}, or infinite");
                 return Err(ConfigError { field, why });
             }
         }

@@ -26,13 +26,13 @@ pub trait CustomLinkLayer<H: Copy>: LinkLayer<H> + Send + 'static {
     fn replay_occupancy(&self) -> Occupancy {
         Occupancy::default()
     }
-    /// What it has counted. The engine counts what goes in and out, and shows that, unless the layer keeps counters of its own.
+    /// Its counters. The engine counts the units in both directions, and shows that, unless the layer keeps counters of its own.
     fn counters(&self) -> Option<&Counters> {
         None
     }
     /// The link has another width than it was built with, after a recovery.
     fn set_width(&mut self, _width: Width) {}
-    /// Whether it keeps a TLP until its peer has it, and so tells what is lost when the link goes down. If not, the receiver reports
+    /// True if it keeps a TLP until its peer has it, and so reports the TLPs lost when the link goes down. If not, the receiver reports
     /// [`Event::Acked`] beside [`Event::Deliver`] or [`Event::Discarded`], and what is on the wire when the link goes down is lost with it.
     fn keeps_until_acked(&self) -> bool {
         false

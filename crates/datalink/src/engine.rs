@@ -65,11 +65,11 @@ impl<H: Copy> Engine<H> {
     pub fn custom(config: Config, layer: impl CustomLinkLayer<H>) -> Self {
         Self::Custom(CustomPort::new(config, layer))
     }
-    /// Whether it can be copied as it is.
+    /// True if it can be copied as it is.
     pub fn has_copy(&self) -> bool {
         !matches!(self, Self::Custom(port) if port.snapshot().is_none())
     }
-    /// Whether it keeps a TLP until its peer has it, and tells its owner of those that are lost.
+    /// True if it keeps a TLP until its peer has it, and reports lost TLPs to its owner.
     pub fn keeps_until_acked(&self) -> bool {
         match self {
             Self::NonFlit(_) | Self::Flit(_) | Self::DropReplay(_) => true,

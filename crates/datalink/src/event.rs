@@ -185,7 +185,7 @@ pub enum ProtocolError {
         last: u16,
     },
     /// Receiver Overflow, §2.6.1.2.
-    #[error("VC{} {class:?} {kind}: a TLP came without credit (receiver overflow, PCIe 5.0 §2.6.1.2)", .vc.value())]
+    #[error("VC{} {class:?} {kind}: a TLP arrived without credit (receiver overflow, PCIe 5.0 §2.6.1.2)", .vc.value())]
     ReceiverOverflow {
         /// Virtual channel.
         vc: Vc,
@@ -216,7 +216,7 @@ pub enum ProtocolError {
     },
     /// Framing does not match the mode of the port.
     #[error(
-        "a {got} arrived on a port in {mode} mode: both ends of a link are in the same mode (PCIe 6.0 §4.2.3)"
+        "a {got} arrived on a port in {mode} mode: both ends of a link must be in the same mode (PCIe 6.0 §4.2.3)"
     )]
     WrongMode {
         /// The unit that arrived.

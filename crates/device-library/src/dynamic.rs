@@ -1,4 +1,4 @@
-//! What every library of a device has: how it is opened, its functions found, its messages read, its BARs told.
+//! The common part of every library of a device: opening it, and reading its functions, messages and BARs.
 #![allow(unsafe_code, reason = "loading a library runs it")]
 
 use crate::interface::{BAR_64BIT, BAR_IO, BAR_PREFETCHABLE, Bar, ERROR_MAX};
@@ -10,7 +10,7 @@ use tlplab_device::BarSpec;
 /// Loads a library.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason that a file is not such a library.
 pub fn open(path: &Path) -> Result<Library, String> {
     // A name without a folder would be looked for among the system's libraries.
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> Result<Library, String> {
 pub unsafe fn symbol<T: Copy>(library: &Library, name: &str, otherwise: &str) -> Result<T, String> {
     // SAFETY: as the caller says.
     let found = unsafe { library.get::<T>(name) };
-    found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: it is no {otherwise}"))
+    found.map(|symbol| *symbol).map_err(|_| format!("it does not export {name}; expected a {otherwise}"))
 }
 
 /// The message of an error, as a library writes it.
@@ -41,7 +41,7 @@ pub fn message(text: &[u8; ERROR_MAX], otherwise: &str) -> String {
     if text.is_empty() { otherwise.to_owned() } else { text }
 }
 
-/// What a library says of its BARs.
+/// A library's description of its BARs.
 pub fn bars(said: &[Bar; 6]) -> Vec<BarSpec> {
     let used = (0u8..).zip(said).filter(|(_, bar)| bar.size > 0);
     let bars = used.map(|(index, bar)| BarSpec {

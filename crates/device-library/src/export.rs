@@ -15,7 +15,7 @@ pub type Parameters = BTreeMap<String, String>;
 /// Makes the functions of `tlplab_device.h` of a function that makes a device: `fn(&Parameters) -> Result<Box<dyn Device>, String>`. One in
 /// each library; its crate is a `cdylib`. The error says what is wrong with a parameter, and what would be right.
 ///
-/// What only the contract in Rust has (a layout of configuration space beyond the identity, peers by name, requests that are packed) does
+/// The parts that only the contract in Rust has (a layout of configuration space beyond the identity, peers by name, requests that are packed) do
 /// not go through the interface.
 #[macro_export]
 macro_rules! export_device {
@@ -70,7 +70,9 @@ pub unsafe fn open(
     let made = if abi == ABI {
         make(&parameters)
     } else {
-        Err(format!("it has version {ABI} of tlplab_device.h, and is asked for version {abi}; build it anew"))
+        Err(format!(
+            "it was built with version {ABI} of tlplab_device.h, but version {abi} is requested; rebuild it"
+        ))
     };
     match made {
         Ok(device) => {
@@ -144,7 +146,7 @@ impl Exported {
     /// An event that came through the interface. The error is one of its kind that the contract in Rust has no value for.
     ///
     /// # Safety
-    /// What the event points to is there.
+    /// The data that the event points to are valid.
     unsafe fn understand(&mut self, told: &interface::Event) -> Result<Event, String> {
         let data = || {
             if told.data.is_null() {
@@ -177,14 +179,14 @@ impl Exported {
                 Event::Reset
             }
             other => {
-                return Err(format!("there is no event of kind {other} in version {ABI} of tlplab_device.h"));
+                return Err(format!("unknown event kind {other} in version {ABI} of tlplab_device.h"));
             }
         })
     }
 
     /// The device's name of an operation that is over.
     fn over(&mut self, told: u64) -> Result<OpId, String> {
-        self.operations.remove(&told).ok_or_else(|| format!("operation {told} ended, and is not under way"))
+        self.operations.remove(&told).ok_or_else(|| format!("operation {told} ended, but is not outstanding"))
     }
 
     /// Tells the caller of what the device does.
@@ -240,13 +242,13 @@ unsafe fn fail(cx: *mut interface::Context, message: String) {
 /// The event's message is there.
 unsafe fn message_of(told: &interface::Event) -> String {
     if told.message.is_null() {
-        return "an operation failed, and nobody says why".into();
+        return "an operation failed without a reason".into();
     }
     // SAFETY: as the caller says.
     unsafe { CStr::from_ptr(told.message) }.to_string_lossy().into_owned()
 }
 
-/// Why an operation failed, if it did; `Err` for what has no code.
+/// The error of a failed operation; `Err` for an error without a code.
 fn error_of(told: &interface::Event) -> Option<Result<DmaError, ()>> {
     let address = told.offset;
     Some(Ok(match told.error {

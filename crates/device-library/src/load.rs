@@ -1,7 +1,7 @@
 //! Devices from libraries.
 //!
-//! What a library may do wrong beyond what is checked here (write past its structures, keep a pointer that is the caller's) nobody can
-//! check: loading one is as running a program.
+//! Mistakes of a library beyond the checks here (it writes past its structures, or keeps a pointer of the caller) cannot be
+//! checked: loading one is like running a program.
 #![allow(
     unsafe_code,
     reason = "a library in C is called by pointers; every block says what the header promises"
@@ -45,16 +45,16 @@ impl LibraryDevice {
     /// Loads the library and makes a device with these parameters.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fact and the expected state.
     pub fn open(path: &Path, parameters: &BTreeMap<String, String>) -> Result<Self, String> {
         if !path.is_file() {
-            return Err("there is no such file; docs/write-a-device.md says how one is built".into());
+            return Err("there is no such file; docs/write-a-device.md shows how to build one".into());
         }
         let mut lines = String::new();
         for (key, value) in parameters {
             writeln!(lines, "{key}={value}").expect("a string");
         }
-        let lines = CString::new(lines).map_err(|_| "a parameter holds a zero byte")?;
+        let lines = CString::new(lines).map_err(|_| "a parameter contains a zero byte")?;
         let functions = Arc::new(Functions::load(path)?);
         let (mut said, mut error) = (interface::Identity::default(), [0; ERROR_MAX]);
         // SAFETY: all four outlive the call; the library writes no more than a message of ERROR_MAX bytes.
@@ -62,16 +62,16 @@ impl LibraryDevice {
             (functions.open)(ABI, lines.as_ptr(), &raw mut said, error.as_mut_ptr().cast::<c_char>())
         };
         let Some(device) = NonNull::new(device) else {
-            return Err(dynamic::message(&error, "it does not say why"));
+            return Err(dynamic::message(&error, "it gives no reason"));
         };
         let device = Self { functions, device, identity: identity(&said) };
         if said.abi != ABI {
             return Err(format!(
-                "it was built with version {} of tlplab_device.h, but this is version {ABI}; build it anew",
+                "it was built with version {} of tlplab_device.h, but this is version {ABI}; rebuild it",
                 said.abi
             ));
         }
-        let wrong = |what: String| format!("it tells of itself what cannot be: {what}");
+        let wrong = |what: String| format!("it reports an invalid property: {what}");
         device.identity.check().map_err(|error| wrong(error.to_string()))?;
         tlplab_cfgspace::ConfigSpace::new(&device.layout()).map_err(|error| wrong(error.to_string()))?;
         Ok(device)
@@ -80,7 +80,7 @@ impl LibraryDevice {
 
 impl Functions {
     fn load(path: &Path) -> Result<Self, String> {
-        const OTHERWISE: &str = "device that was built with tlplab_device.h, or by export_device!";
+        const OTHERWISE: &str = "device built with tlplab_device.h, or by export_device!";
         let library = dynamic::open(path)?;
         // SAFETY: the symbols have these types, if the library was built with the header, which `open` tells by the version.
         unsafe {
@@ -94,7 +94,7 @@ impl Functions {
     }
 }
 
-/// What a library says of its function.
+/// A library's description of its function.
 fn identity(said: &interface::Identity) -> Identity {
     Identity {
         revision: said.revision,
@@ -194,7 +194,7 @@ fn tell_error(told: &mut interface::Event, error: &DmaError) {
     };
 }
 
-/// What a library may do during one event of its device.
+/// The actions open to a library during one event of its device.
 fn context(cx: &mut Context<'_>) -> interface::Context {
     let (mps, mrrs) = cx.request_sizes();
     interface::Context {
@@ -321,7 +321,7 @@ unsafe extern "C" fn fail(cx: *mut interface::Context, message: *const c_char) {
     // SAFETY: the library gives a string that ends with 0.
     unsafe {
         let text = if message.is_null() {
-            "it does not say why".into()
+            "it gives no reason".into()
         } else {
             CStr::from_ptr(message).to_string_lossy().into_owned()
         };

@@ -13,7 +13,7 @@ use tlplab_units::{Duration, Mps, Mrrs, Time};
 
 /// A PCI Express function.
 pub trait Device: Send {
-    /// What its configuration space says of it. Asked once, before anything else.
+    /// Its identity in configuration space. Asked once, before anything else.
     fn identity(&self) -> Identity;
 
     /// Its configuration space. The fabric fits link, payload size and tags to where the device is.
@@ -24,12 +24,12 @@ pub trait Device: Send {
     /// Something happened.
     fn handle(&mut self, cx: &mut Context<'_>, event: Event);
 
-    /// What its flows to the host are called, by the numbers of their streams: see [`streams!`](crate::streams).
+    /// The names of its flows to the host, by the numbers of their streams: see [`streams!`](crate::streams).
     fn streams(&self) -> &'static [Stream] {
         &[]
     }
 
-    /// What it counted of the network behind it, if there is one.
+    /// The counters of the network behind it, if there is one.
     fn network(&self) -> Option<NetworkStatistics> {
         None
     }
@@ -48,7 +48,7 @@ pub trait Device: Send {
         None
     }
 
-    /// Where its transfers are cut into requests.
+    /// The addresses at which its transfers are cut into requests.
     fn request_policy(&self) -> RequestPolicy {
         RequestPolicy::Aligned
     }
@@ -65,7 +65,7 @@ pub struct ReplyToken(pub u64);
 /// A stream of a device: what it is called, and what its operations do (`read`, `write`). A device's stand in the order of their numbers.
 pub type Stream = (&'static str, &'static str);
 
-/// What a device is told.
+/// An event of a device.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The device is configured and may act.
@@ -87,19 +87,19 @@ pub enum Event {
         bar: u8,
         /// First byte in it.
         offset: u64,
-        /// What is written.
+        /// The data.
         data: Payload,
     },
     /// A DMA read is over.
     DmaReadDone {
-        /// Which.
+        /// The operation.
         op: OpId,
         /// Its data, or why there are none.
         result: Result<Payload, DmaError>,
     },
     /// The last TLP of a DMA write was accepted for sending. Nobody says when it arrives: it is posted.
     DmaWriteAccepted {
-        /// Which.
+        /// The operation.
         op: OpId,
     },
     /// A time that was asked for has come.
@@ -112,7 +112,7 @@ pub enum Event {
     Reset,
 }
 
-/// Why a DMA or MMIO operation failed.
+/// The reason that a DMA or MMIO operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
     /// It was sent, and its completions tell of an error, or did not come.
@@ -126,13 +126,12 @@ pub enum DmaError {
     BusMasterDisabled,
     /// The link that acknowledges TLPs was lost, or could not be set up.
     #[error(
-        "the adapter does not acknowledge what is sent: it is gone, or it is none of tlplab's (the published card and programs give no \
-         acknowledged link)"
+        "the adapter acknowledges no TLPs: it has stopped, or is not tlplab's (the published card and programs have no acknowledged link)"
     )]
     Unacknowledged,
 }
 
-/// How a device refuses a read.
+/// The refusal of a read by a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// UR: there is nothing at this offset.
@@ -141,7 +140,7 @@ pub enum Refusal {
     CompleterAbort,
 }
 
-/// What a device does, for its driver to carry out in this order.
+/// An action of a device, for its driver to carry out in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read memory.
@@ -165,7 +164,7 @@ pub enum Action {
         stream: u16,
         /// First byte.
         address: u64,
-        /// What to write.
+        /// The data to write.
         data: Payload,
     },
     /// A message signalled interrupt: a posted write, behind the earlier writes of its stream. With MSI instead of MSI-X the vector is
@@ -190,26 +189,26 @@ pub enum Action {
     SetConfig {
         /// First byte.
         offset: u16,
-        /// What is read from there on. The run fails where a byte is not the device's to change, and behind NetTLP, whose card keeps its own.
+        /// The values read from there on. The run fails where a byte is not the device's to change, and behind NetTLP, whose card keeps its own.
         data: Vec<u8>,
     },
     /// Answer a read.
     Reply {
-        /// Which.
+        /// The read.
         token: ReplyToken,
         /// As many bytes as were asked for; the run fails if not, and if the read is over already.
         data: Payload,
     },
     /// Refuse a read.
     ReplyError {
-        /// Which.
+        /// The read.
         token: ReplyToken,
-        /// How.
+        /// The refusal.
         refusal: Refusal,
     },
     /// Call back.
     Timer {
-        /// When; not before now.
+        /// The time; not before now.
         at: Time,
         /// Comes back in [`Event::Timer`].
         id: u64,
@@ -220,7 +219,7 @@ pub enum Action {
     Fault(String),
 }
 
-/// What a device may do while it handles an event. Only records; the driver takes the actions afterwards.
+/// The actions open to a device while it handles an event. Only records; the driver takes the actions afterwards.
 #[derive(Debug)]
 pub struct Context<'a> {
     now: Time,
@@ -275,7 +274,7 @@ impl<'a> Context<'a> {
         self.request_sizes
     }
 
-    /// How software lets this function interrupt, as its configuration space is now.
+    /// The kind of interrupt that software lets this function use, as its configuration space is now.
     pub fn interrupt_mode(&self) -> InterruptMode {
         self.interrupts
     }
@@ -289,7 +288,7 @@ impl<'a> Context<'a> {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// Whether this run carries lengths instead of bulk data.
+    /// True if this run carries lengths instead of bulk data.
     pub fn length_only(&self) -> bool {
         self.length_only
     }

@@ -27,7 +27,7 @@ pub mod regs {
     }
 }
 
-/// What an operation of a copy is.
+/// The role of an operation in a copy.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// The read of its data, which go there.
@@ -167,8 +167,10 @@ impl DmaDriver {
             cx.memory().read(self.dst, &mut found);
             if let Some(at) = found.iter().zip(self.pattern()).position(|(found, right)| *found != right) {
                 let (device, copy) = (&self.device, self.copied);
-                return cx
-                    .fault(format!("copy {copy} of {device} is wrong from byte {at} of {} on", self.bytes));
+                return cx.fault(format!(
+                    "copy {copy} of {device} is wrong from byte {at} of {} onwards",
+                    self.bytes
+                ));
             }
         }
         self.copied += 1;

@@ -5,9 +5,9 @@ use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration, Time};
 
-/// Where the processor sees configuration space: 4 KiB per function, 256 MiB in all (ECAM, PCIe 5.0 §7.2.2).
+/// The processor's address of configuration space: 4 KiB per function, 256 MiB in all (ECAM, PCIe 5.0 §7.2.2).
 pub const ECAM: u64 = 0xE000_0000;
-/// Where the processor sees I/O space: 64 KiB, mapped to memory as on machines without port instructions.
+/// The processor's address of I/O space: 64 KiB, mapped to memory as on machines without port instructions.
 pub const IO_SPACE: u64 = 0xF000_0000;
 
 /// The address of a byte of configuration space; `offset` is below 4096.
@@ -30,24 +30,24 @@ pub trait HostProgram: Send {
         None
     }
 
-    /// What it measured of itself so far, as a benchmark prints it.
+    /// Its own measurement so far, as a benchmark prints it.
     fn measured(&self) -> Vec<Measured> {
         Vec::new()
     }
 }
 
-/// What a host program measured: so many bytes in such a time.
+/// The measurement of a host program: bytes, and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// The stream of its accesses to devices that this is about.
     pub stream: u16,
     /// Bytes it moved.
     pub bytes: u64,
-    /// When it began.
+    /// Its start.
     pub from: Time,
-    /// When the last of them were there.
+    /// The arrival of the last of them.
     pub to: Time,
-    /// How long its calls took, if it makes calls.
+    /// The durations of its calls, if it makes calls.
     pub calls: Option<Calls>,
 }
 
@@ -89,26 +89,26 @@ pub struct DeviceInfo {
     pub own_vendor: u16,
     /// Base address and size of each BAR.
     pub bars: [Option<(u64, u64)>; 6],
-    /// How software lets it interrupt.
+    /// The kind of interrupt that software lets it use.
     pub interrupts: InterruptMode,
 }
 
 impl DeviceInfo {
-    /// How it interrupts a driver that cannot do without.
+    /// The kind of its interrupts, for a driver that needs them.
     ///
     /// # Errors
     /// A sentence, if it does not.
     pub fn interrupting(&self) -> Result<InterruptMode, String> {
         match self.interrupts {
             InterruptMode::Disabled => Err(format!(
-                "{} interrupts in no way that the host allows, and its driver waits for interrupts",
+                "{} has no kind of interrupt that the host allows, but its driver waits for interrupts",
                 self.name
             )),
             mode => Ok(mode),
         }
     }
 
-    /// Where its BAR with that number begins.
+    /// The address of its BAR with that number.
     ///
     /// # Errors
     /// A sentence, if it has none.
@@ -118,21 +118,21 @@ impl DeviceInfo {
     }
 }
 
-/// What a host program is told.
+/// An event of a host program.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
     /// Devices are enumerated and the program may act.
     Start,
     /// An MMIO read is over.
     MmioReadDone {
-        /// Which.
+        /// The operation.
         op: OpId,
         /// Its data, or why there are none.
         result: Result<Payload, DmaError>,
     },
     /// An MMIO write has left the processor.
     MmioWriteAccepted {
-        /// Which.
+        /// The operation.
         op: OpId,
     },
     /// A device raised an interrupt. What it wrote before, in the same stream, is in memory. A legacy interrupt is a level that
@@ -153,9 +153,9 @@ pub enum HostEvent {
     },
     /// A message signalled interrupt as it was written, where software is outside and has itself told functions what to write.
     Message {
-        /// Where it was written.
+        /// The address of the write.
         address: u64,
-        /// What.
+        /// Its data.
         data: u32,
     },
     /// A legacy interrupt, where software is outside: a level that devices share, told of again every two microseconds until all have
@@ -182,7 +182,7 @@ pub trait HostMemory {
     /// # Errors
     /// [`OutOfMemory`].
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, OutOfMemory>;
-    /// Whether a function may read or write `bytes` at `address`, where each has a view of memory of its own, as behind an IOMMU; `None`:
+    /// True if a function may read or write `bytes` at `address`, where each has a view of memory of its own, as behind an IOMMU; `None`:
     /// all have the same, and how large memory is says what there is.
     fn grants(&self, _requester: Bdf, _address: u64, _bytes: u64, _writes: bool) -> Option<bool> {
         None
@@ -205,11 +205,11 @@ pub trait HostMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("host memory has no {bytes} B left")]
 pub struct OutOfMemory {
-    /// What was asked for.
+    /// The requested size.
     pub bytes: u64,
 }
 
-/// What a host program does, for its driver to carry out in this order.
+/// An action of a host program, for its driver to carry out in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostAction {
     /// Read device memory.
@@ -233,12 +233,12 @@ pub enum HostAction {
         stream: u16,
         /// First byte.
         address: u64,
-        /// What to write.
+        /// The data to write.
         data: Payload,
     },
     /// Call back.
     Timer {
-        /// When; not before now.
+        /// The time; not before now.
         at: Time,
         /// Comes back in [`HostEvent::Timer`].
         id: u64,
@@ -249,7 +249,7 @@ pub enum HostAction {
     Fault(String),
 }
 
-/// What a host program may do while it handles an event.
+/// The actions open to a host program while it handles an event.
 pub struct HostContext<'a> {
     now: Time,
     length_only: bool,
@@ -282,7 +282,7 @@ impl<'a> HostContext<'a> {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// Whether this run carries lengths instead of bulk data.
+    /// True if this run carries lengths instead of bulk data.
     pub fn length_only(&self) -> bool {
         self.length_only
     }
@@ -299,7 +299,7 @@ impl<'a> HostContext<'a> {
     /// # Errors
     /// A sentence, if there is none.
     pub fn driven(&self, name: &str) -> Result<(usize, &'a DeviceInfo), String> {
-        self.device(name).ok_or_else(|| format!("there is no device {name:?} to drive"))
+        self.device(name).ok_or_else(|| format!("the driver's device {name:?} does not exist"))
     }
     /// Host memory.
     pub fn memory(&mut self) -> &mut dyn HostMemory {

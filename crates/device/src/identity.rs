@@ -1,11 +1,11 @@
-//! What a function is: its IDs, BARs and interrupts, and the configuration space that says so.
+//! The identity of a function: its IDs, BARs and interrupts, and its configuration space.
 
 use tlplab_cfgspace::{
     self as config, Aer, Bar, BarKind, Layout, LinkPart, Msi, MsiX, Pcie, PortType, PowerManagement, Type0,
 };
 use tlplab_units::{Generation, Width};
 
-/// What configuration space tells of a function.
+/// The contents of a function's configuration space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor ID.
@@ -65,7 +65,7 @@ impl BarSpec {
     }
 }
 
-/// Why an identity cannot be put into configuration space.
+/// The reason that an identity cannot be put into configuration space.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// BAR numbers are 0 to 5, and 0 to 4 for a 64-bit one.
@@ -79,7 +79,7 @@ pub enum IdentityError {
         "BAR {index} has {size} B; its size must be a power of two, at least 16, below 4 GiB unless 64-bit, and 4 to 256 in I/O space"
     )]
     BarSize {
-        /// Which.
+        /// The BAR.
         index: u8,
         /// Its size.
         size: u64,
@@ -90,13 +90,13 @@ pub enum IdentityError {
     )]
     IoBar(u8),
     /// More MSI-X vectors than a table holds.
-    #[error("{0} MSI-X vectors; a table holds 2048")]
+    #[error("{0} MSI-X vectors; a table holds at most 2048")]
     Vectors(u16),
     /// All BARs are taken.
     #[error("the MSI-X table needs a BAR of its own, and all six are taken")]
     NoTable,
     /// A number of MSI vectors that the capability cannot say.
-    #[error("{0} MSI vectors; there can be none, 1, 2, 4, 8, 16 or 32")]
+    #[error("{0} MSI vectors; expected 0, 1, 2, 4, 8, 16 or 32")]
     MsiVectors(u8),
     /// More than 24 bits of class code.
     #[error("class code {0:#x} has more than 24 bits")]

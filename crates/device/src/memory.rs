@@ -19,7 +19,7 @@ impl Memory {
     pub fn new(size: u64) -> Self {
         Self { size, pages: Pages::new() }
     }
-    /// What was written.
+    /// The written pages.
     pub fn pages(&self) -> &Pages {
         &self.pages
     }

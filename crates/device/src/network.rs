@@ -43,7 +43,7 @@ pub struct Direction {
     pub dropped_data: u64,
 }
 
-/// What a device with a network behind it counted, and how long its software's reads took.
+/// The counters of a device with a network behind it, and the latency of its software's reads.
 #[derive(Clone, Debug)]
 pub struct NetworkStatistics {
     /// From the card to the software.
@@ -54,7 +54,7 @@ pub struct NetworkStatistics {
     pub socket_drops: u64,
     /// Time that the software's processors worked, together.
     pub cores_busy: Duration,
-    /// How many there are.
+    /// Their number.
     pub cores: u16,
     /// Reads of the software that ended well.
     pub reads: u64,

@@ -48,7 +48,7 @@ impl Pages {
         }
     }
 
-    /// Whether any page of this range was ever written.
+    /// True if any page of this range was ever written.
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
         let first = address - address % PAGE;
         self.0.range(first..=address.saturating_add(bytes.saturating_sub(1))).next().is_some()
@@ -81,7 +81,7 @@ impl HostRam {
     pub fn new(base: u64, bytes: u64) -> Self {
         Self { pages: Pages::new(), next: base, end: base.saturating_add(bytes) }
     }
-    /// What was written.
+    /// The written pages.
     pub fn pages(&self) -> &Pages {
         &self.pages
     }

@@ -1,6 +1,6 @@
 //! The lower contract: a function that speaks TLPs itself, such as a core in RTL.
 //!
-//! What a [`Device`](crate::Device) leaves to its driver, such a device does on its own: tags, splitting, completions, interrupts. The
+//! The work that a [`Device`](crate::Device) leaves to its driver, such a device does on its own: tags, splitting, completions, interrupts. The
 //! driver keeps configuration space, the link and its credits. Whoever implements it stands where the user's side of a hard IP does.
 //!
 //! Such a device has clocks: it is [run](TlpDevice::run) up to an instant, and what it puts out has a time of its own.
@@ -15,7 +15,7 @@ pub const STREAMS: &[Stream] = &[("read", "read"), ("write", "write")];
 
 /// A function at the level of TLPs.
 pub trait TlpDevice: Send {
-    /// What its configuration space says of it. Asked once, before anything else.
+    /// Its identity in configuration space. Asked once, before anything else.
     fn identity(&self) -> TlpIdentity;
 
     /// Software has written configuration space: what the device has to obey from now on. With `reset` it also forgets all that it does
@@ -30,11 +30,11 @@ pub trait TlpDevice: Send {
     /// Goes on from where it was up to, but not including, `until`, or to its next output, which replaces all that `output` held.
     ///
     /// # Errors
-    /// Why it cannot go on.
+    /// The reason that it cannot go on.
     fn run(&mut self, until: Time, room: Room, output: &mut TlpOutput) -> Result<(), String>;
 }
 
-/// What configuration space tells of such a function. Its MSI-X table lies in its own memory; MSI messages, too, it sends itself.
+/// The configuration space of such a function. Its MSI-X table lies in its own memory; MSI messages, too, it sends itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlpIdentity {
     /// IDs, BARs, MSI vectors and the legacy interrupt; without vectors of MSI-X.
@@ -83,7 +83,7 @@ impl TlpIdentity {
     }
 }
 
-/// What software tells such a function by its configuration space.
+/// The registers in configuration space through which software controls such a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlpRegisters {
     /// Its ID, as configuration writes have told it.
@@ -100,7 +100,7 @@ pub struct TlpRegisters {
     pub msix_enable: bool,
     /// All vectors of MSI-X are masked.
     pub msix_mask: bool,
-    /// What software has written of MSI, disabled while MSI-X is enabled.
+    /// The MSI registers that software has written, disabled while MSI-X is enabled.
     pub msi: MsiView,
     /// The legacy interrupt is disabled.
     pub intx_disable: bool,
@@ -136,7 +136,7 @@ impl Room {
     pub const fn with(self, class: FcClass) -> Self {
         Self(self.0 | 1 << class.index())
     }
-    /// Whether there is room for that class.
+    /// True if there is room for that class.
     pub const fn has(self, class: FcClass) -> bool {
         self.0 >> class.index() & 1 == 1
     }
@@ -146,7 +146,7 @@ impl Room {
     }
 }
 
-/// What came of a run.
+/// The output of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlpOutput {
     /// The device has run up to here: to an output, or as far as it should.

@@ -13,7 +13,7 @@ const CONTROLS: Kind = Kind::OneOf(&[choice::<AcsPreset>(), Kind::List(&choice::
 /// Of a switch or the host: of all its ports with a link below.
 pub(crate) const ACS: Key = key(
     ("acs", CONTROLS, "", r#"["request-redirect", "upstream-forwarding"]"#),
-    "Access control services (ACS) of the ports with a link below: they have the capability, and these controls are on after a reset; \"off\": none; \"isolation\": the four that Linux turns on for an IOMMU, source validation, request and completion redirect, upstream forwarding. Absent: no capability. link.NAME.upper says otherwise for the port above NAME.",
+    "Access control services (ACS) of the ports with a link below: they have the capability, and these controls are on after a reset; \"off\": none; \"isolation\": the four that Linux turns on for an IOMMU, source validation, request and completion redirect, upstream forwarding. Absent: no capability. link.NAME.upper overrides this for the port above NAME.",
 );
 
 /// Of one port.
@@ -28,7 +28,7 @@ pub(crate) const ACS_FORBIDS: Key = key(
     "Upper end only: the egress control vector, as names of components below the same switch or host; with egress-control requests from below this port to them are refused or, with request-redirect, go up, and others go straight.",
 );
 
-/// What `acs` turns on.
+/// The controls that `acs` turns on.
 pub(crate) fn controls(view: &View<'_>) -> Result<AcsControls, Error> {
     if !matches!(view.node.value, Value::Array(_)) {
         return view.chosen().map(|AcsPreset(controls)| controls);
@@ -36,7 +36,7 @@ pub(crate) fn controls(view: &View<'_>) -> Result<AcsControls, Error> {
     view.items().iter().try_fold(AcsControls::NONE, |sum, word| Ok(sum | word.chosen()?))
 }
 
-/// What a port says of its own: the controls that are on, and the egress control vector.
+/// A port's own access control: the controls that are on, and the egress control vector.
 pub(crate) fn of_port(
     port: &View<'_>,
     upper: bool,

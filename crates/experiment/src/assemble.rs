@@ -134,7 +134,7 @@ fn nvme_device(inputs: &mut Inputs, name: &str, spec: &NvmeSpec) -> Result<Nvme,
     Ok(Nvme::new(config, media))
 }
 
-/// What issues the loads of a device, their flows, and whether they end.
+/// The issuers of the loads of a device, their flows, and whether they end.
 fn issuer(
     experiment: &Experiment,
     inputs: &Inputs,

@@ -20,12 +20,8 @@ pub(crate) fn of(device: &mut DeviceConfig, say: impl FnOnce(&mut BusDevice)) {
 /// Only PCI delays, only PCI-X splits.
 pub(crate) fn check_device(said: &View<'_>, device: &DeviceConfig, mode: BusMode) -> Result<(), Error> {
     let wrong = match device.bus.map(|bus| bus.completion) {
-        Some(BusCompletion::Delayed) if mode.is_pci_x() => {
-            Some("on PCI-X a device splits, where one of PCI delays")
-        }
-        Some(BusCompletion::Split) if !mode.is_pci_x() => {
-            Some("on PCI a device delays, where one of PCI-X splits")
-        }
+        Some(BusCompletion::Delayed) if mode.is_pci_x() => Some("on PCI-X use \"split\" instead"),
+        Some(BusCompletion::Split) if !mode.is_pci_x() => Some("on PCI use \"delayed\" instead"),
         Some(_) | None => None,
     };
     if let (Some(why), Some(said)) = (wrong, said.get("completion")) {
@@ -33,7 +29,9 @@ pub(crate) fn check_device(said: &View<'_>, device: &DeviceConfig, mode: BusMode
         return Err(said.problem(problem.hint(why)));
     }
     match said.get("ats") {
-        Some(ats) => Err(ats.key_error(Problem::new("a device on a parallel bus translates no addresses"))),
+        Some(ats) => {
+            Err(ats.key_error(Problem::new("a device on a parallel bus cannot request translations")))
+        }
         None => Ok(()),
     }
 }
@@ -42,7 +40,7 @@ pub(crate) fn check_device(said: &View<'_>, device: &DeviceConfig, mode: BusMode
 pub(crate) fn check_no_bus(said: &View<'_>) -> Result<(), Error> {
     match ONLY_ON_BUS.iter().find_map(|key| said.get(key)) {
         Some(key) => {
-            let problem = Problem::new("only a device on a bus has this");
+            let problem = Problem::new("only a device on a bus has this key");
             Err(key.key_error(problem.hint("name a [bus.NAME] in under, and leave link out")))
         }
         None => Ok(()),

@@ -30,7 +30,7 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
                         refuse(
                             node.at,
                             path,
-                            problem.or_hint(format!("it may be {}, too", others.join(", or "))),
+                            problem.or_hint(format!("it may also be {}", others.join(", or "))),
                         );
                     }
                 }
@@ -83,8 +83,8 @@ fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(good) {
         return Ok(());
     }
-    Err(Problem::new(format!("\"{name}\" is no name for a {what}"))
-        .hint("names begin with a letter and have letters, digits, - and _"))
+    Err(Problem::new(format!("\"{name}\" is not a valid name for a {what}"))
+        .hint("names begin with a letter and consist of letters, digits, - and _"))
 }
 
 /// Adds what a table leaves out and its section has a default for. The table has been checked.

@@ -33,7 +33,7 @@ macro_rules! choices {
 }
 pub(crate) use choices;
 
-/// How a switch shares its egresses where it names no weights.
+/// The sharing of its egresses by a switch that names no weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundRobin;
 
@@ -113,7 +113,7 @@ mod tests {
     use tlplab_fabric::Writer;
     use tlplab_units::LinkMode;
 
-    /// What the tables let pass by mistake is refused where it is read, not taken for the default.
+    /// A word that the tables let pass by mistake is refused where it is read, not taken for the default.
     #[test]
     fn a_word_without_a_value_is_refused() {
         let mut sources = Sources::default();

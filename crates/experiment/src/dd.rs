@@ -53,7 +53,7 @@ pub(crate) fn read(
     if let Some(other) = spec.filter(|d| !matches!(d.model, ModelSpec::Storage(_))) {
         let problem = Problem::new(format!("\"{target}\" is a {}, which has no sectors", other.model.name()));
         let at = view.at("target");
-        return Err(at.problem(problem.hint("a device with model = \"storage\" has")));
+        return Err(at.problem(problem.hint("name a device with model = \"storage\"")));
     }
     check_sectors(&view.require(&tables::LOAD, "size")?, said.size)?;
     if let Some(at) = view.get("request") {
@@ -69,5 +69,5 @@ fn check_sectors(at: &View<'_>, bytes: u64) -> Result<(), Error> {
         return Ok(());
     }
     let problem = Problem::new(format!("a storage device moves sectors of {SECTOR} B, not {bytes} B"));
-    Err(at.problem(problem.hint("it is a multiple of 4KiB")))
+    Err(at.problem(problem.hint("use a multiple of 4KiB")))
 }

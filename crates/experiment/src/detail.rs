@@ -1,4 +1,4 @@
-//! How much a document says: of a fabric with hundreds of flows it names the largest, and sums up the others.
+//! The detail of a document: of a fabric with hundreds of flows it names the largest, and sums up the others.
 //!
 //! The verdict is made of all there is, before. What is summed up adds up to the same as before: no time and no bytes are left out, but
 //! for a share of the sample and resources that nothing ever took.
@@ -7,10 +7,10 @@ use crate::result::{Attribution, Document, Interval, Ladder, Resource, Series};
 use std::collections::BTreeMap;
 use tlplab_fabric::attribution::Cause;
 
-/// How much of a run its document tells.
+/// The detail in which a document describes its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// What fits into some megabytes, however large the fabric.
+    /// At most some megabytes, however large the fabric.
     #[default]
     Limited,
     /// Everything that is known.
@@ -108,7 +108,7 @@ fn sum_up_intervals(ladder: &mut Ladder) {
     }
 }
 
-/// Whether both are parts of one wait behind flows.
+/// True if both are parts of one wait behind flows.
 fn waits_on(a: &Interval, b: &Interval) -> bool {
     let queues = |interval: &Interval| interval.behind.is_some();
     queues(a) && queues(b) && a.place == b.place

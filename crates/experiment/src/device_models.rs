@@ -1,4 +1,4 @@
-//! What a device can be: the built-in models with their parameters, and devices from files.
+//! The kinds of device: the built-in models with their parameters, and devices from files.
 
 use crate::card;
 use crate::choices::{choice, choices};
@@ -17,13 +17,13 @@ use tlplab_device::{CardConfig, SimpleNicRings, StorageConfig, nic};
 /// A built-in model.
 #[derive(Debug)]
 pub struct Model {
-    /// What `model = "…"` says.
+    /// The value of `model = "…"`.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its purpose, in a line.
     pub doc: &'static str,
     /// Its parameters.
     pub keys: &'static dyn Keys,
-    /// What they say of a device.
+    /// The reader of its keys.
     read: fn(&View<'_>) -> Result<ModelSpec, Error>,
 }
 
@@ -46,7 +46,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "copier",
-        doc: "Reads host memory and writes it back elsewhere, copy after copy, told by a driver on the host",
+        doc: "Reads host memory and writes it back elsewhere, copy after copy, controlled by a driver on the host",
         keys: &COPIER,
         read: |device| {
             COPIER
@@ -119,7 +119,11 @@ static COPIER: Section<(u32, u32)> = Section {
             "Bytes of a copy.",
             Set::Read(|(bytes, _), v| transfer(v).map(|it| *bytes = it)),
         ),
-        row(("requests", MANY, "100", "10"), "Copies in all.", Set::U32(|(_, copies), it| *copies = it)),
+        row(
+            ("requests", MANY, "100", "10"),
+            "Total number of copies.",
+            Set::U32(|(_, copies), it| *copies = it),
+        ),
     ],
 };
 
@@ -154,10 +158,14 @@ static RING: Section<RingSpec> = Section {
         ),
         row(
             ("interrupt_every", Kind::Integer { min: 1, max: 65_536 }, "16", "1"),
-            "Every so many descriptors ask for an interrupt.",
+            "Descriptors to an interrupt.",
             Set::U32(|ring, it| ring.interrupt_every = it),
         ),
-        row(("requests", MANY, "1000", "10"), "Descriptors in all.", Set::U32(|ring, it| ring.requests = it)),
+        row(
+            ("requests", MANY, "1000", "10"),
+            "Total number of descriptors.",
+            Set::U32(|ring, it| ring.requests = it),
+        ),
     ],
 };
 
@@ -209,7 +217,7 @@ static NIC: Section<NicSpec> = Section {
         ),
         row(
             ("requests", MANY_OR_NONE, "1000", "10"),
-            "Frames in all; with 0 the driver brings the controller up and leaves it idle.",
+            "Total number of frames; with 0 the driver brings the controller up and leaves it idle.",
             Set::U32(|nic, it| nic.requests = it),
         ),
     ],
@@ -257,7 +265,7 @@ static SIMPLE_NIC: Section<SimpleNicSpec> = Section {
         ),
         row(
             ("requests", MANY_OR_NONE, "1000", "10"),
-            "Frames in all.",
+            "Total number of frames.",
             Set::U32(|nic, it| nic.requests = it),
         ),
     ],
@@ -283,7 +291,7 @@ fn mac(text: &str) -> Result<[u8; 6], Problem> {
     match bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok()) {
         None | Some([0, 0, 0, 0, 0, 0]) => Err(Problem::new(format!("\"{text}\" is not {}", MAC.what))),
         Some([first, ..]) if first & 1 == 1 => Err(Problem::new(format!("\"{text}\" is a group's address"))
-            .hint("the first byte of a NIC's own is even")),
+            .hint("the first byte of a NIC's own address is even")),
         Some(bytes) => Ok(bytes),
     }
 }
@@ -320,7 +328,7 @@ fn check_model(text: &str) -> Result<(), Problem> {
         let hint = "a device in Python is written file.py:Class";
         return Err(Problem::new(format!("\"{text}\" is not a model")).hint(hint));
     }
-    Err(Problem::new(format!("there is no model \"{text}\"")).hint(suggest(text, names, "models")))
+    Err(Problem::new(format!("unknown model \"{text}\"")).hint(suggest(text, names, "models")))
 }
 
 /// `file.py:Name` as file and name.
@@ -349,7 +357,7 @@ pub(crate) fn keys_of(model: &str) -> Extra {
     }
 }
 
-/// What a device is, as plain data.
+/// The model of a device, as plain data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelSpec {
     /// `dma`
@@ -412,9 +420,9 @@ pub struct RingSpec {
     pub transfer: u32,
     /// The device writes the buffers; otherwise it reads them.
     pub receive: bool,
-    /// Every so many descriptors ask for an interrupt.
+    /// Descriptors to an interrupt.
     pub interrupt_every: u32,
-    /// Descriptors in all.
+    /// Total number of descriptors.
     pub requests: u32,
 }
 
@@ -440,7 +448,7 @@ pub struct NicSpec {
 /// A simple NIC, its driver and what its cable leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimpleNicSpec {
-    /// How the driver uses it.
+    /// The driver's use of the rings.
     pub rings: SimpleNicRings,
     /// Bytes of a frame without its check sequence.
     pub transfer: u32,
@@ -484,7 +492,7 @@ pub struct PythonObject {
 }
 
 impl ModelSpec {
-    /// What `model = "…"` said, in short: `dma`, `Copier`.
+    /// The value of `model = "…"`, in short: `dma`, `Copier`.
     pub fn name(&self) -> &str {
         match self {
             Self::Dma { .. } => "dma",
@@ -506,11 +514,11 @@ impl ModelSpec {
     pub fn window(&self) -> u8 {
         if let Self::Card(_) = self { WINDOW_BAR } else { 0 }
     }
-    /// Whether it issues the requests of loads.
+    /// True if it issues the requests of loads.
     pub fn takes_loads(&self) -> bool {
         matches!(self, Self::Dma { .. } | Self::Card(_))
     }
-    /// Whether nothing happens without a load that aims at it.
+    /// True if nothing happens without a load that aims at it.
     pub fn waits_for_a_load(&self) -> bool {
         matches!(self, Self::Memory { .. } | Self::Storage(_) | Self::Nvme(_) | Self::Tlpdma { .. })
     }
@@ -562,7 +570,7 @@ pub(crate) fn spec(device: &View<'_>) -> Result<ModelSpec, Error> {
     }
 }
 
-/// Which way a ring moves its data.
+/// The direction in which a ring moves its data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     /// To the host.
@@ -571,7 +579,7 @@ pub(crate) enum Way {
     Transmit,
 }
 
-/// Which way a NIC moves frames.
+/// The direction in which a NIC moves frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ways {
     /// To the host.
@@ -583,7 +591,7 @@ pub(crate) enum Ways {
 }
 
 impl Ways {
-    /// Whether the driver sends frames, and whether frames are received.
+    /// True for each if the driver sends frames, and if frames are received.
     fn both(self) -> (bool, bool) {
         match self {
             Self::Receive => (false, true),
@@ -622,8 +630,8 @@ fn parameter(view: &View<'_>) -> Result<String, Error> {
         Value::Float(x) => x.to_string(),
         Value::Boolean(b) => u8::from(*b).to_string(),
         _ => {
-            let problem = Problem::new("this cannot be a parameter of a library");
-            return Err(view.problem(problem.hint("it is a number, a line of text, true or false")));
+            let problem = Problem::new("a library takes no parameter of this kind");
+            return Err(view.problem(problem.hint("use a number, a line of text, true or false")));
         }
     })
 }
@@ -647,7 +655,7 @@ fn hertz(text: &str) -> Option<u64> {
 fn transfer(view: &View<'_>) -> Result<u32, Error> {
     let size = view.bytes()?;
     u32::try_from(size).ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
-        view.problem(Problem::new(format!("a transfer of {size} B cannot be")).hint("it is from 1B to 4GiB"))
+        view.problem(Problem::new(format!("a transfer of {size} B is not supported")).hint("use 1B to 4GiB"))
     })
 }
 
@@ -655,7 +663,7 @@ fn transfer(view: &View<'_>) -> Result<u32, Error> {
 fn frame(view: &View<'_>) -> Result<u32, Error> {
     let size = view.bytes()?;
     u32::try_from(size).ok().filter(|bytes| (60..=1514).contains(bytes)).ok_or_else(|| {
-        view.problem(Problem::new(format!("a frame of {size} B cannot be")).hint("it has from 60B to 1514B"))
+        view.problem(Problem::new(format!("a frame of {size} B is not supported")).hint("use 60B to 1514B"))
     })
 }
 
@@ -665,8 +673,8 @@ fn memory(view: &View<'_>) -> Result<u64, Error> {
     if size.is_power_of_two() && (2 << 20..=2 << 30).contains(&size) {
         return Ok(size);
     }
-    let problem = Problem::new(format!("a card has no memory of {size} B"));
-    Err(view.problem(problem.hint("it is a power of two from 2MiB to 2GiB")))
+    let problem = Problem::new(format!("a card memory of {size} B is not supported"));
+    Err(view.problem(problem.hint("use a power of two from 2MiB to 2GiB")))
 }
 
 /// Bytes of a BAR.
@@ -676,7 +684,8 @@ pub(crate) fn bar(view: &View<'_>) -> Result<u64, Error> {
         return Ok(size);
     }
     Err(view.problem(
-        Problem::new(format!("there is no BAR of {size} B")).hint("it is a power of two from 4KiB to 1GiB"),
+        Problem::new(format!("a BAR of {size} B is not supported"))
+            .hint("use a power of two from 4KiB to 1GiB"),
     ))
 }
 

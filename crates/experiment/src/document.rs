@@ -1,4 +1,4 @@
-//! What a fabric knows at the end of a run, as a [`Document`].
+//! The state of a fabric at the end of a run, as a [`Document`].
 
 use crate::choices::Choice;
 use crate::detail::{self, Detail};
@@ -361,7 +361,7 @@ fn links(fabric: &mut Fabric, buses: &[BusConfig], baseline: &Baseline, span: Du
     out
 }
 
-/// What happened since the baseline.
+/// The difference since the baseline.
 fn subtract(now: &mut DirectionResult, before: &DirectionResult) {
     let (w, b) = (&mut now.wire, &before.wire);
     for (now, before) in [

@@ -25,7 +25,7 @@ pub(crate) static DOMAIN: Section<DomainConfig> = Section {
         ),
         row(
             ("rate", Kind::Rate, "", r#""512Gb/s""#),
-            "How fast TLPs, headers and data, leave it, and how fast they enter it. Absent: at once.",
+            "Rate at which TLPs, headers and data, leave it, and at which they enter it. Absent: no limit.",
             Set::Rate(|domain, it| domain.rate = Some(it)),
         ),
         row(
@@ -35,7 +35,7 @@ pub(crate) static DOMAIN: Section<DomainConfig> = Section {
         ),
         row(
             ("entries", Kind::Integer { min: 1, max: 4096 }, "", "32"),
-            "TLPs that have left or entered it and wait further on; with this number it stops, for any next TLP. Absent: no limit.",
+            "TLPs that have left or entered it and still wait; at this number it accepts no further TLP. Absent: no limit.",
             Set::U16(|domain, it| domain.entries = Some(it)),
         ),
     ],
@@ -49,15 +49,15 @@ pub(crate) fn read(
 ) -> Result<Vec<DomainConfig>, Error> {
     let Some(all) = root.get("host").and_then(|host| host.get("domain")) else { return Ok(Vec::new()) };
     if matches!(host.peer_to_peer, PeerToPeer::Split(_)) {
-        let problem = Problem::new("what the root complex splits passes no domains");
+        let problem = Problem::new("requests that the root complex splits cannot pass domains");
         return Err(all.key_error(problem.hint("write p2p = \"forward\"")));
     }
     let entries = all.entries().find_map(|(_, domain)| domain.get("entries"));
     if let (Some(entries), Some(_)) = (entries, host.write_turnaround) {
         let problem = Problem::new("a domain has entries, and the host a write_turnaround");
-        return Err(entries.key_error(
-            problem.hint("both tell where writes wait that go to another root port: leave one out"),
-        ));
+        return Err(
+            entries.key_error(problem.hint("both set where writes to another root port wait: leave one out"))
+        );
     }
     let mut domains = Vec::new();
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
@@ -97,7 +97,7 @@ pub(crate) fn of_memory(root: &View<'_>, host: &HostConfig) -> Result<Option<Str
         return Err(said.problem(problem.hint(hint)));
     }
     if host.line_interval.is_some() {
-        let problem = Problem::new("answers that come line by line pass no domains");
+        let problem = Problem::new("completions that come line by line cannot pass domains");
         return Err(said.key_error(problem.hint("leave host.line_interval out, or this key")));
     }
     Ok(Some(said.text().to_owned()))

@@ -13,9 +13,9 @@ pub struct Error {
     pub column: u32,
     /// The dotted key, such as `switch.sw0.link`; empty for a syntax error.
     pub key: String,
-    /// What is wrong.
+    /// The fact.
     pub message: String,
-    /// What would be right, if that can be said.
+    /// The fix, if it is known.
     pub hint: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What is wrong with a value, before it is known where the value stands.
+/// A mistake in a value, before the value's place is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) message: String,

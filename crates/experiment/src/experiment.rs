@@ -27,11 +27,11 @@ use tlplab_fabric::config::FabricConfig;
 pub struct Experiment {
     /// Its title.
     pub title: String,
-    /// When the run ends.
+    /// The end of the run.
     pub stop: Stop,
     /// The fabric.
     pub fabric: FabricConfig,
-    /// What each device is, sorted by name as `fabric.devices` is.
+    /// The model of each device, sorted by name as `fabric.devices` is.
     pub devices: Vec<DeviceSpec>,
     /// The device whose driver is outside; see [`Options::driven`].
     pub driven: Option<String>,
@@ -41,34 +41,34 @@ pub struct Experiment {
     pub guest: Option<GuestSpec>,
     /// It is, in this run; see [`Options::guest`].
     pub guest_runs: bool,
-    /// What devices and the host do, sorted by name.
+    /// The loads of devices and of the host, sorted by name.
     pub loads: Vec<LoadSpec>,
-    /// Which packets the report shows one by one.
+    /// The packets that the report shows one by one.
     pub ladder: LadderSpec,
-    /// What figures of the run have to be.
+    /// The conditions on figures of the run.
     pub expected: Vec<Expected>,
     /// Files that the caller has to bring.
     pub files: Vec<NeededFile>,
-    /// Where each component is described, and under no name the whole.
+    /// The place that describes each component, and under no name the whole.
     places: BTreeMap<String, Error>,
-    /// What was read: the file, what it includes, and overrides, each under its name.
+    /// The text that was read: the file, its includes, and overrides, each under its name.
     pub source: String,
-    /// What it came to: every key with its value, those of the host's profile and defaults included, whatever file or override said so.
+    /// The resolved keys: every key with its value, those of the host's profile and defaults included, whichever file or override set it.
     pub resolved: String,
     /// The same key by key, without what makes no difference to a run.
     pub settings: Settings,
 }
 
-/// Which packets the report shows one by one.
+/// The packets that the report shows one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LadderSpec {
-    /// What starts the window; `None`: half of the run.
+    /// The start of the window; `None`: half of the run.
     pub trigger: Option<Trigger>,
     /// Packets that are kept.
     pub packets: usize,
 }
 
-/// What a figure of the run has to be.
+/// A condition on a figure of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The figure, or what is computed from figures.
@@ -91,7 +91,7 @@ impl Expected {
 pub struct NeededFile {
     /// Its path, joined with the folder of the file that names it.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// The device or load that names it, and by which key.
     named_by: (String, &'static str),
@@ -99,7 +99,7 @@ pub struct NeededFile {
     place: Error,
 }
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A captured trace.
@@ -117,7 +117,7 @@ pub enum FileKind {
 }
 
 impl NeededFile {
-    /// Whether the device or load `name` names it by `key`.
+    /// True if the device or load `name` names it by `key`.
     pub fn is_named_by(&self, name: &str, key: &str) -> bool {
         self.named_by.0 == name && self.named_by.1 == key
     }
@@ -127,7 +127,7 @@ impl NeededFile {
     }
 }
 
-/// What the command line adds to a file.
+/// Additions of the command line to a file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `key=value` each, applied in order.
@@ -140,7 +140,7 @@ pub struct Options {
     pub driven: Option<String>,
     /// Somebody outside reads registers, as one more program of the host; it is enough to happen.
     pub reader: bool,
-    /// Which machine is meant of a file that describes several.
+    /// The machine to use of a file that describes several.
     pub machine: Option<String>,
     /// A guest is the host's software: nobody else enumerates, drives devices or makes loads, and the guest is enough to happen.
     pub guest: Option<GuestKind>,
@@ -161,7 +161,8 @@ impl Experiment {
     /// Its host's software is a guest, which does not run here: what is to be said to who runs it all the same.
     pub fn lacks_guest(&self) -> Option<Error> {
         let lacks = self.guest.is_some() && !self.guest_runs;
-        let hint = || Some("boot it: tlplab guest uml, or look at it with tlplab check or lspci".to_owned());
+        let hint =
+            || Some("boot it with tlplab guest uml, or inspect it with tlplab check or lspci".to_owned());
         lacks.then(|| self.mistake("guest", "the software of this host is a Linux guest".into(), hint()))
     }
 
@@ -276,8 +277,8 @@ fn read_file(
                 if let Some((key, first, second)) = tree::conflict(base, &inner, "") {
                     let there = sources.place(first);
                     let problem =
-                        Problem::new(format!("this is also said at {there}, and both are included"));
-                    return Err(vec![sources.error(second, &key, problem.hint("say it once"))]);
+                        Problem::new(format!("this key is also set at {there}, and both files are included"));
+                    return Err(vec![sources.error(second, &key, problem.hint("set it once"))]);
                 }
                 tree::merge(base, inner);
             }
@@ -302,8 +303,8 @@ fn a_study(path: &str, node: &Node) -> Option<Error> {
         line: 0,
         column: 0,
         key: String::new(),
-        message: "this is a study of many points, and no experiment".into(),
-        hint: Some(format!("run it by `tlplab sweep {path}`")),
+        message: "this is a study of many points, not an experiment".into(),
+        hint: Some(format!("run it with `tlplab sweep {path}`")),
     })
 }
 
@@ -408,7 +409,7 @@ fn build(
     })
 }
 
-/// What the tree came to, without what makes no difference to a run.
+/// The content of the tree, without keys that make no difference to a run.
 fn resolved(root: &Node) -> String {
     let mut root = root.clone();
     if let Some(table) = root.as_table_mut() {
@@ -428,7 +429,7 @@ fn expectations(table: &View<'_>, before: &str, found: &mut Vec<Expected>) -> Re
                 Ok(())
             }
             None => {
-                let problem = Problem::new(format!("{} is no comparison", one.node.describe()));
+                let problem = Problem::new(format!("{} is not a comparison", one.node.describe()));
                 Err(one.problem(problem.hint("write it in quotes, as in \">= 90 Gb/s\"")))
             }
         };

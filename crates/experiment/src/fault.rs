@@ -29,7 +29,7 @@ impl Called {
     }
 }
 
-/// What is done to a unit.
+/// The damage to a unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Harm {
     /// Damage on the wire.
@@ -44,7 +44,7 @@ pub(crate) enum Harm {
     Forge(Forgery),
 }
 
-/// Which directions of a link.
+/// The directions of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Directions {
     /// Towards the root complex.
@@ -134,7 +134,7 @@ pub(crate) struct Said {
     pub(crate) only: Option<Called>,
     pub(crate) count: u64,
     pub(crate) harm: Harm,
-    /// When the link goes down, is reset or narrow.
+    /// The time at which the link goes down, is reset or narrows.
     pub(crate) at: Time,
     pub(crate) lanes: Option<u8>,
     pub(crate) by: Option<Duration>,
@@ -162,12 +162,8 @@ impl Said {
     };
 }
 
-/// What `damage` says in the tables.
-pub(crate) const DAMAGE_TEXT: &str = "Damage. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
-    TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
-    with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
-    (retry), lost for good (lose), come late by `by` while others pass (late), come twice (twice), a completion whose data are all ones \
-    (ones), or data of which bits are inverted (data, with `byte` and `flip`). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
+/// The description of `damage` in the tables.
+pub(crate) const DAMAGE_TEXT: &str = "Damage. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion with a wrong tag, requester or byte count, an address that no component claims, a request that is answered with CA (abort), UR (refuse) or RRS (retry), lost for good (lose), delivered late by `by` while others pass (late), delivered twice (twice), a completion whose data are all ones (ones), or data of which bits are inverted (data, with `byte` and `flip`). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of a unit that was not sent.";
 
 /// Adds every fault to its link; `digests`: TLPs have one.
 pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> Result<(), Error> {
@@ -213,7 +209,7 @@ fn kind(fault: &View<'_>, said: &Said, mode: LinkMode, width: Width) -> Result<F
             0 => "this fault does nothing",
             _ => "this fault does several things",
         });
-        return Err(fault.key_error(problem.hint("say one of ber, tlp, dllp, flit, down, reset, narrow")));
+        return Err(fault.key_error(problem.hint("set one of ber, tlp, dllp, flit, down, reset, narrow")));
     };
     if matches!(of, Of::Down | Of::Reset) {
         return away(fault, said, *of == Of::Reset);
@@ -253,7 +249,7 @@ fn counted(
     let harm = harm(fault, said)?;
     let wrong = |what: &str| {
         let view = fault.at("damage");
-        Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
+        Err(view.error(format!("\"{}\" does not apply to a {what}", view.text())))
     };
     match (harm, of) {
         (Harm::Tamper(how), Of::Tlp) => match only {
@@ -292,7 +288,7 @@ fn counted(
     })
 }
 
-/// What is done to the unit, with what the other keys say of it.
+/// The damage to the unit, with the values of the other keys.
 fn harm(fault: &View<'_>, said: &Said) -> Result<Harm, Error> {
     let missing =
         |what: &str, add: &str| Err(fault.key_error(Problem::new(format!("{what} missing")).hint(add)));
@@ -309,11 +305,11 @@ fn harm(fault: &View<'_>, said: &Said) -> Result<Harm, Error> {
     match harm {
         Harm::Late => match said.by {
             Some(by) => Ok(Harm::Tamper(Tamper::Late(by))),
-            None => missing("the time by which it is late is", "add by = \"10us\""),
+            None => missing("the delay of the late TLP is", "add by = \"10us\""),
         },
         Harm::Data => match said.flip {
             Some(flip) => Ok(Harm::Tamper(Tamper::Data { byte: said.byte, flip })),
-            None => missing("the bits that are inverted are", "add flip = 0x1"),
+            None => missing("the bits to invert are", "add flip = 0x1"),
         },
         harm => Ok(harm),
     }
@@ -337,7 +333,7 @@ pub(crate) fn struck(fabric: &Fabric, config: &FabricConfig) -> Vec<Struck> {
     fabric.fault_strikes().filter_map(of_link).collect()
 }
 
-/// What a fault of units does, as `damage` says it, what it counts, and which is the first; `None`, if it has a time instead.
+/// The damage of a fault of units, as `damage` names it, the units that it counts, and the first; `None`, if it has a time instead.
 fn in_words(kind: &FaultKind) -> Option<(FaultDamage, Option<FaultOf>, u64)> {
     Some(match *kind {
         FaultKind::BitErrors { .. } => (FaultDamage::Ber, None, 1),
@@ -386,7 +382,7 @@ fn tamper_in_words(how: Tamper) -> FaultDamage {
     }
 }
 
-/// Whether any TLP of this name has the field that is changed.
+/// True if any TLP of this name has the field that is changed.
 fn can_be_done(how: Tamper, name: &str) -> bool {
     let completion = matches!(name, "Cpl" | "CplD");
     match how {
@@ -414,7 +410,7 @@ fn can_be_done(how: Tamper, name: &str) -> bool {
 fn only(fault: &View<'_>, said: &Said, counted: Of) -> Result<Option<&'static str>, Error> {
     let Some(Called { name, of }) = said.only else { return Ok(None) };
     if of != counted {
-        let problem = Problem::new(format!("\"{name}\" is no name of a {}", counted.key()));
+        let problem = Problem::new(format!("\"{name}\" is not the name of a {}", counted.key()));
         return Err(fault.at("of").problem(problem.hint(format!("count {}", of.key()))));
     }
     Ok(Some(name))

@@ -6,7 +6,7 @@ use crate::view::View;
 use tlplab_fabric::config::{AddressMap, EnumerationTime, HostConfig};
 use tlplab_units::Duration;
 
-/// Where the kernel for user mode has a device write its message signalled interrupts (`arch/um/drivers/virt-pci.c`).
+/// The address that the kernel for user mode gives devices for message signalled interrupts (`arch/um/drivers/virt-pci.c`).
 const MESSAGES: u64 = 0xA_0000;
 const PAGE: u64 = 4096;
 /// Memory of a guest at most: its BARs lie at 3.75 GiB, and the hole for them begins here.
@@ -23,9 +23,9 @@ pub struct GuestSpec {
     pub run: Option<String>,
     /// Files that it finds in /tlplab.
     pub files: Vec<String>,
-    /// What every system call takes.
+    /// The time of every system call.
     pub syscall: Duration,
-    /// What every interrupt takes until its handler begins.
+    /// The time of every interrupt until its handler begins.
     pub interrupt: Duration,
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn read(root: &View<'_>) -> Result<Option<GuestSpec>, Error> {
     let memory = guest.memory;
     if !(LEAST_MEMORY..=LARGEST_MEMORY).contains(&memory) || !memory.is_multiple_of(PAGE) {
         let at = view.at("memory");
-        let problem = Problem::new(format!("a guest cannot have {memory} B of memory"));
-        return Err(at.problem(problem.hint("it is from 64MiB to 2GiB, in whole pages of 4 KiB")));
+        let problem = Problem::new(format!("a guest memory of {memory} B is not supported"));
+        return Err(at.problem(problem.hint("use 64MiB to 2GiB, in whole pages of 4 KiB")));
     }
     Ok(Some(guest))
 }

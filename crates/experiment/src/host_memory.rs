@@ -1,4 +1,4 @@
-//! What a host has before its memory: a last-level cache, another node, an IOMMU, jitter.
+//! The parts of a host before its memory: a last-level cache, another node, an IOMMU, jitter.
 
 use crate::choices::choices;
 use crate::error::{Error, Problem};
@@ -11,11 +11,11 @@ use tlplab_units::{Duration, quantity};
 /// `"99.9% 60ns"`
 pub(crate) static QUANTILE: Word = Word {
     what: "a quantile such as \"99.9% 60ns\"",
-    pattern: r"^\s*\d+(\.\d{1,4})?\s*%\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|ms|s)\s*$",
+    pattern: r"^\s*\d+(\.\d{1,4})?\s*%\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|µs|ms|s)\s*$",
     check: |text| quantile(text).map(drop),
 };
 
-/// What an IOMMU translates.
+/// The addresses that an IOMMU translates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pages {
     /// Nothing: it is off.
@@ -45,7 +45,7 @@ fn quantile(text: &str) -> Result<(u32, Duration), Problem> {
     let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
     let rank = number(whole)? * 10_000 + number(&format!("{part:0<4}"))?;
     if rank > WHOLE {
-        return Err(Problem::new(format!("{percent}% is more than all")).hint("the last quantile is at 100%"));
+        return Err(Problem::new(format!("{percent}% is above 100%")).hint("the last quantile is at 100%"));
     }
     let time = quantity::time(time.trim()).map_err(|error| Problem::new(error.to_string()))?;
     Ok((rank, time))

@@ -1,4 +1,4 @@
-//! What the host's cache and IOMMU did, for the result document.
+//! The use of the host's cache and IOMMU, for the result document.
 
 use crate::result;
 use crate::translation;
@@ -6,7 +6,7 @@ use tlplab_fabric::config::HostConfig;
 use tlplab_fabric::{Fabric, HostCounters};
 use tlplab_units::Duration;
 
-/// What was counted since `before`, in `span`; `None` if the host has neither.
+/// The counts since `before`, in `span`; `None` if the host has neither.
 pub(crate) fn host_use(
     fabric: &Fabric,
     host: &HostConfig,

@@ -13,7 +13,7 @@ use tlplab_units::quantity;
 /// A host that comes with tlplab.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What `host = "…"` says.
+    /// The value of `host = "…"`.
     pub name: &'static str,
     /// The file.
     pub text: &'static str,
@@ -98,7 +98,7 @@ fn check_profile(name: &str) -> Result<(), Problem> {
     if name.ends_with(".toml") || names.clone().any(|n| n == name) {
         return Ok(());
     }
-    Err(Problem::new(format!("there is no host profile \"{name}\"")).hint(suggest(
+    Err(Problem::new(format!("unknown host profile \"{name}\"")).hint(suggest(
         name,
         names,
         "files end in .toml; host profiles",
@@ -113,7 +113,7 @@ pub(crate) fn peer_to_peer(text: &str) -> Result<PeerToPeer, Problem> {
             let size = quantity::size(size).map_err(|e| Problem::new(e.to_string()))?;
             let fits = size.is_power_of_two() && (64..=4096).contains(&size);
             fits.then_some(PeerToPeer::Split(size as u32)).ok_or_else(|| {
-                Problem::new(format!("pieces of {size} B cannot be"))
+                Problem::new(format!("pieces of {size} B are not supported"))
                     .hint("write a power of two from 64B to 4096B, as in \"split 64B\"")
             })
         }

@@ -9,7 +9,7 @@ use tlplab_transaction::RequestPolicy;
 /// One load of an [`Issuer`].
 pub(crate) struct Part {
     pub(crate) device: Box<dyn Device>,
-    /// How many streams it uses.
+    /// The number of streams that it uses.
     pub(crate) streams: u16,
     /// It ends by itself.
     pub(crate) finishes: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Issuer {
     bar: u64,
     parts: Vec<Side>,
     peers: Vec<DeviceInfo>,
-    /// Which part each operation belongs to, from `first` on, and its number there; `None` once it is over.
+    /// The part that owns each operation, from `first` on, and its number there; `None` once it is over.
     owners: VecDeque<Option<(u16, OpId)>>,
     first: u64,
     actions: Vec<Action>,
@@ -115,7 +115,7 @@ impl Issuer {
         }
     }
 
-    /// Whose operation it was, and its number there; it is over.
+    /// The owner of an operation, and its number there; it is over.
     fn take(&mut self, op: OpId) -> Option<(usize, OpId)> {
         let index = usize::try_from(op.0.checked_sub(self.first)?).ok()?;
         let (part, inner) = self.owners.get_mut(index)?.take()?;

@@ -1,4 +1,4 @@
-//! What a key may hold: the vocabulary in which [`crate::tables`] is written.
+//! The values that a key may hold: the vocabulary in which [`crate::tables`] is written.
 //!
 //! A key stands in one row, from which come: that it is known (and is nearest to a misspelt one), what its value must look like, the
 //! default where it is absent, the JSON Schema and the reference, and where its value goes in the configuration ([`crate::section`]).
@@ -11,7 +11,7 @@ use tlplab_units::{Generation, quantity};
 
 /// The keys of a table of an experiment file, whatever its values become.
 pub trait Keys: fmt::Debug + Sync {
-    /// What the table describes, with its article: `a switch`.
+    /// The subject of the table, with its article: `a switch`.
     fn title(&self) -> &'static str;
     /// Its keys, in the order in which they are explained.
     fn keys(&self) -> Vec<&'static Key>;
@@ -33,17 +33,17 @@ pub enum Extra {
 pub struct Key {
     /// As it is written.
     pub name: &'static str,
-    /// What it may hold.
+    /// The values that it may hold.
     pub kind: Kind,
     /// The value where the key is absent, as TOML; empty if there is none.
     pub default: &'static str,
     /// A value other than the default, as TOML.
     pub example: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
-/// How a key is written: its name, what it may hold, its default or nothing, and an example, the latter two as TOML.
+/// The form of a key: its name, the values that it may hold, its default or nothing, and an example, the latter two as TOML.
 pub(crate) type Form = (&'static str, Kind, &'static str, &'static str);
 
 /// A key and what it means.
@@ -52,7 +52,7 @@ pub(crate) const fn key((name, kind, default, example): Form, doc: &'static str)
 }
 
 impl Key {
-    /// Whether the table cannot do without it.
+    /// True if the table cannot do without it.
     pub(crate) fn is_required(&self) -> bool {
         self.doc.ends_with("Required.")
     }
@@ -63,7 +63,7 @@ impl Key {
     }
 }
 
-/// What a key may hold.
+/// The values that a key may hold.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any string.
@@ -85,7 +85,7 @@ pub enum Kind {
     Size,
     /// A size that the specification limits to a few values.
     SizeOf {
-        /// What it is a size of.
+        /// The subject of the size.
         what: &'static str,
         /// The values allowed, in bytes.
         bytes: &'static [u32],
@@ -106,9 +106,9 @@ pub enum Kind {
     Table(&'static dyn Keys),
     /// A table whose keys are names.
     Map {
-        /// What is named: `switch`.
+        /// The subject of the names: `switch`.
         what: &'static str,
-        /// What each name holds.
+        /// The value under each name.
         of: &'static Kind,
     },
     /// Figures of a run, in tables of any depth, and what each has to be.
@@ -122,7 +122,7 @@ pub enum Kind {
 /// A string with a form of its own.
 #[derive(Debug)]
 pub struct Word {
-    /// What it is, with its article.
+    /// Its subject, with its article.
     pub what: &'static str,
     /// A regular expression for editors.
     pub pattern: &'static str,
@@ -155,7 +155,7 @@ impl dyn Keys + '_ {
 }
 
 impl Kind {
-    /// What is wanted, with its article, for messages about wrong types.
+    /// The expected value, with its article, for messages about wrong types.
     pub(crate) fn wanted(&self) -> String {
         match self {
             Self::Text => "a string".into(),
@@ -179,7 +179,7 @@ impl Kind {
         }
     }
 
-    /// Whether a value of this TOML type could be meant.
+    /// True if a value of this TOML type could be meant.
     pub(crate) fn takes(&self, value: &Value) -> bool {
         match self {
             Self::Text | Self::Time | Self::Size | Self::SizeOf { .. } | Self::Rate => {
@@ -205,7 +205,7 @@ impl Kind {
         match self {
             Self::Integer { min, max } => match node.value {
                 Value::Integer(n) if (*min..=*max).contains(&n) => Ok(()),
-                _ => Err(Problem::new(format!("{} is wanted, not {}", self.wanted(), node.describe()))),
+                _ => Err(Problem::new(format!("expected {}, not {}", self.wanted(), node.describe()))),
             },
             Self::Generation | Self::Width => match (self, &node.value) {
                 (Self::Generation, Value::Integer(n)) => link::generation_of(*n).map(drop),
@@ -228,7 +228,7 @@ impl Kind {
     }
 
     pub(crate) fn wrong_type(&self, node: &Node) -> Problem {
-        let problem = Problem::new(format!("{} is wanted, not {}", self.wanted(), node.describe()));
+        let problem = Problem::new(format!("expected {}, not {}", self.wanted(), node.describe()));
         let unit = match self {
             Self::Time => "ns",
             Self::Size | Self::SizeOf { .. } => "B",
@@ -276,7 +276,7 @@ fn check_rate(text: &str) -> Result<(), Problem> {
     match quantity::rate(text) {
         Ok(LOWEST_RATE..) => Ok(()),
         Ok(_) => Err(Problem::new(format!("a rate of \"{text}\" is too low"))
-            .hint("1 kb/s is the lowest; the usual ones are like \"25Gb/s\"")),
+            .hint("the lowest rate is 1 kb/s; a usual one is \"25Gb/s\"")),
         Err(error) => Err(Problem::new(error.to_string())),
     }
 }
@@ -287,8 +287,8 @@ fn check_size_of(what: &str, bytes: &[u32], text: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let list: Vec<String> = bytes.iter().map(|b| format!("{b}B")).collect();
-    Err(Problem::new(format!("there is no {what} of {size} B"))
-        .hint(format!("it is one of {}", list.join(" "))))
+    Err(Problem::new(format!("unsupported {what} of {size} B"))
+        .hint(format!("expected one of {}", list.join(" "))))
 }
 
 /// An address as a number.

@@ -13,16 +13,16 @@ use tlplab_fabric::topology::Topology;
 use tlplab_units::Time;
 use tlplab_wire::tlp::{Kind, Repr, Span};
 
-/// Which packets are kept.
+/// The packets that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// Its start.
     pub trigger: Trigger,
-    /// How many packets are kept at most.
+    /// The number of packets that are kept at most.
     pub packets: usize,
 }
 
-/// What starts a window.
+/// The trigger of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// A time.
@@ -125,7 +125,7 @@ impl Probe for Tee {
 }
 
 impl Ladder {
-    /// What an experiment asks for: half-way to its end if that is known, so that the window shows the steady state.
+    /// The window of an experiment: half-way to its end if that is known, so that the window shows the steady state.
     pub(crate) fn window(experiment: &Experiment) -> Window {
         let chosen = experiment.ladder;
         let start = experiment.fabric.warmup.as_fs();

@@ -36,8 +36,8 @@ fn parse(text: &str) -> Result<(Generation, Width, bool), Problem> {
 
 pub(crate) fn generation_of(number: i64) -> Result<Generation, Problem> {
     u8::try_from(number).ok().and_then(Generation::new).ok_or_else(|| {
-        Problem::new(format!("there is no gen{number}")).hint(format!(
-            "generations are {} to {}",
+        Problem::new(format!("unsupported generation \"gen{number}\"")).hint(format!(
+            "expected {} to {}",
             Generation::FIRST,
             Generation::LAST
         ))
@@ -47,7 +47,8 @@ pub(crate) fn generation_of(number: i64) -> Result<Generation, Problem> {
 pub(crate) fn width_of(lanes: i64) -> Result<Width, Problem> {
     u8::try_from(lanes).ok().and_then(Width::new).ok_or_else(|| {
         let widths: Vec<String> = Width::ALL.iter().map(ToString::to_string).collect();
-        Problem::new(format!("there is no x{lanes} link")).hint(format!("widths are {}", widths.join(" ")))
+        Problem::new(format!("unsupported width \"x{lanes}\""))
+            .hint(format!("expected one of {}", widths.join(" ")))
     })
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn relocate(mut error: Error, root: &View<'_>, name: &str) -> Error {
 
 fn twice(view: &View<'_>, other: &Node) -> Error {
     view.key_error(
-        Problem::new(format!("this is also said at {}", view.sources.place(other.at))).hint("say it once"),
+        Problem::new(format!("this key is also set at {}", view.sources.place(other.at))).hint("set it once"),
     )
 }
 
@@ -200,7 +201,7 @@ pub(crate) fn replay_bytes(view: &View<'_>) -> Result<u32, Error> {
     u32::try_from(bytes).map_err(|_| view.error(format!("{bytes} B is more than 4 GiB")))
 }
 
-/// When a port tells of freed credits.
+/// The time at which a port returns freed credits.
 pub(crate) fn update_fc(view: &View<'_>) -> Result<UpdateFcPolicy, Error> {
     view.choice().map_or_else(
         || {

@@ -12,7 +12,7 @@ use tlplab_fabric::Writer;
 use tlplab_fabric::config::HostConfig;
 use tlplab_units::{Duration, Time};
 
-/// Where windows in host memory begin that no `address` places: above 4 GiB, so requests have 64-bit addresses.
+/// The first address of windows in host memory without an `address`: above 4 GiB, so requests have 64-bit addresses.
 const FIRST_WINDOW: u64 = 4 << 30;
 /// Size of such a window where `window` is absent.
 const WINDOW: u64 = 64 << 20;
@@ -22,15 +22,15 @@ const WINDOW: u64 = 64 << 20;
 pub struct LoadSpec {
     /// The load's name.
     pub name: String,
-    /// Who issues it: a device's name or `host`.
+    /// The issuer: a device's name or `host`.
     pub device: String,
-    /// Whose memory: `host`, or the name of the device whose BAR 0 is meant.
+    /// The owner of the memory: `host`, or the name of the device whose BAR 0 is meant.
     pub target: String,
-    /// When it begins.
+    /// Its start.
     pub start: Time,
     /// Transactions in all; `None`: until the run stops (a replay: to its end).
     pub count: Option<u64>,
-    /// What it does.
+    /// Its work.
     pub work: Work,
 }
 
@@ -44,7 +44,7 @@ impl LoadSpec {
     }
 }
 
-/// What a load does.
+/// The work of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Transactions of one kind.
@@ -53,7 +53,7 @@ pub enum Work {
     Replay {
         /// The trace, joined with the folder of the file that names it.
         file: String,
-        /// Whether requests come at the captured times, or as fast as the fabric takes them.
+        /// The timing of requests: at the captured times, or as fast as the fabric takes them.
         timing: Timing,
         /// Transactions under way at once, with [`Timing::Fast`]; `None`: as many as there are tags.
         outstanding: Option<u32>,
@@ -68,7 +68,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Whether it ends without a count.
+    /// True if it ends without a count.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self, Self::Replay { .. } | Self::Dd(_) | Self::Transfer(_))
     }
@@ -77,15 +77,15 @@ impl Work {
 /// Transactions of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generate {
-    /// What each transaction is.
+    /// The operation of each transaction.
     pub op: Op,
     /// Bytes of a transaction.
     pub size: u64,
-    /// How fast they follow.
+    /// The pace of transactions.
     pub pace: Pace,
     /// Transactions under way at most, at a rate too: what finds no room is issued as soon as there is some.
     pub outstanding: u32,
-    /// How addresses follow.
+    /// The pattern of addresses.
     pub pattern: Pattern,
     /// First byte of the window: an address in host memory, or an offset in the BAR.
     pub base: u64,
@@ -95,13 +95,13 @@ pub struct Generate {
     pub align: u64,
     /// Added to every address.
     pub offset: u64,
-    /// Who wrote the window of host memory before the run; `None`: nobody, no line of it is in the cache.
+    /// The writer of the window of host memory before the run; `None`: no line of it is in the cache.
     pub warm: Option<Writer>,
     /// The window is in memory of the host's other node.
     pub remote: bool,
 }
 
-/// What a transaction of a load is.
+/// The operation of a transaction of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// DMA reads, or reads of a peer's BAR.
@@ -116,7 +116,7 @@ pub enum Op {
     MmioWrite,
 }
 
-/// How fast transactions follow each other.
+/// The pace of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Closed loop: so many under way at once.
@@ -125,7 +125,7 @@ pub enum Pace {
     Rate(u64),
 }
 
-/// How addresses follow each other.
+/// The pattern of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// The next aligned address, and from the end of the window to its beginning.
@@ -136,7 +136,7 @@ pub enum Pattern {
     Fixed,
 }
 
-/// When the requests of a trace are issued.
+/// The times at which the requests of a trace are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// At their captured times.
@@ -164,9 +164,9 @@ pub(crate) struct Said {
     pub(crate) node: Node,
     pub(crate) replay: Option<String>,
     pub(crate) timing: Timing,
-    /// What only dd has.
+    /// The keys of dd.
     pub(crate) dd: DdLoad,
-    /// What only transfers have, and the four below.
+    /// The keys of transfers, and the four below.
     pub(crate) transfer: TransferLoad,
     pub(crate) descriptors: Fetched,
     pub(crate) entries: u32,
@@ -204,7 +204,7 @@ impl Said {
             interrupt_delay: Duration::ZERO,
         }
     }
-    /// When it begins, from the beginning of the run.
+    /// Its start, from the beginning of the run.
     pub(crate) fn delay(&self) -> Duration {
         self.start - Time::ZERO
     }
@@ -291,7 +291,7 @@ fn parties<'a>(
             let problem =
                 Problem::new(format!("\"{device}\" is a {}, which takes no load", spec.model.name()));
             let at = named.as_ref().unwrap_or(view);
-            return Err(at.key_error(problem.hint("a device with model = \"dma\" or \"nettlp-card\" does")));
+            return Err(at.key_error(problem.hint("name a device with model = \"dma\" or \"nettlp-card\"")));
         }
     }
     let aimed = || view.at("target");
@@ -327,34 +327,34 @@ fn replay(
 ) -> Result<Work, Error> {
     for key in NOT_WITH_REPLAY {
         if let Some(extra) = view.get(key) {
-            let problem = Problem::new(format!("{key} is told by the trace"));
+            let problem = Problem::new(format!("the trace determines {key}"));
             return Err(extra.key_error(problem.hint(format!("remove {key} or replay"))));
         }
     }
     let Said { timing, outstanding, .. } = *said;
     if let (Timing::Captured, Some(extra)) = (timing, view.get("outstanding")) {
-        let problem = Problem::new("the captured times say what is outstanding");
+        let problem = Problem::new("the captured times determine outstanding");
         return Err(extra.key_error(problem.hint("add timing = \"fast\"")));
     }
     if parties.device == "host" {
         return Err(view.key_error(Problem::new("a trace has the requests of a device, not of the host")));
     }
     if let Some(target) = view.get("target").filter(|_| parties.spec.is_some()) {
-        return Err(target.error("a trace goes to host memory"));
+        return Err(target.error("a trace always goes to host memory; remove target"));
     }
     let fold = match (said.window, view.get("address")) {
         (None, None) => None,
         (None, Some(address)) => {
-            let problem = Problem::new("captured addresses are folded into a window, and there is none");
+            let problem = Problem::new("captured addresses are folded into a window, but none is set");
             return Err(address.key_error(problem.hint("add window = \"64MiB\"")));
         }
         (Some(window), _) if window > 0 && window.is_multiple_of(4096) => {
             Some((base(view, said, parties, host, window, next_window)?, window))
         }
         (Some(window), _) => {
-            let problem = Problem::new(format!("a window of {window} B would break pages apart"));
+            let problem = Problem::new(format!("a window of {window} B would split pages"));
             let at = view.at("window");
-            return Err(at.problem(problem.hint("it is a multiple of 4KiB")));
+            return Err(at.problem(problem.hint("use a multiple of 4KiB")));
         }
     };
     Ok(Work::Replay { file: file.to_owned(), timing, outstanding, fold })
@@ -388,7 +388,10 @@ fn generate(
     }
     if align == 0 {
         let at = view.at("align");
-        return Err(at.problem(Problem::new("nothing is a multiple of 0 B").hint("\"1B\" does not round")));
+        return Err(at.problem(
+            Problem::new("sizes cannot be rounded to multiples of 0 B")
+                .hint("\"1B\" leaves them as they are"),
+        ));
     }
     let need = offset.saturating_add(size);
     let window = match (said.window, parties.bar()) {
@@ -430,7 +433,7 @@ fn check_memory_state(view: &View<'_>, parties: &Parties<'_>, host: &HostConfig)
     for (key, has) in has {
         let Some(said) = view.get(key) else { continue };
         if parties.spec.is_some() {
-            let problem = Problem::new(format!("{key} is a matter of host memory, not of a BAR"));
+            let problem = Problem::new(format!("{key} applies to host memory, not to a BAR"));
             return Err(said.key_error(problem.hint(format!("remove {key}, or aim at the host"))));
         }
         if !has {
@@ -444,7 +447,7 @@ fn check_memory_state(view: &View<'_>, parties: &Parties<'_>, host: &HostConfig)
     Ok(())
 }
 
-/// What `op` says.
+/// The values of `op`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     /// Requests, one like the other.
@@ -455,7 +458,7 @@ pub(crate) enum Operation {
     Transfer { to_card: bool },
 }
 
-/// Where a window of host memory is.
+/// The node of a window of host memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Node {
     /// On the node of the device.
@@ -493,13 +496,13 @@ fn check_op(view: &View<'_>, op: Option<Op>, parties: &Parties<'_>) -> Result<Op
         return Err(op_view.problem(problem.hint(hint)));
     }
     if !mmio && device == "host" {
-        let problem = Problem::new(format!("the host does no DMA, so \"{text}\" is not for it"));
-        return Err(op_view.problem(problem.hint("\"mmio-read\" and \"mmio-write\" are")));
+        let problem = Problem::new(format!("the host does no DMA, so \"{text}\" is not available"));
+        return Err(op_view.problem(problem.hint("use \"mmio-read\" or \"mmio-write\"")));
     }
     Ok(op)
 }
 
-/// How fast, and how many under way at most.
+/// The pace, and the largest number under way.
 fn pace(said: &Said, op: Op) -> (Pace, u32) {
     let by_op = if matches!(op, Op::MmioRead | Op::MmioWrite) { 1 } else { 32 };
     let outstanding = said.outstanding.unwrap_or(by_op);
@@ -529,7 +532,7 @@ fn base(
         Some(last) if last <= end => Ok(base),
         _ => {
             let problem =
-                Problem::new(format!("{window} B from {base:#x} on do not fit into {where_} ({end} B)"));
+                Problem::new(format!("{window} B from {base:#x} onwards do not fit into {where_} ({end} B)"));
             Err(at.problem(problem.hint("choose a smaller window or another address")))
         }
     }

@@ -1,4 +1,4 @@
-//! What software sees of a fabric once it has enumerated it: the document `tlplab/lspci/1`, and the dump that `lspci -F` reads.
+//! The view of software of a fabric once it has enumerated it: the document `tlplab/lspci/1`, and the dump that `lspci -F` reads.
 //!
 //! Registers are read when enumeration is over, or later if the run is further. Identifiers and addresses are hexadecimal in strings, as
 //! `lspci` writes them; sizes are bytes.
@@ -27,13 +27,13 @@ pub struct Document {
     pub title: String,
     /// `before` time 0, or `simulated`.
     pub enumeration: String,
-    /// When enumeration was over.
+    /// The end of enumeration.
     pub enumerated_fs: u64,
-    /// When the registers were read.
+    /// The time at which the registers were read.
     pub now_fs: u64,
     /// A bridge comes before what is below it.
     pub functions: Vec<Function>,
-    /// What did not work.
+    /// The problems of enumeration.
     pub problems: Vec<Problem>,
 }
 
@@ -52,9 +52,9 @@ pub struct Function {
     pub ids: String,
     /// Base class, sub-class and programming interface, `060400`.
     pub class: String,
-    /// What that is called.
+    /// The name of the class.
     pub class_name: String,
-    /// What kind of port; nothing without the PCI Express capability.
+    /// The kind of port; absent without the PCI Express capability.
     pub port_type: Option<String>,
     /// Its link, if it is a port.
     pub link: Option<Link>,
@@ -62,7 +62,7 @@ pub struct Function {
     pub mps: u32,
     /// See `mps`.
     pub mps_supported: u32,
-    /// What it may ask for in one read.
+    /// The largest size that it may request in one read.
     pub mrrs: u32,
     /// Buses and windows of a bridge.
     pub bridge: Option<Bridge>,
@@ -70,7 +70,7 @@ pub struct Function {
     pub bars: Vec<BaseAddress>,
     /// Its capabilities, in the order of the chains.
     pub capabilities: Vec<Capability>,
-    /// How it interrupts: `msi-x`, `msi`, `intx` or `none`.
+    /// The kind of its interrupts: `msi-x`, `msi`, `intx` or `none`.
     pub interrupts: String,
     /// Entries of its MSI-X table, enabled or not; 0 without one.
     pub msix_vectors: u16,
@@ -109,7 +109,7 @@ pub struct Bridge {
 /// A base address.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BaseAddress {
-    /// Which, 0 to 5.
+    /// Its number, 0 to 5.
     pub index: u8,
     /// `memory` or `io`.
     pub space: String,
@@ -130,7 +130,7 @@ pub struct Capability {
     pub id: String,
     /// It is in the chain from 100h.
     pub extended: bool,
-    /// Where it is.
+    /// Its offset.
     pub offset: String,
 }
 
@@ -141,11 +141,11 @@ pub struct Problem {
     pub function: String,
     /// The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known.
     pub component: Option<String>,
-    /// What it could not do.
+    /// The kind of problem.
     pub kind: ProblemName,
     /// Bus numbers or addresses have run out: a run in which that happens has failed.
     pub exhausted: bool,
-    /// What it could not do, for people.
+    /// The problem, for people.
     pub message: String,
 }
 
@@ -186,7 +186,7 @@ fn enumerate(run: &mut Run) -> Result<Hierarchy, RunError> {
         if let Some(hierarchy) = fabric.hierarchy() {
             return Ok(hierarchy.clone());
         }
-        let over = fabric.next_event().is_none().then_some("enumeration waits for what never comes");
+        let over = fabric.next_event().is_none().then_some("enumeration waits for an event that never comes");
         if let Some(message) = fabric.fault().or(over) {
             return Err(RunError::Fault { at: fabric.now(), message: message.into() });
         }
@@ -288,7 +288,7 @@ fn capability(found: &enumerate::CapabilityFound) -> Capability {
     }
 }
 
-/// What software could not do, with the names of those it concerns.
+/// The problems of software, with the names of the components that they concern.
 pub(crate) fn problems(fabric: &mut Fabric) -> Vec<Problem> {
     let problems = fabric.hierarchy().map(|hierarchy| hierarchy.problems.clone()).unwrap_or_default();
     named(fabric, problems)

@@ -48,7 +48,7 @@ pub(crate) fn select(sources: &Sources, root: &mut Node, machine: Option<&str>) 
     };
     let Some(machine) = machine else {
         let problem = Problem::new(format!("there are several machines: {}", names.join(", ")));
-        let hint = "their guests are booted together: tlplab guest uml";
+        let hint = "boot their guests together with tlplab guest uml";
         return Err(sources.error(machines.key_at, "machine", problem.hint(hint)));
     };
     let own = machines.node.as_table_mut().and_then(|table| table.remove(machine));
@@ -82,7 +82,7 @@ pub(crate) fn cables(
         })?;
         let taken = |end| cables.iter().any(|cable| cable.ends.contains(end));
         if let Some((_, device)) = [&one, &other].into_iter().find(|end| taken(*end) || one == other) {
-            return Err(ends.error(format!("\"{device}\" has one port: two plugs do not fit")));
+            return Err(ends.error(format!("\"{device}\" has one port, but two ends of cables name it")));
         }
         if nic.ethernet != partner.ethernet {
             let problem = Problem::new("the two NICs send at different rates");
@@ -96,7 +96,7 @@ pub(crate) fn cables(
         let whole = Duration::from_ns(delay.as_ns());
         if whole != delay || whole.is_zero() {
             let at = cable.at("delay");
-            return Err(at.error("a cable's delay is a whole number of nanoseconds, 1ns at least"));
+            return Err(at.error("a cable's delay must be a whole number of nanoseconds, at least 1ns"));
         }
         cables.push(CableSpec { name: name.into(), ends: [one, other], delay });
     }
@@ -114,7 +114,7 @@ fn plug<'a>(end: &View<'_>, machines: &'a [(String, Experiment)]) -> Result<Plug
     };
     let names = machines.iter().map(|(name, _)| name.as_str());
     let Some(index) = names.clone().position(|name| name == machine) else {
-        let problem = Problem::new(format!("there is no machine \"{machine}\""));
+        let problem = Problem::new(format!("unknown machine \"{machine}\""));
         return Err(end.problem(problem.hint(suggest(machine, names, "machines"))));
     };
     let nics = machines[index].1.devices.iter().filter_map(|spec| match &spec.model {
@@ -124,7 +124,7 @@ fn plug<'a>(end: &View<'_>, machines: &'a [(String, Experiment)]) -> Result<Plug
     let Some((name, nic)) = nics.clone().find(|(name, _)| *name == device) else {
         let problem = Problem::new(format!("\"{machine}\" has no NIC \"{device}\""));
         let names = nics.map(|(name, _)| name);
-        return Err(end.problem(problem.hint(suggest(device, names, r#"those with model = "nic""#))));
+        return Err(end.problem(problem.hint(suggest(device, names, r#"NICs with model = "nic""#))));
     };
     Ok(((index, name.to_owned()), nic))
 }

@@ -117,7 +117,7 @@ choices! {
 /// An NVMe controller, and where its data are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NvmeSpec {
-    /// What it is made of. Its serial number follows from the device's name.
+    /// Its configuration. Its serial number follows from the device's name.
     pub config: NvmeConfig,
     /// The file that holds the data of its namespace; see [`Inputs::media`](crate::run::Inputs::media).
     pub file: Option<String>,
@@ -130,7 +130,7 @@ impl NvmeSpec {
     }
 }
 
-/// What the keys of a device say.
+/// Reads the keys of a device.
 pub(crate) fn spec(device: &View<'_>) -> Result<NvmeSpec, Error> {
     let spec = NVME.read_into(device, NvmeSpec { config: NvmeConfig::default(), file: None })?;
     spec.config.check().map_err(|problem| device.at("model").problem(Problem::new(problem)))?;

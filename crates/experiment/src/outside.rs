@@ -9,7 +9,7 @@ use tlplab_units::Time;
 /// Stands in the fabric for a device that somebody outside drives.
 #[derive(Clone, Debug)]
 pub struct OutsideDevice {
-    /// What it is.
+    /// Its identity.
     pub identity: Identity,
     /// Its capabilities besides those that follow from its identity, each with its place if that matters.
     pub capabilities: Vec<(Option<u16>, Capability)>,
@@ -26,7 +26,7 @@ impl OutsideDevice {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// The first mistake, in a sentence.
     pub fn check(&self) -> Result<(), String> {
         self.identity.check().map_err(|error| error.to_string())?;
         ConfigSpace::new(&self.layout()).map(drop).map_err(|error| error.to_string())
@@ -57,7 +57,7 @@ pub trait Residents: Send {
     /// A device is told something; it acts with [`Driven::device_acts`](tlplab_fabric::Driven::device_acts).
     ///
     /// # Errors
-    /// What it failed with.
+    /// The failure.
     fn tell_device(
         &mut self,
         fabric: &mut Fabric,
@@ -70,7 +70,7 @@ pub trait Residents: Send {
     /// [`Driven::host_acts`](tlplab_fabric::Driven::host_acts).
     ///
     /// # Errors
-    /// What it failed with.
+    /// The failure.
     fn tell_program(
         &mut self,
         fabric: &mut Fabric,
@@ -80,7 +80,7 @@ pub trait Residents: Send {
     ) -> Result<(), ResidentFailure>;
 }
 
-/// What a resident failed with.
+/// The failure of a resident.
 pub type ResidentFailure = Box<dyn Error + Send + Sync>;
 
 /// A machine all of whose residents are built in or served.

@@ -20,7 +20,7 @@ pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &s
     let result = if path.iter().any(|step| step.is_empty()) {
         Err((
             key.to_owned(),
-            Problem::new("this is no key").hint("write a dotted key such as switch.sw0.link"),
+            Problem::new("this is not a key").hint("write a dotted key such as switch.sw0.link"),
         ))
     } else if path == ["include"] {
         Err((
@@ -103,7 +103,7 @@ fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Given<'
     }
 }
 
-/// What stands under a key before anything is set in it.
+/// The value under a key before anything is set in it.
 fn empty(kind: &Kind, at: At) -> Node {
     match kind {
         Kind::List(_) => Node { at, value: Value::Array(Vec::new()) },

@@ -51,7 +51,7 @@ impl Experiment {
         Some(self.mistake(&component, problem.message, Some(hint.into())))
     }
 
-    /// What software cannot do that enumerates this fabric in no time.
+    /// The problems of software that enumerates this fabric in no time.
     fn problems(&self) -> Result<Vec<(ProblemKind, Problem)>, RunError> {
         let mut bare = self.clone();
         bare.loads.clear();

@@ -19,22 +19,22 @@ use tlplab_device::{
 use tlplab_fabric::{BuildError, Builder, Driven, Fabric, NoSnapshot, NodeId, Probe, Told};
 use tlplab_units::{Duration, Time};
 
-/// What a run needs besides its experiment.
+/// The inputs of a run besides its experiment.
 #[derive(Default)]
 pub struct Inputs {
     /// The requests of each trace that the experiment names, by its path in [`Experiment::files`].
     pub traces: BTreeMap<String, Vec<Record>>,
-    /// What devices from files say of themselves, by the device's name. They are driven from outside; see [`Run::fabric`].
+    /// The identities of devices from files, by the device's name. They are driven from outside; see [`Run::fabric`].
     pub outside: BTreeMap<String, OutsideDevice>,
     /// The devices from libraries, by their names.
     pub devices: BTreeMap<String, Box<dyn Device>>,
     /// The devices made of RTL, by their names.
     pub cores: BTreeMap<String, Box<dyn TlpDevice>>,
-    /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
+    /// The owner of the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
     pub frames: BTreeMap<String, Frames>,
     /// The ends of cables that lead to other simulations, by the name of the `nic` that each is plugged in.
     pub open_ends: BTreeMap<String, OpenEnd>,
-    /// What holds the data of an `nvme`, by the device's name; one whose experiment names a file needs it, others may be given one. It has
+    /// The medium with the data of an `nvme`, by the device's name; one whose experiment names a file needs it, others may be given one. It has
     /// to have room for [`NvmeSpec::config`](crate::nvme::NvmeSpec)'s namespace.
     pub media: BTreeMap<String, Box<dyn Medium>>,
     /// Devices that somebody outside drives in place of the model that the experiment names.
@@ -45,11 +45,11 @@ pub struct Inputs {
     pub probe: Option<Box<dyn Probe>>,
     /// Keep no window of packets: faster.
     pub no_ladder: bool,
-    /// How much of the run its document tells.
+    /// The detail in which its document describes the run.
     pub detail: Detail,
 }
 
-/// Why a run cannot begin or go on.
+/// The reason that a run cannot begin or go on.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// A trace was not brought.
@@ -67,7 +67,7 @@ pub enum RunError {
         load: String,
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The mistake.
         error: ReplayError,
     },
     /// A load cannot be.
@@ -75,15 +75,15 @@ pub enum RunError {
     Load {
         /// The load.
         load: String,
-        /// What is wrong.
+        /// The mistake.
         error: LoadError,
     },
     /// A device from a file was not brought.
-    #[error("device {0}: nobody drives it; the file that the model names was not loaded")]
+    #[error("device {0}: it has no model; the file that model names was not loaded")]
     NoDevice(String),
     /// The data of a device were not brought.
     #[error(
-        "device {device}: the data in \"{file}\" are not there; whoever runs the experiment has to open the file, and this one does not"
+        "device {device}: the medium \"{file}\" is not open; the program that runs the experiment must open it"
     )]
     NoMedium {
         /// The device.
@@ -97,9 +97,9 @@ pub enum RunError {
     /// A device or program gave up.
     #[error("at {at}: {message}")]
     Fault {
-        /// When.
+        /// The time.
         at: Time,
-        /// What it said.
+        /// The message.
         message: String,
     },
 }
@@ -121,11 +121,11 @@ pub struct Run {
     drivers: Vec<String>,
     told: Told,
     last_end: (u64, Time),
-    /// What the devices are that are served.
+    /// The identities of the served devices.
     served: BTreeMap<String, Identity>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// Simulated time.
@@ -265,7 +265,7 @@ impl Run {
             if !self.told.is_empty() {
                 return Err(RunError::Fault {
                     at: self.fabric.now(),
-                    message: "a device or driver is driven from outside, and nobody does".into(),
+                    message: "a device or driver is driven from outside, but no program drives it".into(),
                 });
             }
         }
@@ -318,7 +318,7 @@ impl Run {
         self.told.programs.append(&mut programs);
     }
 
-    /// Why the run has done its task before something happens at `next`, or that it goes on.
+    /// The reason that the run has done its task before an event at `next`, or that it goes on.
     fn reason_to_end(&mut self, next: Option<Time>) -> StopReason {
         let stop = self.experiment.stop;
         let ended = self.fabric.transactions_ended();
@@ -363,7 +363,7 @@ impl Run {
         Duration::from_fs(longest.max(PATIENCE).max(start).as_fs().saturating_mul(2))
     }
 
-    /// How far the run is.
+    /// The progress of the run.
     pub fn progress(&self) -> Progress {
         let (now, transactions) = (self.fabric.now(), self.fabric.transactions_ended());
         let stop = self.experiment.stop;
@@ -391,7 +391,7 @@ impl Run {
         &self.drivers
     }
 
-    /// What a device is that is served; see [`Inputs::served`].
+    /// The identity of a served device; see [`Inputs::served`].
     pub fn served(&self, device: &str) -> Option<&Identity> {
         self.served.get(device)
     }
@@ -413,7 +413,7 @@ impl Run {
         }
     }
 
-    /// Why it has ended, if it has.
+    /// The reason that it has ended, if it has.
     pub fn stop_reason(&self) -> StopReason {
         self.stop_reason
     }
@@ -422,18 +422,18 @@ impl Run {
         self.stop_reason != StopReason::Running
     }
 
-    /// What the programs outside wait for, as whoever drives them knows. The document has it if the run got nowhere: otherwise
+    /// The operations that the programs outside wait for, as their driver knows them. The document has them if the run made no progress: otherwise
     /// they may have been about to go on.
     pub fn still_waiting(&mut self, waiting: Vec<Waiting>) {
         self.waiting = waiting;
     }
 
-    /// What became of the guest, as whoever runs it knows; for the document.
+    /// The end of the guest, as its runner knows it; for the document.
     pub fn guest_ended(&mut self, guest: result::Guest) {
         self.guest = Some(guest);
     }
 
-    /// What the run says, at its end or so far.
+    /// The result of the run, at its end or so far.
     pub fn document(&mut self) -> Document {
         let baseline = self.baseline.clone().unwrap_or_else(|| document::Baseline::zero(&self.fabric));
         let mut document = document::document(

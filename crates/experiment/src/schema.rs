@@ -6,7 +6,7 @@ use crate::tables;
 use serde_json::{Map, Value, json};
 use tlplab_units::{Generation, Width};
 
-const TIME: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|ms|s)\s*$";
+const TIME: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|µs|ms|s)\s*$";
 const SIZE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(B|KiB|MiB|GiB|TiB|kB|MB|GB)\s*$";
 const RATE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*([kMGT]?b/s|[kMG]?B/s)\s*$";
 

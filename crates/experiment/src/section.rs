@@ -13,7 +13,7 @@ use tlplab_units::{Duration, Time};
 
 /// A table of an experiment file whose values go into a `T`.
 pub(crate) struct Section<T: 'static> {
-    /// What it describes, with its article: `a switch`.
+    /// Its subject, with its article: `a switch`.
     pub(crate) title: &'static str,
     /// Its keys, in the order in which they are explained and read.
     pub(crate) rows: &'static [Row<T>],
@@ -130,7 +130,7 @@ impl<T> Section<T> {
         Ok(())
     }
 
-    /// What a table makes of a blank `T`.
+    /// Reads a table into a blank `T`.
     pub(crate) fn read_into(&self, table: &View<'_>, mut blank: T) -> Result<T, Error> {
         self.read(table, &mut blank)?;
         Ok(blank)
@@ -180,7 +180,7 @@ mod tests {
     };
     use tlplab_units::{Generation, Width};
 
-    /// What the constructor of a configuration says where nothing is said, and what the rows say, is the same.
+    /// The defaults of a configuration's constructor are the defaults of the rows.
     fn same<T: Clone + Debug>(section: &Section<T>, blank: T) {
         let sources = Sources::default();
         let mut read = blank.clone();
@@ -210,7 +210,7 @@ mod tests {
         same(&tables::CPU, GuestSpec::default());
         same(&NVME, NvmeSpec { config: tlplab_device::nvme::NvmeConfig::default(), file: None });
     }
-    /// What is said of keys by name, such as which go together, is said of keys that there are.
+    /// Lists of keys, such as of those that go together, name existing keys.
     #[test]
     fn lists_of_keys_name_keys() {
         let of_load = [&load::NOT_WITH_REPLAY[..], &dd::OWN_KEYS, &dd::NOT_WITH_DD, &transfer::OWN_KEYS];

@@ -1,4 +1,4 @@
-//! What an experiment came to, key by key, for whoever asks how two of them differ.
+//! The resolved settings of an experiment, key by key, for the comparison of two of them.
 
 use crate::check;
 use crate::error::{Error, Sources};
@@ -106,7 +106,7 @@ mod tests {
         assert!(!found.keys().any(|key| key == "title" || key.starts_with("expect")));
     }
 
-    /// What is said as the default is, and what is not said, are the same.
+    /// A key at its default and an absent key are the same.
     #[test]
     fn what_means_the_same_is_the_same() {
         let said = settings(TEXT, &["device.ssd.model=dma", "seed=1", "title=Two"], None);

@@ -13,11 +13,11 @@ use tlplab_units::{Duration, LinkRate, quantity};
 /// `tx_transaction = "10.5 clocks"`
 pub(crate) static DELAY: Word = Word {
     what: "clocks such as \"10.5 clocks\", or a time such as \"72ns\"",
-    pattern: r"^[0-9_]+(\.[0-9]+)? ?(clocks?|fs|ps|ns|us|ms|s)$",
+    pattern: r"^[0-9_]+(\.[0-9]+)? ?(clocks?|fs|ps|ns|us|µs|ms|s)$",
     check: |text| delay(text).map(drop),
 };
 
-/// What a stage takes.
+/// The delay of a stage.
 enum Delay {
     /// Millionths of a clock.
     Clocks(u64),
@@ -39,7 +39,7 @@ pub(crate) static CLOCK: Word = Word {
     check: |text| clock(text).map(drop),
 };
 
-/// What clocks of stages are.
+/// The clock of stages.
 pub(crate) enum Clock {
     /// One in the time in which the link brings a word of the data path.
     Link,
@@ -52,7 +52,7 @@ pub(crate) fn clock(text: &str) -> Result<Clock, Problem> {
         return Ok(Clock::Link);
     }
     match quantity::frequency(text) {
-        Ok(0) => Err(Problem::new("a clock of 0 Hz never ticks").hint("for example \"250MHz\"")),
+        Ok(0) => Err(Problem::new("a clock of 0 Hz is not supported").hint("for example \"250MHz\"")),
         Ok(hertz) => Ok(Clock::Thousand(Duration::from_fs(1_000_000_000_000_000_000_u64.div_ceil(hertz)))),
         Err(error) => Err(Problem::new(error.to_string()).hint("or \"link\"")),
     }
@@ -91,7 +91,7 @@ pub(crate) fn config(view: &View<'_>, end: &End) -> Result<StagesConfig, Error> 
 }
 
 impl Stages {
-    /// What a stage takes.
+    /// The delay of a stage.
     pub(crate) fn delay(&self, view: &View<'_>) -> Result<Duration, Error> {
         let delay = match view.node.value {
             Value::Integer(_) => view.whole::<u64>()?.checked_mul(1_000_000).map(Delay::Clocks),
@@ -106,7 +106,7 @@ impl Stages {
             .ok_or_else(|| view.error("a stage of a link takes less than 1 ms"))
     }
 
-    /// What an access to a register takes; at the upper end there are none.
+    /// The delay of an access to a register; at the upper end there are none.
     pub(crate) fn response(&self, view: &View<'_>) -> Result<Duration, Error> {
         if self.upper {
             let problem = Problem::new("registers are behind the lower end of a link");

@@ -1,4 +1,4 @@
-//! When a run ends, and why it has ended.
+//! The end of a run, and its reason.
 
 use crate::error::{Error, Problem};
 use crate::load::LoadSpec;
@@ -10,16 +10,16 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use tlplab_units::Time;
 
-/// When a run ends: at whatever comes first; with neither, when everything that has an end has come to it.
+/// The end of a run: the first of these conditions; with neither, the end of everything that has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// At this simulated time.
     pub time: Option<Time>,
-    /// When the loads together have finished so many transactions.
+    /// The number of transactions that the loads finish together.
     pub transactions: Option<u64>,
 }
 
-/// Why a run has ended, or that it has not. Documents have its [`token`](Self::token); people read what it displays.
+/// The reason that a run has ended, or that it has not. Documents have its [`token`](Self::token); people read its display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
     /// It goes on.
@@ -94,11 +94,11 @@ impl fmt::Display for StopReason {
             Self::Transactions(1) => f.write_str("1 transaction has ended"),
             Self::Transactions(count) => write!(f, "{count} transactions have ended"),
             Self::LoadsDone => f.write_str("all loads are done"),
-            Self::NothingMore => f.write_str("nothing more will happen"),
-            Self::Stuck(since) => write!(f, "nothing has ended since {since}"),
+            Self::NothingMore => f.write_str("no event is left"),
+            Self::Stuck(since) => write!(f, "no transaction has ended since {since}"),
             Self::GuestOff => f.write_str("the guest is off"),
             Self::Interrupted => f.write_str("interrupt"),
-            Self::TimeLimit => f.write_str("the wall-clock time it was given"),
+            Self::TimeLimit => f.write_str("the wall-clock time limit"),
             Self::Failed => f.write_str("a device or driver failed"),
         }
     }
@@ -137,7 +137,7 @@ pub(crate) fn read(root: &View<'_>, loads: &[LoadSpec], warmup: Time) -> Result<
     let stop = STOP.read_into(&table, Stop::default())?;
     match stop.time {
         None if stop.transactions.is_none() => {
-            let problem = Problem::new("this says neither time nor transactions");
+            let problem = Problem::new("neither time nor transactions is set");
             Err(view.problem(problem.hint("write stop = \"200us\" or stop = { transactions = 10000 }")))
         }
         Some(time) if time <= warmup => {

@@ -24,7 +24,7 @@ const ROOT_PORTS: u8 = 31;
 pub struct DeviceSpec {
     /// The component's name.
     pub name: String,
-    /// What it is.
+    /// Its model.
     pub model: ModelSpec,
     /// The host's side of it.
     pub driver: Option<PythonObject>,
@@ -109,7 +109,7 @@ fn function_of(under: &str) -> Option<(&str, u8)> {
     Some((device, number.parse().ok()?))
 }
 
-/// What stands for the link of a further function, which has none of its own.
+/// The stand-in for the link of a further function, which has none of its own.
 fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error> {
     if let Some(link) = component.view.get("link") {
         let problem = Problem::new("a further function has no link of its own");
@@ -118,7 +118,7 @@ fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error>
     Ok(LinkConfig::new(of, Generation::FIRST, Width::ALL[0]))
 }
 
-/// What stands for the link of a device on a bus, which has none.
+/// The stand-in for the link of a device on a bus, which has none.
 fn no_link(component: &Component<'_>) -> Result<LinkConfig, Error> {
     let under = component.under.text();
     for key in ["link", "mps"] {
@@ -198,8 +198,7 @@ fn check_parents(components: &Components<'_>) -> Result<(), Error> {
             Some(parent) if parent.kind == ComponentKind::Switch => {}
             Some(parent) if parent.kind == ComponentKind::Bus => check_on_bus(component)?,
             Some(_) => {
-                let problem =
-                    Problem::new(format!("\"{under}\" is a device, and nothing can be under a device"));
+                let problem = Problem::new(format!("\"{under}\" is a device, which has no ports below it"));
                 return Err(component.under.problem(problem.hint("name a root port or a switch")));
             }
             None if function_of(under).is_some() => check_function(name, component, components, &mut taken)?,
@@ -235,7 +234,7 @@ fn check_function<'a>(
         return Err(component.under.problem(problem.hint(hint)));
     }
     if number == 0 {
-        let problem = Problem::new(format!("there is no function {number} beside function 0"));
+        let problem = Problem::new(format!("{number} is not the number of a further function"));
         return Err(component.under.problem(problem.hint(format!("write {of}.fn1 to {of}.fn255"))));
     }
     match taken.insert(component.under.text(), name) {
@@ -278,11 +277,11 @@ fn check_root_port(component: &Component<'_>, components: &Components<'_>) -> Re
         return Ok(());
     }
     if let Some((of, number)) = under.rsplit_once(".fn").filter(|(of, _)| components.contains_key(of)) {
-        let problem = Problem::new(format!("there is no function \"fn{number}\" of \"{of}\""));
+        let problem = Problem::new(format!("unknown function \"fn{number}\" of \"{of}\""));
         return Err(component.under.problem(problem.hint(format!("write {of}.fn1 to {of}.fn255"))));
     }
     if under == "host" || under.starts_with("host.") {
-        let problem = Problem::new(format!("\"{under}\" is no root port"));
+        let problem = Problem::new(format!("\"{under}\" is not a root port"));
         return Err(component.under.problem(problem.hint("root ports are host.rp0 to host.rp30")));
     }
     let switches = components.iter().filter(|(_, c)| c.kind != ComponentKind::Device).map(|(name, _)| *name);
@@ -356,9 +355,7 @@ fn device(view: &View<'_>, blank: DeviceConfig) -> Result<DeviceConfig, Error> {
         return Err(view.at("tags").problem(problem.hint("10-bit tags allow 768")));
     }
     if device.completion_timeout.is_zero() {
-        return Err(view
-            .at("completion_timeout")
-            .error("with a completion timeout of no time every read fails"));
+        return Err(view.at("completion_timeout").error("with a completion timeout of 0 every read fails"));
     }
     Ok(device)
 }
@@ -370,12 +367,12 @@ fn check_forwarding(root: &View<'_>, topology: &Topology, components: &Component
             let Some(forwarding) = port.forwarding else { continue };
             let at = link::find(root, name, &components[name].view, &[end, "forwarding"]);
             let Some(switch) = topology.switches.iter().find(|switch| switch.name == node) else {
-                let problem = Problem::new(format!("{node} forwards nothing"));
+                let problem = Problem::new(format!("{node} does not forward TLPs"));
                 return Err(at.key_error(problem.hint("only ports of switches have this key")));
             };
             if [forwarding, switch.forwarding].contains(&Forwarding::HeaderChecked) {
-                let problem = Problem::new(format!("all ports of {node} check headers, or none"));
-                return Err(at.key_error(problem.hint(format!("say it once: switch.{node}.forwarding"))));
+                let problem = Problem::new(format!("either all ports of {node} check headers, or none"));
+                return Err(at.key_error(problem.hint(format!("set it once, in switch.{node}.forwarding"))));
             }
         }
     }

@@ -23,11 +23,11 @@ pub struct Kept {
     pub address: u64,
     /// Length in bytes.
     pub bytes: u64,
-    /// When its owner asked for it.
+    /// The time of its owner's request.
     pub start: Time,
     /// From there to its last byte.
     pub latency: Duration,
-    /// Where its causes begin among all.
+    /// The index of its first cause among all.
     first: usize,
 }
 
@@ -36,15 +36,15 @@ pub struct Kept {
 pub struct Part {
     /// The name of the cause.
     pub cause: &'static str,
-    /// Where.
+    /// The place.
     pub place: String,
     /// Behind which flow, if the cause is queueing.
     pub behind: Option<String>,
-    /// How long.
+    /// The duration.
     pub duration: Duration,
 }
 
-/// What [`Transactions`] shares with the run that it observes.
+/// The state that [`Transactions`] shares with the run that it observes.
 #[derive(Default)]
 struct Store {
     warmup: Time,
@@ -69,7 +69,7 @@ impl Transactions {
         Self(Arc::new(Mutex::new(Store { warmup, most, ..Store::default() })))
     }
 
-    /// What to give to a run as its observer.
+    /// The observer for a run.
     pub fn probe(&self) -> Box<dyn Probe> {
         Box::new(self.clone())
     }
@@ -84,12 +84,12 @@ impl Transactions {
         self.lock().kept.clone()
     }
 
-    /// How many there were.
+    /// The number of transactions.
     pub fn seen(&self) -> u64 {
         self.lock().seen
     }
 
-    /// What one of [`Transactions::all`] was, as a ladder calls it: `write of 4096 B at 0x100000000`.
+    /// The text of one of [`Transactions::all`], as in a ladder: `write of 4096 B at 0x100000000`.
     pub fn text(&self, index: usize) -> Option<String> {
         let one = *self.lock().kept.get(index)?;
         let what = if one.read { "read" } else { "write" };

@@ -94,17 +94,17 @@ fn check(view: &View<'_>, said: &Said, parties: &Parties<'_>) -> Result<(), Erro
         )
     };
     if let Some(other) = spec.filter(|spec| !card(spec)) {
-        let problem =
-            Problem::new(format!("\"{target}\" is a {}, which has another driver", other.model.name()));
+        let problem = Problem::new(format!(
+            "\"{target}\" is a {}, which this driver does not support",
+            other.model.name()
+        ));
         let at = view.at("target");
-        return Err(
-            at.problem(problem.hint("a device with model = \"tlpdma\", or the core in RTL, has this one"))
-        );
+        return Err(at.problem(problem.hint("name a device with model = \"tlpdma\", or the core in RTL")));
     }
     Ok(())
 }
 
-/// How a card gets its descriptors.
+/// The source of a card's descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fetched {
     /// It fetches them.
@@ -113,7 +113,7 @@ pub(crate) enum Fetched {
     ByStores,
 }
 
-/// How software hears that a transfer is over.
+/// The way in which software learns that a transfer is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Heard {
     /// By an interrupt.
@@ -135,8 +135,8 @@ fn entries(view: &View<'_>, entries: u32) -> Result<u32, Error> {
         return Ok(entries.trailing_zeros());
     }
     let at = view.at("entries");
-    let problem = Problem::new(format!("there is no ring of {entries} descriptors"));
-    Err(at.problem(problem.hint("it is a power of two from 16 to 65536")))
+    let problem = Problem::new(format!("a ring of {entries} descriptors is not supported"));
+    Err(at.problem(problem.hint("use a power of two from 16 to 65536")))
 }
 
 /// One program drives a card: two loads in the same direction cannot be.
@@ -149,7 +149,7 @@ pub(crate) fn one_each_way<'a>(
     for (name, card, other) in others {
         if card == target && other.to_card == load.to_card {
             let way = if load.to_card { "to-card" } else { "from-card" };
-            let problem = Problem::new(format!("\"{name}\" is {way} on \"{target}\", too"));
+            let problem = Problem::new(format!("\"{name}\" is also {way} on \"{target}\""));
             return Err(
                 view.key_error(problem.hint("a card has one channel each way: use outstanding or count"))
             );

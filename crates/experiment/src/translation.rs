@@ -15,7 +15,7 @@ use tlplab_units::Time;
 #[derive(Clone, Copy, Debug)]
 struct MapPage(u64);
 
-/// What devices may do.
+/// The accesses that devices may make.
 #[derive(Clone, Copy, Debug)]
 struct Allowed {
     read: bool,
@@ -43,17 +43,17 @@ pub(crate) static MAP: Section<Said> = Section {
         ),
         row(
             ("from", Kind::Address, "", r#""0x40000000""#),
-            "Where it begins, as the device sees it. Required.",
+            "Its start, as the device sees it. Required.",
             Set::Address(|said, it| said.map.from = it),
         ),
         row(
             ("size", Kind::Size, "", r#""2MiB""#),
-            "How long it is. Required.",
+            "Its size. Required.",
             Set::Bytes(|said, it| said.map.bytes = it),
         ),
         row(
             ("to", Kind::Address, "", r#""0x100000000""#),
-            "Where that is: an address of the host or, with `bar`, an offset in it. Default with `bar`: 0; required without.",
+            "Its destination: an address of the host or, with `bar`, an offset in it. Default with `bar`: 0; required without.",
             Set::Address(|said, it| said.to = Some(it)),
         ),
         row(
@@ -80,7 +80,7 @@ pub(crate) static MAP: Section<Said> = Section {
         ),
         row(
             ("until", Kind::Time, "", r#""20us""#),
-            "At this time software takes it from the tables, and has the IOMMU and devices that keep translations forget it. Absent: it stays.",
+            "At this time software removes it from the tables, and invalidates it in the IOMMU and in devices that keep translations. Absent: it stays.",
             Set::Instant(|said, it| said.map.until = Some(it)),
         ),
     ],
@@ -159,7 +159,7 @@ pub(crate) fn read(root: &View<'_>, host: &HostConfig, topology: &Topology) -> R
             maps.iter().find_map(|(other, before)| Some((other, map.clash(before)?)))
         {
             let problem = Problem::new(format!("\"{other}\" maps {address:#x} at the same time"));
-            let hint = "mappings of a device do not overlap; since and until say when they hold";
+            let hint = "mappings of a device must not overlap; since and until limit their time";
             return Err(own.key_error(problem.hint(hint)));
         }
         maps.push((name, map));
@@ -206,7 +206,7 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
         (Some(device), offset) => MapTarget::Bar { device, offset: offset.unwrap_or_default() },
         (None, Some(to)) => MapTarget::Address(to),
         (None, None) => {
-            let problem = Problem::new("nothing says where the mapping leads");
+            let problem = Problem::new("the mapping has no destination");
             return Err(own.key_error(problem.hint("add to = \"0x…\" or bar = \"…\"")));
         }
     };
@@ -223,7 +223,7 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
     Ok(map)
 }
 
-/// What the IOMMU refused.
+/// The accesses that the IOMMU refused.
 pub(crate) fn faults(fabric: &Fabric) -> Vec<result::TranslationFault> {
     let nodes = &fabric.topology().nodes;
     let name = |id| nodes.iter().find(|node| node.id == id).map(|node| node.name.clone());
@@ -239,7 +239,7 @@ pub(crate) fn faults(fabric: &Fabric) -> Vec<result::TranslationFault> {
     fabric.translation_faults().map(fault).collect()
 }
 
-/// What devices asked the IOMMU for.
+/// The translations that devices requested from the IOMMU.
 pub(crate) fn answered(fabric: &Fabric) -> Option<result::AnsweredTranslations> {
     let answered = fabric.answered_translations()?;
     let count = answered.invalidations;
@@ -253,7 +253,7 @@ pub(crate) fn answered(fabric: &Fabric) -> Option<result::AnsweredTranslations> 
     })
 }
 
-/// What devices did with translations.
+/// The translations of devices.
 pub(crate) fn of_devices(fabric: &Fabric) -> Vec<result::DeviceTranslations> {
     let nodes = &fabric.topology().nodes;
     let of_device = |(node, count): (tlplab_fabric::NodeId, tlplab_fabric::DeviceTranslations)| {

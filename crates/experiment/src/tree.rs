@@ -26,7 +26,7 @@ pub(crate) enum Value {
 /// A table: the key's own place is kept, for messages about keys.
 pub(crate) type Table = BTreeMap<String, Entry>;
 
-/// What stands under a key.
+/// The entry under a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key_at: At,
@@ -52,7 +52,7 @@ impl Node {
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.as_table()?.get(key).map(|entry| &entry.node)
     }
-    /// What it is, with its value where that is short: `the integer 5`.
+    /// Its kind, with its value where that is short: `the integer 5`.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             Value::String(text) => format!("the string {text:?}"),

@@ -11,7 +11,7 @@ use tlplab_units::{Duration, quantity};
 pub(crate) struct View<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) path: String,
-    /// Where the key stands (or the value, in an array).
+    /// The place of the key (or of the value, in an array).
     pub(crate) key_at: At,
     pub(crate) node: &'a Node,
 }
@@ -78,11 +78,11 @@ impl<'a> View<'a> {
     pub(crate) fn text(&self) -> &'a str {
         self.node.as_str().unwrap_or_default()
     }
-    /// What this word stands for.
+    /// The choice of this word.
     pub(crate) fn chosen<T: Choice>(&self) -> Result<T, Error> {
         self.choice().ok_or_else(|| self.problem(keys::no_choice(T::NAMES, self.text())))
     }
-    /// What this word stands for, where it may be something else.
+    /// The choice of this word, if it is one of the words.
     pub(crate) fn choice<T: Choice>(&self) -> Option<T> {
         T::WORDS.iter().find(|(word, _)| *word == self.text()).map(|(_, value)| *value)
     }
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
     /// A size that is one of a few.
     pub(crate) fn bytes_of<T>(&self, of: impl Fn(u32) -> Option<T>) -> Result<T, Error> {
         let known = u32::try_from(self.bytes()?).ok().and_then(of);
-        known.ok_or_else(|| self.error(format!("there is no such thing of {}", self.text())))
+        known.ok_or_else(|| self.error(format!("unsupported size {}", self.text())))
     }
     pub(crate) fn rate(&self) -> Result<u64, Error> {
         quantity::rate(self.text()).map_err(|error| self.error(error.to_string()))
@@ -123,7 +123,7 @@ impl<'a> View<'a> {
     /// A whole number.
     pub(crate) fn whole<N: TryFrom<i64>>(&self) -> Result<N, Error> {
         let whole = if let Value::Integer(n) = self.node.value { N::try_from(n).ok() } else { None };
-        whole.ok_or_else(|| self.error(format!("{} is no number for this", self.node.describe())))
+        whole.ok_or_else(|| self.error(format!("{} is out of range", self.node.describe())))
     }
     pub(crate) fn number(&self) -> Result<f64, Error> {
         if let Value::Float(x) = self.node.value { Ok(x) } else { Err(self.wrong(&Kind::Probability)) }

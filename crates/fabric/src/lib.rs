@@ -18,7 +18,7 @@
 //! | `run` | the loop from event to event; what drives it from outside; results |
 //! | `build` | from a configuration to a fabric |
 //!
-//! Where things happen:
+//! The modules:
 //! * an operation becomes TLPs: `node::initiator`; a register access becomes a configuration request: `node::root::processor`
 //! * a TLP waits for its port and goes to the wire: `link::transmit`, `link::egress`; the wire: `link::channel`; stages before and behind: `link::stages`
 //! * it arrives, and the replay timer expires (`link_timer`): `link::receive`; the protocol itself is the crate `tlplab-datalink`

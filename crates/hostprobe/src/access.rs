@@ -1,4 +1,4 @@
-//! How a target is read, and timed.
+//! The timed read of a target.
 
 use super::mapped::Mapping;
 use super::register::Register;
@@ -11,18 +11,18 @@ use std::os::unix::fs::FileExt;
 /// One read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// How long it took, in ticks of the counter.
+    /// Its duration, in ticks of the counter.
     pub ticks: u64,
-    /// What was read.
+    /// The value.
     pub value: u32,
 }
 
-/// What can read its targets, each by its index: the machine, or what stands in for it in tests.
+/// A reader of targets, each by its index: the machine, or its replacement in tests.
 pub trait Access {
     /// Reads a target once.
     ///
     /// # Errors
-    /// Where it cannot be read any more.
+    /// It cannot be read any more.
     fn read(&mut self, target: usize) -> Result<Reading, Failure>;
 }
 
@@ -50,7 +50,7 @@ impl Reader {
                 return Ok(Self::Configuration { address: function.address.clone(), file });
             }
             Ok(()) => format!(
-                "it holds {:#010x} where the kernel knows {:#010x}: the function is off or gone",
+                "it reads as {:#010x}, but the kernel found {:#010x}: the function is powered off or removed",
                 u32::from_le_bytes(register),
                 function.identity
             ),
@@ -75,7 +75,9 @@ impl Reader {
                 let (ticks, value) = timed(file, 0);
                 match value {
                     Ok((4, value)) => Ok(Reading { ticks, value }),
-                    Ok(_) => Err(Failure::Machine(format!("the configuration space of {address} has ended"))),
+                    Ok(_) => {
+                        Err(Failure::Machine(format!("the configuration space of {address} is cut short")))
+                    }
                     Err(e) => Err(Failure::Machine(format!("the configuration space of {address}: {e}"))),
                 }
             }
@@ -83,7 +85,7 @@ impl Reader {
                 let (ticks, value) = timed(file, BEYOND);
                 match value {
                     Ok((_, value)) => Ok(Reading { ticks, value }),
-                    Err(e) => Err(Failure::Machine(format!("a system call that reads nothing: {e}"))),
+                    Err(e) => Err(Failure::Machine(format!("an empty system call failed: {e}"))),
                 }
             }
             Self::Mapped(mapping) => {
@@ -111,7 +113,7 @@ fn open(function: &Function) -> Result<File, Failure> {
     File::open(&path).map_err(|e| {
         let means = match e.kind() {
             io::ErrorKind::PermissionDenied => {
-                "; the first 64 bytes need no privilege on Linux, so a container or a policy is in the way"
+                "; the first 64 bytes need no privilege on Linux, so a container or a policy denies access"
             }
             _ => "",
         };

@@ -1,17 +1,17 @@
-//! What a tick of the processor's counter is, and what it costs to read it twice.
+//! The tick of the processor's counter, and the cost of reading it twice.
 
 use super::{Failure, counter};
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// How long the counter is compared with the system's clock.
+/// The time for which the counter is compared with the system's clock.
 const COMPARED: Duration = Duration::from_millis(200);
 const READS: usize = 20_000;
 
 /// The counter, compared with `CLOCK_MONOTONIC_RAW`, which nothing slews.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibration {
-    /// What the counter is called.
+    /// The name of the counter.
     pub name: &'static str,
     /// Nanoseconds of a tick.
     pub ns_per_tick: f64,
@@ -25,7 +25,7 @@ impl Calibration {
     /// Measures the counter, for a fifth of a second.
     ///
     /// # Errors
-    /// Where there is no counter that can be used.
+    /// There is no usable counter.
     pub fn measure() -> Result<Self, Failure> {
         if let Some(why) = counter::objection() {
             return Err(Failure::Machine(format!("nothing can be timed: {why}")));

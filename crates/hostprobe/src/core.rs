@@ -27,7 +27,7 @@ impl Pinned {
             Some(core) => {
                 let all: Vec<String> = allowed.iter().map(ToString::to_string).collect();
                 return Err(Failure::Input(format!(
-                    "core {core} is none that this process may use: {}",
+                    "this process may not use core {core}; expected one of {}",
                     all.join(", ")
                 )));
             }

@@ -11,10 +11,10 @@ pub(super) use instructions::{NAME, begin, end, objection};
 mod instructions {
     use std::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc};
 
-    /// What the counter is called.
+    /// The name of the counter.
     pub(in super::super) const NAME: &str = "rdtsc";
 
-    /// Why the counter cannot be used here.
+    /// The reason that the counter cannot be used here.
     pub(in super::super) fn objection() -> Option<&'static str> {
         const RDTSCP: u32 = 1 << 27;
         const INVARIANT: u32 = 1 << 8;
@@ -24,7 +24,7 @@ mod instructions {
         }
         if highest < 0x8000_0007 || __cpuid(0x8000_0007).edx & INVARIANT == 0 {
             return Some(
-                "this processor does not promise that its time-stamp counter keeps its rate (no invariant TSC)",
+                "this processor has no invariant TSC: the rate of its time-stamp counter may change",
             );
         }
         None
@@ -57,10 +57,10 @@ mod instructions {
 mod instructions {
     use std::arch::asm;
 
-    /// What the counter is called.
+    /// The name of the counter.
     pub(in super::super) const NAME: &str = "cntvct_el0";
 
-    /// Why the counter cannot be used here: Linux lets every program read it.
+    /// The reason that the counter cannot be used here: Linux lets every program read it.
     pub(in super::super) fn objection() -> Option<&'static str> {
         None
     }
@@ -92,7 +92,7 @@ mod instructions {
     pub(in super::super) const NAME: &str = "none";
 
     pub(in super::super) fn objection() -> Option<&'static str> {
-        Some("only the counters of x86-64 and AArch64 are known")
+        Some("only the counters of x86-64 and AArch64 are supported")
     }
 
     pub(in super::super) fn begin() -> u64 {

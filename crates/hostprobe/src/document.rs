@@ -1,4 +1,4 @@
-//! What was measured on this machine, as `tlplab/differential/1`, with what the machine is and what may not be concluded.
+//! The measurements on this machine, as `tlplab/differential/1`, with its description and the limits of the conclusions.
 
 use super::clock::Calibration;
 use super::plan::{Plan, Target};
@@ -24,7 +24,7 @@ pub fn document(plan: &Plan, clock: &Calibration, collected: &Collected, core: u
     for link in links.iter_mut().filter(|link| collected.ones[link.near] + collected.ones[link.far] > 0) {
         link.latency_ns = None;
         link.verdict = Verdict::Refused;
-        link.note = "reads of an end returned all ones, as those do that nobody answers".into();
+        link.note = "reads of one end returned all ones, as reads without a completion do".into();
     }
     let mut document = differential::document("machine", &scale, &targets, samples, &links);
     let facts = document["targets"].as_array_mut().into_iter().flatten();
@@ -62,7 +62,7 @@ fn describe(plan: &Plan, target: &Target) -> differential::Target {
     differential::Target { name, parent: target.parent, kind, register, acknowledgements_ns }
 }
 
-/// Why no difference between reads of this machine is the latency of a link.
+/// The reason that no difference between reads of this machine is the latency of a link.
 fn refusal(plan: &Plan, clock: &Calibration, collected: &Collected, call_ns: Option<f64>) -> Option<String> {
     let configuration =
         plan.targets.iter().zip(&collected.samples).filter(|(target, _)| target.mapped.is_none());
@@ -91,13 +91,13 @@ fn notes(plan: &Plan, collected: &Collected) -> Vec<String> {
         .collect();
     if !asleep.is_empty() {
         notes.push(format!(
-            "the kernel had let these sleep, and woke them up for the reads: {}",
+            "the kernel had suspended these functions and woke them up for the reads: {}",
             asleep.join(", ")
         ));
     }
     for (target, ones) in plan.targets.iter().zip(&collected.ones).filter(|(_, ones)| **ones > 0) {
         let name = describe(plan, target).name;
-        notes.push(format!("{name}: {ones} reads returned all ones, as those do that nobody answers; their times are no latencies"));
+        notes.push(format!("{name}: {ones} reads returned all ones, as reads without a completion do; their times are not latencies"));
     }
     notes
 }

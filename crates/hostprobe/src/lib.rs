@@ -26,10 +26,10 @@ pub mod sampling;
 pub mod surroundings;
 pub mod sysfs;
 
-/// Why nothing was measured. The message says what would be right.
+/// The reason that nothing was measured. The message states the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// What the user asked for is not there, or not spelt right.
+    /// The requested target does not exist, or is misspelt.
     #[error("{0}")]
     Input(String),
     /// The machine has not what is needed, or does not let this process.

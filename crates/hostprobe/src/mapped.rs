@@ -57,7 +57,7 @@ impl Drop for Mapping {
     }
 }
 
-/// What the kernel's refusals mean here.
+/// The meaning of the kernel's refusals here.
 fn explain(path: &Path, error: &io::Error) -> Failure {
     use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
     let means = match error.kind() {
@@ -66,9 +66,9 @@ fn explain(path: &Path, error: &io::Error) -> Failure {
         }
         PermissionDenied => "mapping registers needs root; configuration registers do not",
         InvalidInput => {
-            "a driver has these registers to itself (CONFIG_IO_STRICT_DEVMEM); unbind it or boot with iomem=relaxed"
+            "a driver has claimed these registers (CONFIG_IO_STRICT_DEVMEM); unbind it or boot with iomem=relaxed"
         }
-        NotFound => "the function has no such base address, or the kernel does not let it be mapped",
+        NotFound => "the function has no such BAR, or the kernel refuses to map it",
         _ => "the registers cannot be mapped",
     };
     Failure::Machine(format!("{}: {error}: {means}", path.display()))

@@ -1,4 +1,4 @@
-//! What is measured: the functions that a user names and every bridge above them, bridges first.
+//! The targets of a measurement: the functions that a user names and every bridge above them, bridges first.
 
 use super::access::{Access, Reader, Readers};
 use super::register::Register;
@@ -14,16 +14,16 @@ pub struct Target {
     pub function: usize,
     /// The bridge above it, as an index into [`Plan::targets`].
     pub parent: Option<usize>,
-    /// What is read: a mapped register, or else the first register of configuration space.
+    /// The register that is read: a mapped register, or else the first register of configuration space.
     pub mapped: Option<Register>,
 }
 
-/// What is measured on a machine.
+/// The targets on a machine.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// All functions of the machine.
     pub functions: Vec<Function>,
-    /// What is read.
+    /// The targets.
     pub targets: Vec<Target>,
     /// The signs that this is a virtual machine.
     pub signs: Vec<String>,
@@ -34,7 +34,7 @@ impl Plan {
     /// that this runs on, and not a tree from elsewhere.
     ///
     /// # Errors
-    /// Where there is nothing to measure, or not what was asked for.
+    /// There is nothing to measure, or not the requested target.
     pub fn make(root: &Path, own: bool, devices: &[String], registers: &[String]) -> Result<Self, Failure> {
         let functions = sysfs::functions(root)?;
         let registers: Vec<Register> =
@@ -59,7 +59,7 @@ impl Plan {
     /// Opens every target, and after the last the system call that reads nothing.
     ///
     /// # Errors
-    /// What cannot be read, and what it would take.
+    /// A target cannot be read; the message states the fix.
     pub fn open(&self) -> Result<impl Access + use<>, Failure> {
         let reader = |target: &Target| {
             let function = &self.functions[target.function];
@@ -73,7 +73,7 @@ impl Plan {
         Ok(Readers(readers))
     }
 
-    /// How many readers there are: one for each target, and the system call alone.
+    /// The number of readers: one for each target, and the system call alone.
     pub fn readers(&self) -> usize {
         self.targets.len() + 1
     }

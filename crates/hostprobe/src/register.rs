@@ -27,40 +27,40 @@ impl Register {
     /// `02:00.0:0+0x8`: the function, the base address register, the offset.
     ///
     /// # Errors
-    /// What is not spelt like this, or is not there.
+    /// It is misspelt, or does not exist.
     pub fn parse(functions: &[Function], said: &str) -> Result<Self, Failure> {
         let wrong = |problem: &str| {
             Failure::Input(format!(
-                "register {said}: {problem}; a register is BDF:BAR+OFFSET, as in 02:00.0:0+0x8"
+                "register {said}: {problem}; expected BDF:BAR+OFFSET, as in 02:00.0:0+0x8"
             ))
         };
-        let (address, place) = said.rsplit_once(':').ok_or_else(|| wrong("there is no colon"))?;
-        let (bar, offset) = place.split_once('+').ok_or_else(|| wrong("there is no + with an offset"))?;
-        let bar = bar.parse().ok().filter(|bar| *bar < 6).ok_or_else(|| wrong("a BAR is 0 to 5"))?;
+        let (address, place) = said.rsplit_once(':').ok_or_else(|| wrong("the colon is missing"))?;
+        let (bar, offset) = place.split_once('+').ok_or_else(|| wrong("the + with the offset is missing"))?;
+        let bar = bar.parse().ok().filter(|bar| *bar < 6).ok_or_else(|| wrong("the BAR is not 0 to 5"))?;
         let offset = match offset.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16),
             None => offset.parse(),
         };
-        let offset = offset.map_err(|_| wrong("the offset is no number"))?;
+        let offset = offset.map_err(|_| wrong("the offset is not a number"))?;
         if !offset.is_multiple_of(4) {
-            return Err(wrong("the offset is no multiple of 4"));
+            return Err(wrong("the offset is not a multiple of 4"));
         }
         let function = sysfs::find(functions, address)?;
         let (base, size) = range(&functions[function], bar).map_err(|problem| wrong(&problem))?;
         if offset.checked_add(4).is_none_or(|after| after > size) {
-            return Err(wrong(&format!("BAR {bar} has {size} bytes")));
+            return Err(wrong(&format!("the offset is beyond BAR {bar}, which has {size} bytes")));
         }
         Ok(Self { function, bar, offset, base })
     }
 
-    /// Whether the function would answer: who reads a function that is off gets all ones, or stops the machine.
+    /// Checks that the function would answer: a read of a function that is off returns all ones, or stops the machine.
     ///
     /// # Errors
-    /// Why it would not.
+    /// The reason that it would not.
     pub fn check_awake(self, function: &Function) -> Result<(), Failure> {
         let off = |why: &str| {
             Err(Failure::Machine(format!(
-                "{}: {why}, so it does not answer reads of its memory; this program never writes, its driver has to wake it",
+                "{}: {why}, so it does not answer reads of its memory; let its driver wake it, as this program never writes",
                 function.address
             )))
         };
@@ -80,16 +80,16 @@ impl Register {
     }
 }
 
-/// Where a base address begins, and how many bytes it has.
+/// The start and the size of a base address.
 fn range(function: &Function, bar: u8) -> Result<(u64, u64), String> {
     let table = sysfs::attribute(&function.folder, "resource")
-        .ok_or("the kernel does not say what base addresses the function has")?;
+        .ok_or("the kernel does not list the function's BARs")?;
     let line = table.lines().nth(bar.into()).unwrap_or_default();
     let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
     let numbers: Vec<u64> = line.split_whitespace().filter_map(number).collect();
     match numbers[..] {
         [start, end, flags] if flags & MEMORY != 0 && end > start => Ok((start, end - start + 1)),
-        [_, _, flags] if flags != 0 => Err(format!("BAR {bar} is of I/O space, which cannot be mapped")),
+        [_, _, flags] if flags != 0 => Err(format!("BAR {bar} is in I/O space, which cannot be mapped")),
         _ => Err(format!("the function has no BAR {bar}")),
     }
 }

@@ -5,7 +5,7 @@ use super::access::Access;
 use std::time::{Duration, Instant};
 use tlplab_bench::differential::Samples;
 
-/// When to stop.
+/// The condition to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Samples of each target.
@@ -14,14 +14,14 @@ pub struct Budget {
     pub time: Duration,
 }
 
-/// What was read.
+/// The samples.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// Of each target, in ticks of the counter, without what the counter itself costs.
     pub samples: Vec<Samples>,
-    /// How many reads of each returned all ones, as those do that nobody answers.
+    /// The number of reads of each that returned all ones, as reads without a completion do.
     pub ones: Vec<u64>,
-    /// Whether somebody ended it before the budget did.
+    /// True if somebody ended it before the budget did.
     pub interrupted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether this is a virtual machine, by what it says of itself and by what its reads take.
+//! The detection of a virtual machine, by its own signs and by the times of its reads.
 //!
 //! In one, a read of configuration space is no read of a bus: the processor leaves the guest, and a program answers. That takes
 //! microseconds, the same for every function, so a difference of two such reads is the hypervisor's and not a link's.
@@ -6,7 +6,7 @@
 use super::sysfs::{Function, attribute};
 use std::path::Path;
 
-/// What firmware of virtual machines says of its maker and its product; empty where anything will do.
+/// The maker and the product in the firmware of virtual machines; empty where any will do.
 const MAKERS: [(&str, &str); 12] = [
     ("QEMU", ""),
     ("VMware", ""),
@@ -46,12 +46,12 @@ pub fn signs(root: &Path, functions: &[Function], processor: bool) -> Vec<String
     let known = MAKERS.iter().any(|(by, name)| maker.contains(by) && product.contains(name));
     // EC2's own firmware is on its bare machines, too.
     if known || maker == "Amazon EC2" && !product.contains("metal") {
-        signs.push(format!("its firmware is of {maker}, {product}"));
+        signs.push(format!("its firmware names {maker}, {product}"));
     }
     if attribute(&root.join("firmware/devicetree/base"), "compatible")
         .is_some_and(|what| what.contains("dummy-virt"))
     {
-        signs.push("its device tree is of a virtual machine".into());
+        signs.push("its device tree describes a virtual machine".into());
     }
     for (vendor, name) in EMULATED {
         if let Some(function) = functions.iter().find(|function| function.identity as u16 == vendor) {
@@ -61,7 +61,7 @@ pub fn signs(root: &Path, functions: &[Function], processor: bool) -> Vec<String
     signs
 }
 
-/// Why reads of configuration space that took these minima, in nanoseconds above the system call alone, are no reads of buses.
+/// The reason that reads of configuration space with these minima, in nanoseconds above the system call alone, are not reads of buses.
 pub fn trapped(minima: &[f64]) -> Option<String> {
     let least = minima.iter().copied().fold(f64::INFINITY, f64::min);
     let most = minima.iter().copied().fold(0.0, f64::max);
@@ -69,7 +69,7 @@ pub fn trapped(minima: &[f64]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "every configuration read takes {:.1} to {:.1} µs, whatever is read: each is a trap (a VM exit), not a read of a bus",
+        "every configuration read takes {:.1} to {:.1} µs, of any function: each is a trap (a VM exit), not a read of a bus",
         least / 1000.0,
         most / 1000.0
     ))

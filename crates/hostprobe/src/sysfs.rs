@@ -18,14 +18,14 @@ pub struct Function {
     pub class: u32,
     /// Rate and width of the link above it as they are now, such as `8.0 GT/s PCIe x4`; `None` where there is none.
     pub link: Option<String>,
-    /// Whether the kernel has let it sleep: a read wakes it up.
+    /// True if the kernel has let it sleep: a read wakes it up.
     pub sleeps: bool,
     /// The folder of its files.
     pub folder: PathBuf,
 }
 
 impl Function {
-    /// Whether it is a PCI-to-PCI bridge, which a port of a root complex or of a switch is, too.
+    /// True if it is a PCI-to-PCI bridge, which a port of a root complex or of a switch is, too.
     pub fn is_bridge(&self) -> bool {
         self.class >> 8 == 0x0604
     }
@@ -44,7 +44,7 @@ impl Function {
 /// All functions, by address.
 ///
 /// # Errors
-/// Where there is no PCI, or none that this process may see.
+/// There is no PCI, or none visible to this process.
 pub fn functions(root: &Path) -> Result<Vec<Function>, Failure> {
     let list = root.join("bus/pci/devices");
     let nothing =
@@ -94,7 +94,7 @@ fn read(address: String, folder: PathBuf, places: &BTreeMap<String, usize>) -> R
     })
 }
 
-/// What the running system calls itself: its name, release and machine.
+/// The name of the running system: its name, release and machine.
 pub fn kernel() -> String {
     let said = nix::sys::utsname::uname();
     said.map(|said| {
@@ -109,7 +109,7 @@ pub(super) fn attribute(folder: &Path, file: &str) -> Option<String> {
     fs::read_to_string(folder.join(file)).ok().map(|text| text.trim().to_owned())
 }
 
-/// Whether this is how the kernel spells an address.
+/// True if this is how the kernel spells an address.
 pub(super) fn is_address(name: &str) -> bool {
     let hex = |text: &str, digits: std::ops::RangeInclusive<usize>| {
         digits.contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
@@ -123,7 +123,7 @@ pub(super) fn is_address(name: &str) -> bool {
 /// The function that a user names, with or without the domain.
 ///
 /// # Errors
-/// Where there is none.
+/// It does not exist.
 pub fn find(functions: &[Function], named: &str) -> Result<usize, Failure> {
     let whole = if named.matches(':').count() == 1 { format!("0000:{named}") } else { named.to_owned() };
     let whole = whole.to_ascii_lowercase();
@@ -131,7 +131,7 @@ pub fn find(functions: &[Function], named: &str) -> Result<usize, Failure> {
         let known: Vec<&str> = functions.iter().map(|function| function.address.as_str()).take(8).collect();
         let more = if functions.len() > known.len() { ", …" } else { "" };
         let spelt =
-            if is_address(&whole) { "" } else { " (an address is spelt as in 0000:02:00.0 or 02:00.0)" };
-        Failure::Input(format!("there is no function {named}{spelt}; there are {}{more}", known.join(", ")))
+            if is_address(&whole) { "" } else { " (expected an address such as 0000:02:00.0 or 02:00.0)" };
+        Failure::Input(format!("unknown function {named}{spelt}; there are {}{more}", known.join(", ")))
     })
 }

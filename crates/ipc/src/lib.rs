@@ -1,4 +1,4 @@
-//! What processes share: memory ([`Mapping`]), and descriptors that come beside the bytes of a stream ([`receive`]).
+//! Resources that processes share: memory ([`Mapping`]), and descriptors that come beside the bytes of a stream ([`receive`]).
 
 mod mapping;
 mod receive;

@@ -1,4 +1,4 @@
-//! What an adapter tells beside TLPs, for programs that ask and wait: configuration space ([`config_api`]) and what the driver on its host
+//! The services of an adapter besides TLPs, for programs that ask and wait: configuration space ([`config_api`]) and what the driver on its host
 //! knows ([`message_api`]), and its own registers ([`registers`]).
 
 use super::error::Error;
@@ -10,9 +10,9 @@ use tlplab_wire::nettlp::config_api::{self, ConfigAccess};
 use tlplab_wire::nettlp::message_api::{self, Message, Request, Written};
 use tlplab_wire::nettlp::registers::{self, Operation, Register, RegisterAccess};
 
-/// How long an answer is waited for before the question is asked again: a datagram may be lost.
+/// The wait for an answer before the request is sent again: a datagram may be lost.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How often a question is asked.
+/// The number of times that a request is sent.
 const TRIES: u32 = 5;
 
 /// Asks an adapter.
@@ -83,7 +83,7 @@ impl Apis {
         Register::ALL.into_iter().map(read).collect()
     }
 
-    /// Where BAR4 begins in the address space of the adapter's host.
+    /// The start of BAR4 in the address space of the adapter's host.
     ///
     /// # Errors
     /// Nobody answers.
@@ -99,7 +99,7 @@ impl Apis {
         self.message(Request::DeviceId, |reply| message_api::parse_device_id(reply).ok())
     }
 
-    /// Where the device's interrupts are to be written.
+    /// The addresses for the device's interrupts.
     ///
     /// # Errors
     /// Nobody answers.
@@ -107,7 +107,7 @@ impl Apis {
         self.message(Request::MsixTable, |reply| message_api::parse_msix_table(reply).ok())
     }
 
-    /// What the device here has written to the host's memory since the adapter began; `None` if it does not tell: the card's driver does not.
+    /// The device's writes to the host's memory since the adapter began; `None` if it does not report them: the card's driver does not.
     ///
     /// # Errors
     /// The question cannot be asked.
@@ -171,7 +171,7 @@ impl Apis {
     fn silent(self, what: &'static str, ports: &[u16], refused: bool) -> Error {
         let ports: Vec<String> = ports.iter().map(|port| format!("{port} ({port:#x})")).collect();
         let message = format!(
-            "nobody answers for {what} at {}, UDP port {}: is an adapter running there, and does it know {} as its peer?",
+            "no answer for {what} from {}, UDP port {}: check that an adapter runs there with {} as its peer",
             self.adapter,
             ports.join(" or "),
             self.local,

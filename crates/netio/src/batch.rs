@@ -20,7 +20,7 @@ pub(super) struct Envelope {
     pub(super) peer: SocketAddrV4,
     /// The UDP port at this end.
     pub(super) port: u16,
-    /// Where in its buffer the UDP payload begins.
+    /// The start of the UDP payload in its buffer.
     pub(super) start: usize,
     /// Bytes of UDP payload.
     pub(super) len: usize,
@@ -49,11 +49,11 @@ impl Batch {
     pub fn len(&self) -> usize {
         self.envelopes.len()
     }
-    /// Whether it has no datagrams.
+    /// True if it has no datagrams.
     pub fn is_empty(&self) -> bool {
         self.envelopes.is_empty()
     }
-    /// Whether it has no room for more.
+    /// True if it has no room for more.
     pub fn is_full(&self) -> bool {
         self.len() == BATCH
     }

@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime};
 use tlplab_units::{Duration, Time};
 
-/// How often the origin moves on: [`Time`] ends after 5.1 hours.
+/// The interval at which the origin moves on: [`Time`] ends after 5.1 hours.
 const LEAP: Duration = Duration::from_ms(3_600_000);
 
 /// Time since an origin that moves.
@@ -43,7 +43,7 @@ impl Clock {
         Time::from_fs(since.as_nanos() as u64 * 1_000_000)
     }
 
-    /// When it will be `time`.
+    /// The instant at which it will be `time`.
     pub fn instant(&self, time: Time) -> Instant {
         self.origin + std::time::Duration::from_nanos(time.as_fs().div_ceil(1_000_000))
     }

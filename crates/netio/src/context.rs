@@ -16,13 +16,13 @@ use tlplab_nettlp::{Endpoint, EndpointConfig};
 use tlplab_transaction::{CompletionError, Payload, RequestError};
 use tlplab_units::{Bdf, Duration as Span};
 
-/// Why a DMA operation failed.
+/// The reason that a DMA operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The operation itself: an error completion, no completion, no way to the peer.
     #[error(transparent)]
     Dma(#[from] DmaError),
-    /// What carries it.
+    /// The transport failed.
     #[error(transparent)]
     Transport(#[from] Error),
 }
@@ -43,7 +43,7 @@ pub struct Completion {
     pub result: Result<Payload, DmaError>,
 }
 
-/// Whose an operation is.
+/// The owner of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Token {
     /// A caller's who waits for it.
@@ -54,7 +54,7 @@ enum Token {
 
 type Outcome = Result<Payload, DmaError>;
 
-/// How it is found out that writes have arrived.
+/// The way to find out that writes have arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
     /// By a read of no bytes, which has no side effects (PCIe 5.0 §2.2.5).
@@ -191,7 +191,7 @@ impl Context {
         Ok(())
     }
 
-    /// How [`flush`](Self::flush), and long writes, find out that writes have arrived from now on.
+    /// Sets the way in which [`flush`](Self::flush), and long writes, find out that writes have arrived from now on.
     pub fn set_flush(&self, flush: Flush) {
         self.lock().flush = flush;
     }
@@ -244,7 +244,7 @@ impl Context {
         self.lock().driven.engine.set_time_limits(completion_timeout, quarantine);
     }
 
-    /// What the end point counted since it was made.
+    /// The counters of the end point since it was made.
     pub fn counters(&self) -> Counters {
         self.lock().driven.engine.counters()
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tlplab_nettlp::Engine;
 use tlplab_units::Time;
 
-/// How to wait for the next datagram.
+/// The way to wait for the next datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
     /// The thread sleeps; waking it takes the kernel some microseconds.
@@ -38,7 +38,7 @@ impl Stop {
         let sleepers = self.sleepers.lock().expect("nobody panics here");
         sleepers.iter().filter_map(Weak::upgrade).for_each(|poller| poller.wake());
     }
-    /// Whether it was stopped.
+    /// True if it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -84,7 +84,7 @@ impl<E: Engine, T: Transport> Loop<E, T> {
         self.transport.dropped()
     }
 
-    /// When the engine has something to do without other input.
+    /// The time at which the engine has work without other input.
     pub fn deadline(&self) -> Option<Instant> {
         self.engine.deadline().map(|time| self.clock.instant(time))
     }
@@ -129,7 +129,7 @@ impl<E: Engine, T: Transport> Loop<E, T> {
         Ok(came)
     }
 
-    /// What came goes into the engine.
+    /// Feeds received datagrams to the engine.
     fn take(&mut self, ready: Option<&Ready>) -> Result<usize, Error> {
         self.inbox.clear();
         self.transport.receive(ready, &mut self.inbox)?;

@@ -1,4 +1,4 @@
-//! What can go wrong between here and the peer before a TLP is even looked at.
+//! Errors between here and the peer, before a TLP is even looked at.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: String,
         /// The system's reason.
         source: io::Error,
@@ -32,21 +32,21 @@ pub enum Error {
     },
     /// The privilege is missing.
     #[error(
-        "cannot {action}: not permitted; packet sockets need CAP_NET_RAW: run as root, or take `--transport udp`"
+        "cannot {action}: not permitted; packet sockets need CAP_NET_RAW: run as root, or use `--transport udp`"
     )]
     Privilege {
-        /// What was tried.
+        /// The attempted action.
         action: String,
     },
     /// Nobody answered.
     #[error("{message}")]
     Silent {
-        /// What was asked, and where.
+        /// The request, and its destination.
         message: String,
         /// The network says that nobody listens there.
         refused: bool,
     },
-    /// What was asked for cannot be.
+    /// The requested setup is impossible.
     #[error("{0}")]
     Setup(String),
 }
@@ -56,7 +56,7 @@ impl Error {
         Self::Io { action: action.into(), source: source.into() }
     }
 
-    /// What a refused `bind` means.
+    /// The meaning of a refused `bind`.
     pub fn bind(address: Ipv4Addr, port: u16, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::InUse { address, port },

@@ -16,11 +16,11 @@ const JUMP_EQUAL: u16 = 0x15;
 const JUMP_GREATER: u16 = 0x25;
 const JUMP_GREATER_OR_EQUAL: u16 = 0x35;
 const RETURN: u16 = 0x06;
-/// Where the kernel shows what kind of packet it is (`SKF_AD_OFF + SKF_AD_PKTTYPE`).
+/// The place where the kernel shows the kind of packet (`SKF_AD_OFF + SKF_AD_PKTTYPE`).
 const PACKET_TYPE: u32 = 0xffff_f000 + 4;
 const OUTGOING: u32 = 4;
 
-/// Where the kernel shows the sender's address of what came to a UDP socket (`SKF_NET_OFF` + its place in the IP header).
+/// The place where the kernel shows the sender's address of a datagram at a UDP socket (`SKF_NET_OFF` + its place in the IP header).
 const SENDER: u32 = 0xfff0_0000 + 12;
 
 /// Of sockets with one port: the number of the sender in `peers`; of all others, how many peers there are.

@@ -19,7 +19,7 @@ const DO_NOT_FRAGMENT: u16 = 0x4000;
 /// More fragments follow, or an offset that is not zero.
 const FRAGMENT: u16 = 0x3fff;
 
-/// Who sends a frame to whom.
+/// The sender and receiver of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) from_mac: Mac,
@@ -65,7 +65,7 @@ pub(super) struct Datagram {
     pub(super) len: usize,
 }
 
-/// Why a frame is not a whole UDP datagram.
+/// The reason that a frame is not a whole UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reject {
     /// Not IPv4, or not UDP.

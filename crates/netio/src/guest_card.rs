@@ -31,7 +31,7 @@ use tlplab_vfio::Port;
 struct Card {
     socket: VfioUser,
     reads: BTreeMap<OpId, HostReadId>,
-    /// What the guest has written to BARs and command register, as the adapter knows it.
+    /// The guest's writes to BARs and command register, as the adapter knows them.
     configured: Option<([u64; 6], u16)>,
 }
 
@@ -165,7 +165,7 @@ pub struct CardPlace {
     pub path: PathBuf,
     /// Its device's address.
     pub peer: Ipv4Addr,
-    /// What the guest calls the function: bus, device, function.
+    /// The guest's name of the function: bus, device, function.
     pub id: Bdf,
     /// Bytes of BAR 4.
     pub window: u64,
@@ -213,7 +213,7 @@ impl CardServer {
     pub fn function(&mut self, device: usize) -> Option<&mut VfioUser> {
         self.driven.engine.host_mut().cards.get_mut(device).map(|card| &mut card.socket)
     }
-    /// How many cards there are.
+    /// The number of cards.
     pub fn cards(&self) -> usize {
         self.driven.engine.host().cards.len()
     }

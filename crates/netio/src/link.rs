@@ -1,4 +1,4 @@
-//! What packet and XDP sockets share: UDP datagrams in Ethernet frames, to and from the ports of one end of NetTLP.
+//! The common part of packet and XDP sockets: UDP datagrams in Ethernet frames, to and from the ports of one end of NetTLP.
 //!
 //! The ports are bound all the same, by sockets that take nothing: no other program gets them, and where frames reach the kernel's UDP layer,
 //! it neither answers that nobody listens nor queues.
@@ -20,10 +20,10 @@ use tlplab_nettlp::Undeliverable;
 /// A peer that was not found is looked for again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const REMEMBERED: usize = 64;
-/// How often a frame for which the interface has no room is tried, before it is lost.
+/// The number of attempts with a frame for which the interface has no room, before it is lost.
 pub(super) const TRIES: u32 = 1000;
 
-/// What a socket of frames saw or was to send and did not pass on.
+/// The frames that a socket received or was to send and did not pass on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Fragments of IP datagrams: NetTLP has none.
@@ -36,7 +36,7 @@ pub struct LinkCounters {
     pub overrun: u64,
 }
 
-/// Where a transport of frames stands.
+/// The place of a transport of frames.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
     /// The interface; the one that has the address `local` if none is named.
@@ -66,7 +66,7 @@ pub(super) struct Link {
 
 struct Peer {
     mac: Option<Mac>,
-    /// When it was looked for.
+    /// The time of the request for it.
     asked: Instant,
 }
 
@@ -83,8 +83,7 @@ impl Link {
         let interface = Interface::find(config.interface.as_deref(), local)?;
         if interface.loopback {
             return Err(Error::Setup(format!(
-                "packet and XDP sockets do not work on {}: the kernel takes nothing from the loopback addresses that did not pass its own network \
-                 stack; use `--transport udp`, or addresses of an Ethernet interface",
+                "packet and XDP sockets do not work on {}: the kernel drops frames from loopback addresses that did not pass its own network stack; use `--transport udp`, or addresses of an Ethernet interface",
                 interface.name
             )));
         }
@@ -109,7 +108,7 @@ impl Link {
         })
     }
 
-    /// What a frame in a buffer of a batch is.
+    /// The content of a frame in a buffer of a batch.
     pub(super) fn look(&mut self, buffer: &[u8], frame: Envelope) -> Option<Envelope> {
         let datagram = match frame::parse(&buffer[frame.start..frame.start + frame.len]) {
             Ok(datagram) => datagram,

@@ -28,14 +28,14 @@ use tlplab_units::{Duration, Time};
 /// From the first that is heard of the last device, which is a question, to the beginning of simulated time: until then it is ready to be asked.
 const GRACE: Duration = Duration::from_ms(200);
 
-/// Why an experiment cannot be served.
+/// The reason that an experiment cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServeError {
     /// There is no such device.
     #[error("the experiment has no device \"{0}\"")]
     NoDevice(String),
     /// It is not driven from outside.
-    #[error("device {0} was not taken out of the experiment")]
+    #[error("device {0} is still part of the simulated experiment")]
     NotOutside(String),
     /// A length-only run has no bytes to send.
     #[error(
@@ -115,7 +115,7 @@ impl LiveFabric {
     pub fn absent(&self) -> impl Iterator<Item = &str> {
         self.absent.iter().map(|device| self.elsewhere.served[*device].name.as_str())
     }
-    /// Why it has ended, if it has. What it is asked from then on is refused.
+    /// The reason that it has ended, if it has. Requests from then on are refused.
     pub fn ended(&self) -> Option<&End> {
         self.paced.ended()
     }
@@ -130,7 +130,7 @@ impl LiveFabric {
             self.paced.bring(now, Arrival::Program(program, at_once));
         }
     }
-    /// How far behind the wall clock it is.
+    /// Its lag behind the wall clock.
     pub fn lag(&self) -> Lag {
         self.paced.lag()
     }
@@ -225,7 +225,7 @@ fn serve(run: &mut Run, name: &str) -> Result<Served, ServeError> {
     Ok(Served { name: name.into(), node, identity, info, reads: BTreeMap::new() })
 }
 
-/// How a request of a device is refused that failed so.
+/// The refusal of a device's request that failed with this error.
 pub(crate) fn refusal(error: &DmaError) -> Refusal {
     match error {
         DmaError::Completion(CompletionError::UnsupportedRequest { .. }) | DmaError::BusMasterDisabled => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use tlplab_nettlp::adapter::MemoryHost;
 use tlplab_trace::Error;
 
-/// What is read at once.
+/// The bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// Copies a file into the memory of `host`, its first byte to `address`; how many bytes it has.
@@ -25,7 +25,7 @@ pub fn load(host: &mut MemoryHost, path: &Path, address: u64) -> Result<u64, Err
         }
         let at = address.saturating_add(done);
         host.poke(at, &piece[..count]).map_err(|error| {
-            Error::content(String::new(), error.to_string(), "give more memory, or another address")
+            Error::content(String::new(), error.to_string(), "increase the memory, or choose another address")
                 .in_file(path)
         })?;
         done += count as u64;

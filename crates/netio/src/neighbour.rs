@@ -1,4 +1,4 @@
-//! Who is who on a link: interfaces here, Ethernet addresses there.
+//! The neighbours on a link: interfaces here, Ethernet addresses there.
 //!
 //! Address resolution is the kernel's: a datagram to the peer makes it ask, and its table then has the answer.
 
@@ -10,7 +10,7 @@ use nix::sys::socket::LinkAddr;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// How long the kernel is given to find a peer.
+/// The time that the kernel has to find a peer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The discard service: nobody is disturbed by a datagram to it.
 const DISCARD: u16 = 9;
@@ -37,7 +37,7 @@ impl Interface {
         let Some(name) = has_address.or_else(lo) else {
             return Err(match name {
                 Some(name) => Error::Setup(format!(
-                    "interface {name} does not have the address {local}: `ip address show {name}` lists what it has"
+                    "interface {name} does not have the address {local}: `ip address show {name}` lists its addresses"
                 )),
                 None => Error::NotLocal { address: local },
             });
@@ -47,7 +47,7 @@ impl Interface {
             let loopback = i.flags.contains(InterfaceFlags::IFF_LOOPBACK);
             Some(Self { name: i.interface_name, link, mac: link.addr()?, loopback })
         });
-        found.ok_or_else(|| Error::Setup(format!("interface {name} is no Ethernet interface")))
+        found.ok_or_else(|| Error::Setup(format!("interface {name} is not an Ethernet interface")))
     }
 
     /// The Ethernet address of `peer` on this link; `None` if nobody says that it is there.
@@ -67,7 +67,7 @@ impl Interface {
     }
 }
 
-/// How long to wait for an answer.
+/// The time to wait for an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// Not at all: the question is asked, and next time there may be an answer.

@@ -31,12 +31,12 @@ impl FromStr for Kind {
             "udp" => Ok(Self::Udp),
             "packet" => Ok(Self::Packet),
             "xdp" => Ok(Self::Xdp),
-            _ => Err(Error::Setup(format!("there is no transport {name:?}; there are udp, packet and xdp"))),
+            _ => Err(Error::Setup(format!("unknown transport {name:?}; expected udp, packet or xdp"))),
         }
     }
 }
 
-/// Where an end stands in its network.
+/// The place of an end in its network.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The kind of transport.
@@ -110,7 +110,6 @@ fn fits(largest: usize, mps: usize) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Setup(format!(
-        "TLPs of {mps} B make datagrams of {needed} B, and the link takes {largest} B in one frame; choose a smaller maximum payload size, \
-         a larger MTU, or `--transport udp`, which cuts datagrams into fragments"
+        "TLPs of {mps} B make datagrams of {needed} B, but a frame of the link holds {largest} B; choose a smaller maximum payload size, a larger MTU, or `--transport udp`, which cuts datagrams into fragments"
     )))
 }

@@ -12,7 +12,7 @@ use tlplab_experiment::run::{Run, RunError};
 use tlplab_fabric::{Driven, NodeId, Told};
 use tlplab_units::{Duration, Time};
 
-/// How long such a run lives: what the clock of a fabric holds, less a little.
+/// The lifetime of such a run: the range of a fabric's clock, less a little.
 pub const LIFETIME: Duration = Duration::from_ms(5 * 3600 * 1000);
 /// Events of the fabric between two looks at everything else.
 const EVENTS: u64 = 20_000;
@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_us(200);
 /// Even with none to look at, it is asked so often whether the run is over.
 const GLANCE: Duration = Duration::from_ms(5);
 
-/// Why the run has ended.
+/// The reason that the run has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum End {
     /// It has done what it was to do.
@@ -34,22 +34,22 @@ pub enum End {
     #[error("{0}")]
     Resident(ResidentFailure),
     /// [`LIFETIME`] is over.
-    #[error("the simulated machine has run for 5 hours, which is all that its clock holds; start it again")]
+    #[error("the simulated machine has run for 5 hours, the limit of its clock; restart it")]
     TooOld,
 }
 
-/// How far simulated time is behind the wall clock.
+/// The lag of simulated time behind the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
     /// Now.
     pub now: Duration,
     /// At most.
     pub most: Duration,
-    /// How often more than a millisecond of it had gathered.
+    /// The number of times that more than a millisecond of it had gathered.
     pub times: u64,
 }
 
-/// Who hears what a run tells those outside.
+/// The listener to the events of a run for those outside.
 pub(crate) type Listener<'a> =
     &'a mut dyn FnMut(&mut Run, &mut dyn Residents, Told) -> Result<(), ResidentFailure>;
 
@@ -68,9 +68,9 @@ pub(crate) struct PacedRun {
     residents: Box<dyn Residents>,
     /// The wall clock when simulated time begins, in femtoseconds; it may lie before the wall clock's origin.
     origin: Option<i128>,
-    /// When something happens next, in simulated time.
+    /// The next event, in simulated time.
     next: Option<Time>,
-    /// What has come, with its simulated time, in the order of these.
+    /// The arrivals, with their simulated time, in the order of these.
     arrivals: VecDeque<(Time, Arrival)>,
     lag: Lag,
     end: Option<End>,
@@ -89,19 +89,19 @@ impl PacedRun {
         self.origin = Some(i128::from(now.as_fs()) - i128::from(self.run.now().as_fs()));
     }
 
-    /// Whether its time passes.
+    /// True if its time passes.
     pub(crate) fn has_begun(&self) -> bool {
         self.origin.is_some()
     }
-    /// Whether it has begun, and not ended.
+    /// True if it has begun, and not ended.
     pub(crate) fn is_going_on(&self) -> bool {
         self.has_begun() && self.end.is_none()
     }
-    /// Why it has ended, if it has.
+    /// The reason that it has ended, if it has.
     pub(crate) fn ended(&self) -> Option<&End> {
         self.end.as_ref()
     }
-    /// How far behind the wall clock it is.
+    /// Its lag behind the wall clock.
     pub(crate) fn lag(&self) -> Lag {
         self.lag
     }
@@ -172,7 +172,7 @@ impl PacedRun {
         }
     }
 
-    /// When something happens next; later if nothing is under way, so that an idle machine sleeps.
+    /// The time of the next event; later if nothing is under way, so that an idle machine sleeps.
     pub(crate) fn look_ahead(&mut self) {
         let fabric = self.run.fabric();
         self.next = match fabric.is_idle() {

@@ -21,7 +21,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use tlplab_nettlp::Undeliverable;
 
-/// What the socket holds until it is read.
+/// The bytes that the socket holds until they are read.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// A packet socket with the ports of one end of NetTLP.
@@ -49,7 +49,7 @@ impl Packet {
         self.link.largest
     }
 
-    /// What was not passed on.
+    /// The frames that were not passed on.
     pub fn counters(&self) -> LinkCounters {
         self.link.counters
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const MOST: usize = 64;
 const WAKE: u64 = u64::MAX;
 
-/// What a wait found: the numbers under which sources were registered.
+/// The result of a wait: the numbers under which sources were registered.
 #[derive(Default)]
 pub struct Ready {
     sources: Vec<u64>,
@@ -23,7 +23,7 @@ impl Ready {
     pub fn sources(&self) -> &[u64] {
         &self.sources
     }
-    /// Whether the source with this number has something.
+    /// True if the source with this number has something.
     pub fn has(&self, number: u64) -> bool {
         self.sources.contains(&number)
     }

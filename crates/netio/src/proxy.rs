@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tlplab_device::random::Random;
 use tlplab_nettlp::{MAX_DATAGRAM, Outgoing};
 
-/// What happens to datagrams, each with this many chances in a million.
+/// The impairments of datagrams, each with this many chances in a million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairment {
     /// It does not arrive.
@@ -35,11 +35,11 @@ pub struct Impairment {
     pub truncate: u32,
     /// It arrives with one of its bits turned, under a checksum that fits.
     pub corrupt: u32,
-    /// What arrives does so this much later, whatever else happens to it.
+    /// The delay of everything that arrives, whatever else happens to it.
     pub delay: Duration,
 }
 
-/// What happened in one direction.
+/// The counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyCounters {
     /// Datagrams that came.
@@ -96,9 +96,9 @@ struct Channel {
     impairment: Impairment,
     random: Random,
     counters: ProxyCounters,
-    /// What is held back, with the number of the datagram behind which it leaves.
+    /// The datagrams held back, with the number of the datagram behind which each leaves.
     held: VecDeque<(u64, Bare)>,
-    /// What leaves when its time has come, in order.
+    /// The datagrams that leave when their time has come, in order.
     leaving: VecDeque<(Instant, Bare)>,
 }
 
@@ -160,7 +160,7 @@ impl Channel {
         if due { self.leaving.pop_front().map(|(_, datagram)| datagram) } else { None }
     }
 
-    /// When something is to be done though no datagram comes.
+    /// The time at which work is due without a datagram.
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let due = self.leaving.front().map(|(due, _)| *due);
         let held = (!self.held.is_empty()).then(|| now + HELD);
@@ -172,7 +172,7 @@ impl Channel {
 struct Side {
     udp: Udp,
     peer: Ipv4Addr,
-    /// What goes to the peer.
+    /// The channel to the peer.
     towards: Channel,
 }
 
@@ -186,7 +186,7 @@ pub struct Proxy {
     batch: Batch,
 }
 
-/// Who the proxy is for whom.
+/// The addresses of the proxy and of its two peers.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyAddresses {
     /// The proxy's address that the device knows.
@@ -230,7 +230,7 @@ impl Proxy {
         self.sides.iter().map(|side| side.udp.dropped()).sum()
     }
 
-    /// What happened so far to what goes to the device, and to the adapter.
+    /// The counters so far of datagrams to the device, and to the adapter.
     pub fn counters(&self) -> [ProxyCounters; 2] {
         self.sides.each_ref().map(|side| side.towards.counters)
     }

@@ -1,4 +1,4 @@
-//! What passes a transport, written down: a capture for Wireshark and `tlplab dump`.
+//! A transport whose datagrams are recorded: a capture for Wireshark and `tlplab dump`.
 
 use super::batch::{Batch, Envelope};
 use super::error::Error;
@@ -102,7 +102,7 @@ pub struct Recorded<T> {
 }
 
 impl<T: Transport> Recorded<T> {
-    /// What passes `inner`, whose address is `local`, goes to `capture`, too.
+    /// Datagrams that pass `inner`, whose address is `local`, go to `capture`, too.
     pub fn new(inner: T, local: Ipv4Addr, capture: Capture) -> Self {
         Self { inner, local, capture }
     }

@@ -10,10 +10,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// What a socket holds until it is read, as far as the system allows.
+/// The bytes that a socket holds until they are read, as far as the system allows.
 const RECEIVE_BUFFER: usize = 1 << 20;
 
-/// How long a call that waits at a socket does so.
+/// The longest wait of a call at a socket.
 pub(super) const SLICE: Duration = Duration::from_millis(10);
 
 /// A socket for [`Udp::lent`], bound to `number` at `local` and connected to the same port of `peer`.
@@ -62,8 +62,7 @@ pub(super) fn open_socket(
     let made = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     let socket = made.map_err(|source| match source.raw_os_error() {
         Some(libc::EMFILE) => Error::Setup(
-            "this process may not open as many files as there are ports and peers: `ulimit -n` with a larger number lets it; packet \
-             sockets need one"
+            "this process may not open a file for each port and peer: raise the limit with `ulimit -n`, or use packet sockets, which need one"
                 .into(),
         ),
         _ => Error::io("make a UDP socket", source),
@@ -87,7 +86,7 @@ pub(super) fn open_socket(
             connected.map_err(|source| Error::io(format!("reach {peer} from {local}"), source))?;
         }
         None => setsockopt(&socket, sockopt::Ipv4RecvErr, &true)
-            .map_err(|source| Error::io(format!("hear of errors at UDP port {number}"), source))?,
+            .map_err(|source| Error::io(format!("receive errors at UDP port {number}"), source))?,
     }
     Ok(socket)
 }

@@ -1,6 +1,6 @@
 //! A TAP interface: an Ethernet port of this machine whose other end is a file here.
 //!
-//! What the kernel sends through the interface goes to a NIC (or to a driver's stack) by its [`Frames`], and the other way round.
+//! Frames that the kernel sends through the interface go to a NIC (or to a driver's stack) by its [`Frames`], and the other way round.
 
 use super::error::Error;
 use nix::errno::Errno;
@@ -34,7 +34,7 @@ impl Tap {
         let usable = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b'%';
         if name.is_empty() || name.len() >= nix::libc::IFNAMSIZ || !name.bytes().all(usable) {
             return Err(Error::Setup(format!(
-                "{name:?} is no name of an interface; say tap0, or up to 15 other letters"
+                "{name:?} is not a valid interface name; use up to 15 letters, such as tap0"
             )));
         }
         let path = "/dev/net/tun";
@@ -114,13 +114,12 @@ impl AsFd for Tap {
 fn why(name: &str, errno: Errno) -> Error {
     Error::Setup(match errno {
         Errno::EPERM => format!(
-            "cannot make the TAP interface {name}: not permitted; it takes CAP_NET_ADMIN: run as root, or have root make it for you: \
-             ip tuntap add {name} mode tap user $USER && ip link set {name} up"
+            "cannot make the TAP interface {name}: not permitted; run as root or with CAP_NET_ADMIN, or create it as root: ip tuntap add {name} mode tap user $USER && ip link set {name} up"
         ),
         Errno::EBUSY => {
             format!("the TAP interface {name} is in use: another program has it; name another one")
         }
-        Errno::EINVAL => format!("{name} is an interface that is no TAP interface; name another one"),
+        Errno::EINVAL => format!("{name} is not a TAP interface; name another one"),
         errno => format!("cannot make the TAP interface {name}: {}", errno.desc()),
     })
 }

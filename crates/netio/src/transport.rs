@@ -1,4 +1,4 @@
-//! What carries datagrams.
+//! The carriers of datagrams.
 
 use super::batch::Batch;
 use super::error::Error;

@@ -4,7 +4,7 @@
 //! Sleeping, `epoll` says which sockets have something; each of those is emptied with `recvmmsg`. What goes is grouped by port and
 //! sent with `sendmmsg`.
 //!
-//! What the system says of a datagram never ends the transport, since others can make it say so: a sender with source port 0, whom
+//! The system's errors about a datagram never end the transport, since others can cause them: a sender with source port 0, whom
 //! nothing can be answered, or a forged ICMP message. Such a datagram is lost, as the network loses them.
 
 use super::batch::{BATCH, Batch, Envelope};
@@ -24,13 +24,13 @@ use std::sync::Arc;
 use std::time::Instant;
 use tlplab_nettlp::Undeliverable;
 
-/// How many failures to deliver are remembered; more of them at once say nothing new.
+/// The number of failed deliveries that are remembered; more of them at once are not news.
 const REMEMBERED: usize = 64;
 
 struct Port {
     number: u16,
     fd: RawFd,
-    /// How many datagrams may be expected at once: after what came the last time.
+    /// The number of datagrams that may be expected at once: after the count of the last time.
     lately: usize,
     /// Closed with this, unless somebody else owns it.
     owned: Option<Socket>,
@@ -151,7 +151,7 @@ impl Udp {
         Ok(())
     }
 
-    /// What became of datagrams that a socket without a peer has sent.
+    /// The errors of datagrams that a socket without a peer has sent.
     fn take_errors(&mut self, fd: RawFd) {
         mmsg::take_errors(fd, |to, error| {
             if let Ok(fate) = Fate::of(error, String::new) {
@@ -171,7 +171,7 @@ impl Udp {
     /// Sends datagrams that leave by one port.
     fn send_from(&mut self, port: u16, datagrams: &[(Envelope, &[u8])]) -> Result<(), Error> {
         let Ok(place) = self.ports.binary_search_by_key(&port, |port| port.number) else {
-            return Err(Error::Setup(format!("UDP port {port} is not one of those that were opened")));
+            return Err(Error::Setup(format!("UDP port {port} was not opened")));
         };
         let fd = self.ports[place].fd;
         let mut rest = datagrams;
@@ -298,7 +298,7 @@ pub fn send_connected(socket: BorrowedFd<'_>, batch: &mut Batch) -> std::io::Res
     Ok(())
 }
 
-/// What an error of a socket means for the datagram at hand, or for one before it.
+/// The meaning of a socket's error for the datagram at hand, or for one before it.
 enum Fate {
     /// It is lost, or there was none.
     Lost,

@@ -5,7 +5,7 @@ use tlplab_transaction::{Outcome, Requester};
 use tlplab_units::Tag;
 use tlplab_wire::tlp::{Completion, Repr, TransactionId};
 
-/// How many are kept; one more is dropped, and its request is answered in part only.
+/// The number kept; one more is dropped, and its request is answered in part only.
 const MOST: usize = 64;
 
 /// The completions that wait for earlier ones.
@@ -14,7 +14,7 @@ pub(crate) struct Early {
     held: Vec<(Completion, Repr, Box<[u8]>)>,
 }
 
-/// Whether it is a completion's turn.
+/// True if it is a completion's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// It is, or it is nothing that has a turn.

@@ -1,4 +1,4 @@
-//! What drives an end of NetTLP: datagrams and time in, datagrams and deadlines out.
+//! The interface of an end of NetTLP to its driver: datagrams and time in, datagrams and deadlines out.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 pub use tlplab_transaction::Undeliverable;
@@ -14,18 +14,18 @@ pub const MAX_DATAGRAM: usize = HEADER_BYTES + MAX_HEADER_BYTES + 4096 + 4 + SEA
 /// A datagram that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it, as its IP and UDP headers say: nobody vouches for it.
+    /// The sender, as its IP and UDP headers name it, unauthenticated.
     pub from: SocketAddrV4,
     /// The local UDP port that it came to.
     pub port: u16,
-    /// What UDP carried.
+    /// The UDP payload.
     pub payload: &'a [u8],
 }
 
 /// A datagram to be sent; its payload stands in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddrV4,
     /// The local UDP port that it leaves from.
     pub from_port: u16,
@@ -51,7 +51,7 @@ pub trait Engine {
     /// Writes the next datagram to be sent into `buffer`, which has room for [`MAX_DATAGRAM`] bytes.
     fn poll_transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<Outgoing>;
 
-    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) has something to do without other input.
+    /// The time at which [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) has work without other input.
     fn deadline(&self) -> Option<Time>;
 
     /// The deadline has come, or passed.

@@ -22,12 +22,12 @@ const FRESH: u16 = 64;
 const SAME_PROGRAM: u32 = (1_000_000_000_000_000 / Header::TICK.as_fs()) as u32;
 /// No program counts as far as a number of 16 bits can tell in less: ten milliseconds.
 const ROUND: u32 = SAME_PROGRAM / 100;
-/// How far a lane goes on before it tells the others. A fraction of what a number of 16 bits can tell apart.
+/// The distance that a lane covers before it tells the others. A fraction of the range of a 16-bit number.
 const TOLD: u64 = 4096;
-/// Where positions begin, so that there is room before the first.
+/// The first position, so that there is room before it.
 const BEGIN: u64 = 1 << 16;
 
-/// What a header says about its datagram.
+/// A header's information about its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// The sender does not count: sequence number and time stamp are 0, as the published library has them.
@@ -40,7 +40,7 @@ pub(crate) enum Arrival {
     Duplicate,
 }
 
-/// What the lanes of a device have in common: the number of the datagram that any of them sent last, and how far any of them has heard the
+/// The state that the lanes of a device share: the number of the datagram that any of them sent last, and how far any of them has heard the
 /// adapter count. A clone counts by itself from there on.
 #[derive(Debug, Default)]
 pub(crate) struct Numbering(Arc<Numbers>);
@@ -109,7 +109,7 @@ impl<const WAYS: usize> Default for Recent<WAYS> {
 }
 
 impl<const WAYS: usize> Recent<WAYS> {
-    /// Whether it was there already.
+    /// True if it was there already.
     fn remember(&mut self, port: u16, header: Header) -> bool {
         let number = usize::from(header.sequence) % self.oldest.len();
         let entry = u64::from(port) << 48 | u64::from(header.sequence) << 32 | u64::from(header.timestamp);
@@ -124,7 +124,7 @@ impl<const WAYS: usize> Recent<WAYS> {
     }
 }
 
-/// What has come to one lane of a device from its adapter.
+/// Datagrams received by one lane of a device from its adapter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FromAdapter {
     recent: Recent<OF_ADAPTER>,
@@ -149,10 +149,10 @@ impl FromAdapter {
     }
 }
 
-/// Which numbers of an adapter's count have come: to a lane, or to several together.
+/// The received numbers of an adapter's count: of a lane, or of several together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Where the first of them is in the count, which goes on where the number on the wire begins at 0 again.
+    /// The place of the first of them in the count, which goes on where the number on the wire begins at 0 again.
     first: u64,
     /// One behind the highest.
     end: u64,
@@ -161,7 +161,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What two lanes of one device have seen together.
+    /// The datagrams seen by two lanes of one device together.
     pub(crate) fn join(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
@@ -176,7 +176,7 @@ impl Seen {
     }
 }
 
-/// What has come to an adapter from a device.
+/// Datagrams received by an adapter from a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FromDevice {
     recent: Recent<OF_DEVICE>,
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!((busy.numbering.next(), rests.numbering.next(), apart.next()), (1, 2, 1));
     }
 
-    /// What 16 ways share is told apart by number, stamp and port.
+    /// The number, stamp and port tell datagrams apart that 16 lanes share.
     #[test]
     fn headers_differ_in_number_stamp_or_port() {
         let mut sequence = FromDevice::default();

@@ -80,7 +80,7 @@ impl AdapterService {
         py.detach(|| self.lock().serve(wall)).map_err(|failure| error::run_error(py, &failure.to_string()))
     }
 
-    /// What it serves and what it has counted, as JSON.
+    /// The devices that it serves and its counters, as JSON.
     fn report(&self) -> String {
         report(&self.lock())
     }
@@ -92,7 +92,7 @@ impl AdapterService {
     }
 }
 
-/// Why there is no adapter.
+/// The reason that there is no adapter.
 enum Failure {
     Adapter(AdapterError),
     Network(tlplab_netio::Error),
@@ -106,7 +106,7 @@ impl From<tlplab_trace::Error> for Failure {
 }
 
 impl Failure {
-    /// What the user has asked for in vain is a `ValueError`.
+    /// A wrong request of the user is a `ValueError`.
     fn raise(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Adapter(failure) => PyValueError::new_err(failure.to_string()),
@@ -119,7 +119,7 @@ impl Failure {
     }
 }
 
-/// What an adapter serves and has counted, as JSON.
+/// The devices that an adapter serves and its counters, as JSON.
 pub(crate) fn report<H: Host>(server: &AdapterServer<H>) -> String {
     let adapter = server.adapter();
     let devices = adapter.devices().enumerate().map(|(number, device)| {
@@ -149,7 +149,7 @@ pub(crate) fn report<H: Host>(server: &AdapterServer<H>) -> String {
     report.to_string()
 }
 
-/// How an adapter stands in its network.
+/// The place of an adapter in its network.
 pub(crate) struct Sockets<'a> {
     pub(crate) transport: &'a str,
     pub(crate) interface: Option<String>,

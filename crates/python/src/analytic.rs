@@ -20,7 +20,7 @@ use tlplab_analytic::{
 type Arrays<'py> = [PyReadonlyArray1<'py, i64>; 10];
 type Slices<'a> = [&'a [i64]; 10];
 
-/// What holds for a whole grid: where transfers are cut, and which mistakes are made.
+/// The rules for a whole grid: where transfers are cut, and which mistakes are made.
 #[derive(FromPyObject)]
 pub(crate) struct Rules {
     #[pyo3(item)]
@@ -42,7 +42,7 @@ struct Read {
 fn choose<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) -> PyResult<T> {
     choices.iter().find(|(choice, _)| *choice == given).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<String> = choices.iter().map(|(choice, _)| format!("{choice:?}")).collect();
-        PyValueError::new_err(format!("{name} is {given:?}; it may be {}", names.join(", ")))
+        PyValueError::new_err(format!("{name} is {given:?}; expected {}", names.join(", ")))
     })
 }
 
@@ -53,7 +53,7 @@ impl Rules {
         let mistakes = self.compat.iter().try_fold(Mistakes::NONE, |mistakes, name| {
             mistakes.and(name).ok_or_else(|| {
                 let names = Mistakes::NAMES.join(", ");
-                PyValueError::new_err(format!("compat is {name:?}; expected any of {names}"))
+                PyValueError::new_err(format!("unknown compat {name:?}; expected {names}"))
             })
         })?;
         Ok(Read {
@@ -138,7 +138,7 @@ pub(crate) fn model_bandwidth(py: Python<'_>, op: &str, grid: Arrays<'_>, rules:
     })
 }
 
-/// What a NIC reaches with frames of `size` bytes.
+/// The throughput of a NIC with frames of `size` bytes.
 #[pyfunction]
 pub(crate) fn model_nic(
     py: Python<'_>,
@@ -187,7 +187,7 @@ pub(crate) fn model_loopback(
     })
 }
 
-/// What Ethernet carries of TLPs in datagrams, in bits per second: for each size of writes, of reads.
+/// The rate of TLPs in datagrams on Ethernet, in bits per second: for each size of writes, of reads.
 #[pyfunction]
 pub(crate) fn model_nettlp(
     sizes: Vec<u64>,
@@ -199,21 +199,21 @@ pub(crate) fn model_nettlp(
     let right = |size: u64| size.is_power_of_two() && (128..=4096).contains(&size);
     for (name, given) in [("mps", mps), ("mrrs", mrrs)] {
         if !right(given) {
-            let message = format!("{name} is {given}; it may be 128, 256, 512, 1024, 2048 or 4096");
+            let message = format!("{name} is {given}; expected 128, 256, 512, 1024, 2048 or 4096");
             return Err(PyValueError::new_err(message));
         }
     }
     if ethernet_bps.is_nan() || ethernet_bps <= 0.0 {
-        return Err(PyValueError::new_err(format!("ethernet is {ethernet_bps}; it may be anything above 0")));
+        return Err(PyValueError::new_err(format!("ethernet is {ethernet_bps}; expected a rate above 0")));
     }
     let card = NetTlp { ethernet: ethernet_bps, mps, mrrs, header };
     if let Some(wrong) = sizes.iter().find(|size| !(1..=1 << 32).contains(*size)) {
-        return Err(PyValueError::new_err(format!("size is {wrong}; it may be 1 to 4294967296")));
+        return Err(PyValueError::new_err(format!("size is {wrong}; expected 1 to 4294967296")));
     }
     Ok(sizes.into_iter().map(|size| (card.writes(size), card.reads(size))).collect())
 }
 
-/// What a data path carries of TLPs, in bits per second: each in words of its own, and packed.
+/// The rate of TLPs on a data path, in bits per second: each in words of its own, and packed.
 #[pyfunction]
 pub(crate) fn model_data_path(bits: u32, clock: f64, payload: u64, header: u64) -> (f64, f64) {
     let path = tlplab_analytic::DataPath { bits, clock };

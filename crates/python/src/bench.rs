@@ -39,7 +39,7 @@ impl Bench {
         mrrs: Option<u32>,
     ) -> PyResult<Self> {
         let impossible =
-            |key: &str| PyValueError::new_err(format!("{key} is a power of two from 128 to 4096 bytes"));
+            |key: &str| PyValueError::new_err(format!("{key} must be a power of two from 128 to 4096 bytes"));
         let mps = mps.map(|bytes| Mps::new(bytes).ok_or_else(|| impossible("mps"))).transpose()?;
         let mrrs = mrrs.map(|bytes| Mrrs::new(bytes).ok_or_else(|| impossible("mrrs"))).transpose()?;
         let setup = Setup { host, host_keys, device, link, mps, mrrs };
@@ -48,7 +48,7 @@ impl Bench {
         let target: Box<dyn Target + Send + Sync> = match target {
             "simulator" => Box::new(Simulator::new(machine)),
             "model" => Box::new(ClosedForm::new(machine)),
-            _ => return Err(PyValueError::new_err(format!("there is no target {target:?}"))),
+            _ => return Err(PyValueError::new_err(format!("unknown target {target:?}"))),
         };
         Ok(Self { target, host_has_cache, stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
     }
@@ -70,7 +70,7 @@ impl Bench {
         Ok(json::document(&measured).to_string())
     }
 
-    /// Whether what a cache holds makes a difference.
+    /// True if what a cache holds makes a difference.
     fn host_has_cache(&self) -> bool {
         self.host_has_cache
     }
@@ -80,13 +80,13 @@ impl Bench {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// How many cases are done, with the parts of those under way.
+    /// The number of cases done, with the parts of those under way.
     fn done(&self) -> f64 {
         self.done.load(Ordering::Relaxed) as f64 / 1e6
     }
 }
 
-/// What a device in Python measures of a case.
+/// The measurement of a case by a device in Python.
 #[pyclass(frozen)]
 pub(crate) struct BenchRecorder {
     recorder: Mutex<Recorder>,
@@ -134,12 +134,12 @@ impl BenchRecorder {
         self.look().measured(true).elapsed.as_fs() as f64 * 1e-6
     }
 
-    /// What was measured, as studies keep it, on a link of so many lanes.
+    /// The measurement, as studies keep it, on a link of this many lanes.
     fn record(&self, lanes: u8) -> Vec<u8> {
         tlplab_study::bench::record(&self.look().measured(true), lanes).write()
     }
 
-    /// What was measured, as JSON.
+    /// The measurement, as JSON.
     fn document(&self, complete: bool) -> String {
         json::document(&self.look().measured(complete)).to_string()
     }

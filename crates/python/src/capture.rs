@@ -53,7 +53,7 @@ impl Dump {
         })
     }
 
-    /// Whether it goes on until it is told to end.
+    /// True if it goes on until it is told to end.
     #[getter]
     fn live(&self) -> bool {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Dump {
 pub(crate) struct CaptureReader {
     /// `None` when all is read.
     inner: Mutex<Option<Loading>>,
-    /// What it says, and the points if they were asked for.
+    /// The summary, and the points if they were requested.
     read: OnceLock<(Summary, Points)>,
 }
 
@@ -117,7 +117,7 @@ impl CaptureReader {
         Ok(py.detach(|| summary.to_json()))
     }
 
-    /// What happened when, a row for each TLP; none if they were not asked for.
+    /// The events over time, a row for each TLP; none if they were not requested.
     fn points(&self) -> PyResult<Table> {
         let (_, points) = self.read.get().ok_or_else(unread)?;
         let points = points.clone();

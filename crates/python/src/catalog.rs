@@ -1,4 +1,4 @@
-//! What experiments can name, and what an experiment file may hold.
+//! The names that experiments can use, and the content of an experiment file.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

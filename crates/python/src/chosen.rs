@@ -17,7 +17,7 @@ pub(crate) enum Chosen {
     Around(Option<usize>, Vec<(usize, usize)>),
 }
 
-/// Whether it is a range; name, unit and values of its columns.
+/// True for a range; name, unit and values of its columns.
 pub(crate) type Parameter = (bool, Vec<(String, Option<String>, Vec<Py<PyAny>>)>);
 
 impl Chosen {
@@ -71,7 +71,7 @@ pub(crate) fn expect(
     text: &str,
 ) -> PyResult<(bool, Vec<(String, Option<f64>, String)>, Option<String>)> {
     let expectation = Expectation::read(text).map_err(|mistake| wrong(py, text, &mistake))?;
-    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is no record"))?;
+    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is not a record"))?;
     let judged = expectation.judge(&record.metrics);
     let figures = judged.figures.into_iter().map(|(name, value, unit)| (name, value, unit.to_string()));
     Ok((judged.holds, figures.collect(), judged.meant))

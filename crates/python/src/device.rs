@@ -9,9 +9,9 @@ use tlplab_fabric::{Driven, Fabric, NodeId};
 use tlplab_nettlp::DevicePort;
 use tlplab_units::Time;
 
-/// What carries a device: a fabric, or a port of NetTLP.
+/// The carrier of a device: a fabric, or a port of NetTLP.
 pub(crate) trait Carrier {
-    /// How software lets the device interrupt.
+    /// The kind of interrupt that software lets the device use.
     fn interrupt_mode(&mut self) -> InterruptMode;
     /// A number for an operation.
     fn next_op(&mut self) -> OpId;
@@ -47,7 +47,7 @@ impl Carrier for DevicePort {
 /// A `tlplab.device.DeviceParty`.
 pub(crate) struct PythonDevice {
     party: Party,
-    /// How it may interrupt, as it was last told.
+    /// The kind of its interrupts, as last reported.
     interrupts: Option<InterruptMode>,
 }
 
@@ -141,7 +141,7 @@ impl PythonDevice {
                 let refusal = match status.as_str() {
                     "ca" => Refusal::CompleterAbort,
                     "ur" => Refusal::UnsupportedRequest,
-                    _ => return Err(PyValueError::new_err(format!("there is no refusal {status:?}"))),
+                    _ => return Err(PyValueError::new_err(format!("unknown refusal {status:?}"))),
                 };
                 Action::ReplyError { token: ReplyToken(token), refusal }
             }

@@ -11,7 +11,7 @@ use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};
 
-/// Where an end point stands, and what it may do: an object of Python with these attributes (`tlplab.nettlp.End`).
+/// The place of an end point, and its limits: an object of Python with these attributes (`tlplab.nettlp.End`).
 #[derive(FromPyObject)]
 pub(crate) struct End {
     local: String,
@@ -86,7 +86,7 @@ impl End {
 pub(crate) fn limits(mps: u32, mrrs: u32) -> PyResult<(Mps, Mrrs)> {
     let mps = Mps::ALL.iter().copied().find(|size| size.bytes() == mps);
     let mrrs = Mrrs::ALL.iter().copied().find(|size| size.bytes() == mrrs);
-    let refused = || PyValueError::new_err("MPS and MRRS are powers of two from 128 B to 4 KiB");
+    let refused = || PyValueError::new_err("MPS and MRRS must be powers of two from 128 B to 4 KiB");
     mps.zip(mrrs).ok_or_else(refused)
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn address(text: &str) -> PyResult<Ipv4Addr> {
     text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is not an IPv4 address")))
 }
 
-/// What cannot be opened or does not answer, as `tlplab.errors.RunError`.
+/// An end point that cannot be opened or does not answer, as `tlplab.errors.RunError`.
 pub(crate) fn failed(py: Python<'_>, failure: &Error) -> PyErr {
     error::run_error(py, &failure.to_string())
 }
@@ -111,7 +111,7 @@ impl Dma {
         let why = match self.context.counters().undigested {
             0 => "",
             _ => {
-                "; answers came without a digest (ECRC), as the published card and programs give them: leave --ecrc out"
+                "; answers came without a digest (ECRC), as from the published card and programs: leave --ecrc out"
             }
         };
         let said = format!("{failure}{why}");
@@ -151,18 +151,22 @@ impl Dma {
         py.detach(|| self.context.flush(address)).map_err(|e| self.failed(py, &e))
     }
 
-    /// How it is found out that writes have arrived: `zero` (a read of no bytes), `read` (of what was written last) or `never`.
+    /// Sets the way to find out that writes have arrived: `zero` (a read of no bytes), `read` (of what was written last) or `never`.
     fn flush_by(&self, how: &str) -> PyResult<()> {
         self.context.set_flush(match how {
             "zero" => Flush::ZeroLength,
             "read" => Flush::Read,
             "never" => Flush::Never,
-            other => return Err(PyValueError::new_err(format!("{other:?} is none of zero, read, never"))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown value {other:?}; expected zero, read or never"
+                )));
+            }
         });
         Ok(())
     }
 
-    /// What the end point has counted.
+    /// The counters of the end point.
     fn counters(&self) -> BTreeMap<&'static str, u64> {
         self.context.counters().rows().into_iter().collect()
     }
@@ -181,13 +185,13 @@ impl Dma {
     }
 }
 
-/// What is read at once is in memory twice for a moment.
+/// The limit of one read, whose data are in memory twice for a moment.
 const LARGEST_READ: u64 = 1 << 30;
 
 fn check_size(bytes: u64) -> PyResult<()> {
     match bytes <= LARGEST_READ {
         true => Ok(()),
-        false => Err(PyValueError::new_err(format!("{bytes} bytes: read at most 1 GiB at once"))),
+        false => Err(PyValueError::new_err(format!("{bytes} bytes at once; read at most 1 GiB"))),
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct PythonDriver {
     device: String,
     /// The device's object, if it is written in Python, too: its registers have names.
     device_object: Option<Py<PyAny>>,
-    /// Where the host found the device.
+    /// The index of the device that the host found.
     index: Option<usize>,
 }
 
@@ -80,7 +80,7 @@ impl PythonDriver {
         self.program
     }
 
-    /// What it still waits for; nothing when it has returned.
+    /// The operation that it still waits for; none when it has returned.
     pub(crate) fn waits(&self, py: Python<'_>) -> PyResult<Vec<Waiting>> {
         let waits: Vec<(String, String, String)> = self.party.object(py).call_method0("waits")?.extract()?;
         let waiting = |(operation, what, place): (String, String, String)| {

@@ -23,7 +23,7 @@ fn raise(py: Python<'_>, mistakes: &[Error]) -> PyResult<PyErr> {
     Ok(PyErr::from_value(first.clone()))
 }
 
-/// What an experiment describes cannot be built.
+/// An experiment whose fabric cannot be built.
 pub(crate) fn build(py: Python<'_>, path: &str, failure: &RunError) -> PyErr {
     let mistake = Error {
         file: path.into(),

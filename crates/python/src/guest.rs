@@ -15,17 +15,17 @@ use tlplab_units::{Duration, Time};
 
 /// Milliseconds without a message after which Python looks for Ctrl-C.
 pub(crate) const PATIENCE: u16 = 100;
-/// What Python has put into the guest's folder.
+/// The file system that Python has put into the guest's folder.
 const INITRAMFS: &str = "initramfs";
 const FS_PER_NS: u64 = 1_000_000;
 
-/// How a guest has ended, by its name in documents and for people, and the exit status of its script.
+/// The end of a guest, by its name in documents and for people, and the exit status of its script.
 pub(crate) type End = (&'static str, String, Option<u8>);
 
-/// What the guest printed, when it is, and how it has ended, if it has.
+/// The guest's output, the simulated time, and the end of the guest, if it has ended.
 pub(crate) type Heard = (Vec<(u64, Vec<u8>)>, u64, Option<End>);
 
-/// What became of a guest: SHA-256 of its kernel, of its initial file system and of its console; how it ended, by its name in documents and for people;
+/// The end of a guest: SHA-256 of its kernel, of its initial file system and of its console; how it ended, by its name in documents and for people;
 /// its script's status.
 pub(crate) type Ended = (String, String, String, String, String, Option<u8>);
 
@@ -37,7 +37,7 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// What Python gives, and what the experiment says of it.
+    /// The parameters from Python, and from the experiment.
     pub(crate) fn read(given: &Bound<'_, PyDict>, experiment: &Experiment) -> PyResult<Self> {
         let path = |key: &str| -> PyResult<Option<PathBuf>> {
             given.get_item(key)?.map(|value| value.extract()).transpose()
@@ -87,12 +87,12 @@ pub(crate) fn advance(
     Ok((console, run.fabric().now().as_fs(), end))
 }
 
-/// What the guest has printed since the last call.
+/// The guest's output since the last call.
 pub(crate) fn printed(guest: &mut Session) -> Vec<(u64, Vec<u8>)> {
     guest.take_console().into_iter().map(|(time, bytes)| (time.as_fs(), bytes)).collect()
 }
 
-/// Why a guest cannot go on, as an exception.
+/// The reason that a guest cannot go on, as an exception.
 pub(crate) fn into_python(py: Python<'_>, failure: GuestError) -> PyErr {
     match failure {
         GuestError::Resident(failure) => residents::into_python(failure),
@@ -101,12 +101,12 @@ pub(crate) fn into_python(py: Python<'_>, failure: GuestError) -> PyErr {
     }
 }
 
-/// How a guest has ended.
+/// The end of a guest.
 pub(crate) fn in_words(end: GuestEnd) -> End {
     let (ending, text, status) = match end {
         GuestEnd::PoweredOff(status) => (GuestEnding::PoweredOff, "powered off".to_owned(), status),
         GuestEnd::Died(how) => (GuestEnding::Died, format!("died: {how}"), None),
-        GuestEnd::RunOver => (GuestEnding::LostPower, "lost its power: the run was over".to_owned(), None),
+        GuestEnd::RunOver => (GuestEnding::LostPower, "lost its power: the run has ended".to_owned(), None),
     };
     (ending.token(), text, status)
 }

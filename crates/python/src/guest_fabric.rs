@@ -17,7 +17,7 @@ use tlplab_experiment::{Experiment, Options};
 use tlplab_netio::{End, FunctionCounters, GuestFabric, MachineMemory};
 use tlplab_trace::recorder::Recorder;
 
-/// How often those who wait look up.
+/// The interval at which waiting threads look up.
 const GLANCE: Wall = Wall::from_millis(50);
 
 /// The devices of an experiment on sockets, until they are ended.
@@ -89,7 +89,7 @@ impl FabricServer {
         })
     }
 
-    /// How far it is behind the wall clock in nanoseconds, the most that it was, and how often it was more than a millisecond.
+    /// Its lag behind the wall clock in nanoseconds, the greatest lag, and the number of times that it was more than a millisecond.
     fn lag(&self, py: Python<'_>) -> (f64, f64, u64) {
         let lag = self.with(py, |served| served.fabric.lag());
         let ns = |duration: tlplab_units::Duration| duration.as_fs() as f64 / 1e6;

@@ -1,4 +1,4 @@
-//! What a device in Python says of itself: `python/tlplab/identity.py` has checked that every number fits its register.
+//! The identity of a device in Python: `python/tlplab/identity.py` has checked that every number fits its register.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub(crate) fn check_device(identity: Said<'_>) -> PyResult<()> {
     convert(&identity).map(drop)
 }
 
-/// What a `DeviceParty` says of itself. Raises `ValueError` if it cannot be.
+/// The identity of a `DeviceParty`. Raises `ValueError` if it is impossible.
 pub(crate) fn of(party: &Bound<'_, PyAny>) -> PyResult<OutsideDevice> {
     convert(&party.call_method0("identity")?.extract()?)
 }
@@ -72,6 +72,6 @@ fn extended(name: &str, fields: &Bound<'_, PyTuple>) -> PyResult<Option<Extended
             let bars = bars.into_iter().map(|(bar, sizes, size)| Resizable { bar, sizes, size }).collect();
             ExtendedCapability::ResizableBar(ResizableBar { bars })
         }
-        _ => return Err(PyTypeError::new_err(format!("there is no capability {name:?}"))),
+        _ => return Err(PyTypeError::new_err(format!("unknown capability {name:?}"))),
     }))
 }

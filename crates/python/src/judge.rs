@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tlplab_experiment::result::Document;
 use tlplab_experiment::whatif::{self, By, Study, TaskId, Trial};
 
-/// What limits a run that is over: it asks for runs in which something is relaxed, and is told of them.
+/// The search for the limit of a run that is over: it asks for runs in which something is relaxed, and takes their results.
 #[pyclass(frozen)]
 pub(crate) struct Judge {
     judge: Mutex<whatif::Judge>,
@@ -70,7 +70,7 @@ impl Judge {
         self.judge().limits()
     }
 
-    /// What could limit: name and kind of each.
+    /// The candidates: name and kind of each.
     fn candidates(&self) -> Vec<(String, String)> {
         let kind = |kind| {
             serde_json::to_value(kind)
@@ -82,7 +82,7 @@ impl Judge {
     /// The run with a candidate relaxed: by a `tenth`, to `twice` as much, or until it is `gone` as a limit.
     fn task_for_table(&self, candidate: usize, by: &str) -> PyResult<Task> {
         let by = By::ALL.into_iter().find(|one| one.token() == by);
-        let by = by.ok_or_else(|| PyValueError::new_err("by is tenth, twice or gone"))?;
+        let by = by.ok_or_else(|| PyValueError::new_err("by must be tenth, twice or gone"))?;
         if candidate >= self.study.candidates().len() {
             return Err(PyValueError::new_err("there is no such candidate"));
         }
@@ -108,13 +108,13 @@ impl Task {
         *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
     }
 
-    /// Who finds what limits the relaxed run, of a task for a table; `None`: there is no such run.
+    /// The search for the limit of the relaxed run, of a task for a table; `None`: there is no such run.
     fn judge(&self) -> Option<Judge> {
         let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
         trial.as_ref().map(Judge::of_relaxed)
     }
 
-    /// What came of it: how the candidate was changed, how much more was carried, by how much the median and the 99th percentile of latency
+    /// Its result: how the candidate was changed, how much more was carried, by how much the median and the 99th percentile of latency
     /// changed (0.1: a tenth longer). `None`: there is no such run.
     fn result(&self) -> Option<(String, f64, f64, f64)> {
         let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +130,7 @@ impl Task {
     }
 }
 
-/// Why a run cannot be judged by runs.
+/// The reason that a run cannot be judged by runs.
 pub(crate) fn refuse(why: String) -> PyErr {
     PyValueError::new_err(why)
 }

@@ -91,14 +91,14 @@ impl LiveService {
         self.with(py, |machine| machine.server.adapter().host().absent().map(str::to_owned).collect())
     }
 
-    /// How far the machine is behind the wall clock in nanoseconds, the most that it was, and how often it was more than a millisecond.
+    /// The lag of the machine behind the wall clock in nanoseconds, the greatest lag, and the number of times that it was more than a millisecond.
     fn lag(&self, py: Python<'_>) -> (f64, f64, u64) {
         let lag = self.with(py, |machine| machine.server.adapter().host().lag());
         let ns = |duration: tlplab_units::Duration| duration.as_fs() as f64 / 1e6;
         (ns(lag.now), ns(lag.most), lag.times)
     }
 
-    /// What is served and has been counted, as JSON.
+    /// The served devices and the counters, as JSON.
     fn report(&self, py: Python<'_>) -> String {
         self.with(py, |machine| adapter::report(&machine.server))
     }

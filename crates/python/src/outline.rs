@@ -106,7 +106,7 @@ fn link(link: &LinkConfig) -> String {
     format!("{} {}", link.generation, link.width)
 }
 
-/// What a load does, in a few words: `write 4096 B, 32 outstanding`.
+/// The work of a load, in a few words: `write 4096 B, 32 outstanding`.
 fn work(work: &Work) -> String {
     let load = match work {
         Work::Replay { file, .. } => return format!("replay {file}"),

@@ -69,7 +69,7 @@ fn split<'py>(action: &Bound<'py, PyAny>) -> PyResult<Action<'py>> {
 
 /// An action that the other half should not have sent.
 pub(crate) fn unknown(kind: &str) -> PyErr {
-    PyTypeError::new_err(format!("there is no action {kind:?}"))
+    PyTypeError::new_err(format!("unknown action {kind:?}"))
 }
 
 /// The bytes of a payload; of a length-only one, as many zeros.

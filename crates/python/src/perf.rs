@@ -8,7 +8,7 @@ use std::time::Duration;
 use tlplab_netio::perf::{self, Direction, LaneResult, Pattern, PerfConfig, Region};
 use tlplab_nettlp::endpoint::Counters;
 
-/// What is measured: an object of Python with these attributes (`tlplab.nettlp.perf.Plan`).
+/// The parameters of a measurement: an object of Python with these attributes (`tlplab.nettlp.perf.Plan`).
 #[derive(FromPyObject)]
 struct Plan {
     direction: String,
@@ -38,7 +38,7 @@ pub(crate) struct Perf {
 impl Perf {
     #[new]
     fn new(py: Python<'_>, end: End, plan: Plan) -> PyResult<Self> {
-        let unknown = |what: &str| PyValueError::new_err(format!("{what:?} is unknown"));
+        let unknown = |what: &str| PyValueError::new_err(format!("unknown option {what:?}"));
         let config = PerfConfig {
             network: end.network()?,
             endpoint: end.endpoint(py)?,

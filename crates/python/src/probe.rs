@@ -13,7 +13,7 @@ use tlplab_hostprobe::plan::Plan;
 use tlplab_hostprobe::sampling::{Budget, sample};
 use tlplab_hostprobe::{Failure, sysfs};
 
-/// What `tlplab measure` reads, and how often.
+/// The reads of `tlplab measure`, and their number.
 #[derive(FromPyObject)]
 pub(crate) struct Request {
     sysfs: String,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tlplab_netio::{Error, Impairment, ProxyAddresses, ProxyCounters, adapter_ports};
 
-/// Where the proxy stands and what it does: an object of Python with these attributes (`tlplab.nettlp.proxy.Plan`).
+/// The place of the proxy and its impairments: an object of Python with these attributes (`tlplab.nettlp.proxy.Plan`).
 #[derive(FromPyObject)]
 struct Plan {
     device: String,
@@ -63,7 +63,7 @@ impl Proxy {
         self.proxy.lock().unwrap_or_else(PoisonError::into_inner).dropped()
     }
 
-    /// What happened so far to what goes to the device, and to the adapter: name and number of each counter.
+    /// The counters so far of datagrams to the device, and to the adapter: name and number of each counter.
     fn counters(&self) -> [Vec<(&'static str, u64)>; 2] {
         let counters = self.proxy.lock().unwrap_or_else(PoisonError::into_inner).counters();
         counters.map(|direction: ProxyCounters| direction.rows().to_vec())

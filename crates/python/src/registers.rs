@@ -1,4 +1,4 @@
-//! What the registers of a function say, as the dictionary that `tlplab.scan` keeps.
+//! The values of the registers of a function, as the dictionary that `tlplab.scan` keeps.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -6,7 +6,7 @@ use tlplab_cfgspace::facts::{Express, Facts, Found, Link, port_name};
 use tlplab_cfgspace::lspci::class_name;
 use tlplab_units::Generation;
 
-/// What the registers of a function say that were dumped; what the dump does not hold is not there.
+/// The values of the dumped registers of a function; registers outside the dump are absent.
 #[pyfunction]
 pub(crate) fn registers<'py>(py: Python<'py>, dumped: &[u8]) -> PyResult<Option<Bound<'py, PyDict>>> {
     let Some(facts) = Facts::new(dumped) else { return Ok(None) };

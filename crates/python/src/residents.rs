@@ -31,7 +31,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// What the device says of itself, if it is in Python.
+    /// The identity of the device, if it is in Python.
     pub(crate) fn identity(&self) -> Option<OutsideDevice> {
         self.identity.clone()
     }
@@ -69,14 +69,14 @@ impl PythonResidents {
         Ok(())
     }
 
-    /// What the drivers still wait for.
+    /// The operations that the drivers still wait for.
     pub(crate) fn waits(&self, py: Python<'_>) -> PyResult<Vec<Waiting>> {
         let waits = self.drivers.iter().map(|driver| driver.waits(py)).collect::<PyResult<Vec<_>>>()?;
         Ok(waits.concat())
     }
 }
 
-/// What a resident failed with, as an exception.
+/// The failure of a resident, as an exception.
 pub(crate) fn into_python(failure: ResidentFailure) -> PyErr {
     match failure.downcast::<PyErr>() {
         Ok(error) => *error,

@@ -16,16 +16,16 @@ use tlplab_netio::{
 use tlplab_nettlp::{DevicePort, EndpointConfig};
 use tlplab_units::{Bdf, Duration};
 
-/// How often those who wait look up.
+/// The interval at which waiting threads look up.
 const GLANCE: Wall = Wall::from_millis(50);
 
-/// Where a device is served: an object of Python with these attributes (`tlplab.nettlp.serve.Site`).
+/// The place where a device is served: an object of Python with these attributes (`tlplab.nettlp.serve.Site`).
 #[derive(FromPyObject)]
 pub(crate) struct Site {
     end: End,
     /// Of whom the message API is asked; the adapter if nobody else is named.
     host: Option<String>,
-    /// Where the window begins; asked if nobody says.
+    /// The start of the window; asked of the adapter if absent.
     window: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl Wanted {
     }
 }
 
-/// What is served, until it is ended.
+/// A served device, until it is ended.
 #[pyclass(frozen)]
 pub(crate) struct Server {
     place: Place,
@@ -195,7 +195,7 @@ impl Server {
         }
     }
 
-    /// What was done so far: name and number of each counter.
+    /// The counters so far: name and number of each.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Done::rows(&self.state().done())
     }

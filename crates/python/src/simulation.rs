@@ -26,7 +26,7 @@ use tlplab_fabric::probe::Probe;
 use tlplab_trace::{pcapng, perfetto, recorder, report};
 use tlplab_units::Time;
 
-/// How far a run is.
+/// The progress of a run.
 #[pyclass(frozen, get_all)]
 pub(crate) struct Progress {
     now_fs: u64,
@@ -201,7 +201,7 @@ impl Simulation {
         preparation::prepare(run.fabric(), &host, &case).map_err(|e| bench::refuse(py, e))
     }
 
-    /// What software sees once it has enumerated: the document as JSON, and the dump for `lspci -F`.
+    /// The view of software once it has enumerated: the document as JSON, and the dump for `lspci -F`.
     fn lspci(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let mut guard = self.state()?;
         let run = &mut guard.run;
@@ -234,7 +234,7 @@ impl Simulation {
         py.detach(|| state.finish(brief)).map_err(|error| error::file(&error))
     }
 
-    /// What the run, which is over, came to, as studies keep it.
+    /// The record of the run, which is over, as studies keep it.
     fn record(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         let mut guard = self.state()?;
         let state = &mut *guard;
@@ -255,7 +255,7 @@ impl Simulation {
         Ok((kept.flows(), kept.seen(), columns.finish()?))
     }
 
-    /// What one of the transactions was, and the parts of its latency: cause, place, behind which flow, and femtoseconds.
+    /// One of the transactions in words, and the parts of its latency: cause, place, behind which flow, and femtoseconds.
     fn transaction(&self, index: usize) -> PyResult<(String, Vec<Part>)> {
         let state = self.state()?;
         let kept = state.transactions.as_ref().ok_or_else(not_kept)?;
@@ -264,7 +264,7 @@ impl Simulation {
         Ok((text, parts.map(|part| (part.cause, part.place, part.behind, part.duration.as_fs())).collect()))
     }
 
-    /// How many expectations the experiment has.
+    /// The number of expectations of the experiment.
     fn expected(&self, py: Python<'_>) -> PyResult<usize> {
         let read = tlplab_study::expect::read(self.state()?.run.experiment());
         read.map(|all| all.len()).map_err(|mistakes| error::experiment(py, &mistakes))
@@ -289,7 +289,7 @@ impl Simulation {
         Ok(told.collect())
     }
 
-    /// Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again.
+    /// The search for the limit of the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again.
     #[pyo3(signature = (*, full=false))]
     fn judge(&self, py: Python<'_>, full: bool) -> PyResult<judge::Judge> {
         let extent = if full { Extent::Full } else { Extent::Bounded };
@@ -310,7 +310,7 @@ fn not_kept() -> PyErr {
     PyRuntimeError::new_err("this run does not keep its transactions")
 }
 
-/// Why somebody outside ends a run, by its token.
+/// The reason that a run is ended from outside, by its token.
 pub(crate) fn reason_of(token: &str) -> PyResult<StopReason> {
     named(&StopReason::FROM_OUTSIDE, StopReason::token, token)
 }
@@ -319,7 +319,7 @@ pub(crate) fn reason_of(token: &str) -> PyResult<StopReason> {
 pub(crate) fn named<T: Copy>(all: &[T], token: impl Fn(T) -> &'static str, name: &str) -> PyResult<T> {
     all.iter().copied().find(|one| token(*one) == name).ok_or_else(|| {
         let known: Vec<_> = all.iter().map(|one| token(*one)).collect();
-        PyValueError::new_err(format!("{name:?} is none of {}", known.join(", ")))
+        PyValueError::new_err(format!("unknown value {name:?}; expected one of {}", known.join(", ")))
     })
 }
 

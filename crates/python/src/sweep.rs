@@ -27,7 +27,7 @@ pub(crate) struct Sweep {
     sweep: Arc<tlplab_study::Sweep>,
 }
 
-/// What came of a study.
+/// The outcome of a study.
 #[pyclass(frozen, module = "tlplab._core")]
 pub(crate) struct Swept {
     sweep: Arc<tlplab_study::Sweep>,
@@ -120,7 +120,7 @@ impl Sweep {
         chosen::parameters(py, &self.sweep.study)
     }
 
-    /// Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, if it was interrupted.
+    /// True if no point would have to be run; `progress` receives the number of points looked at. False, too, if it was interrupted.
     fn knows_all(&self, py: Python<'_>, progress: Py<PyAny>) -> PyResult<bool> {
         let (mut watch, mut looked) = (Watch::new(progress), 0);
         let mut go_on = || {
@@ -131,7 +131,7 @@ impl Sweep {
         watch.into_error(py).map_or(Ok(known), Err)
     }
 
-    /// How many points there are.
+    /// The number of points.
     fn __len__(&self) -> usize {
         self.sweep.points.kept.len()
     }
@@ -184,7 +184,7 @@ fn told(run: &Elsewhere) -> ElsewhereTuple {
 }
 
 fn read_run(text: &str) -> PyResult<Elsewhere> {
-    Elsewhere::read(text).ok_or_else(|| PyValueError::new_err("this is no run"))
+    Elsewhere::read(text).ok_or_else(|| PyValueError::new_err("this is not a run"))
 }
 
 /// Makes runs that somebody elsewhere asks for.
@@ -211,13 +211,13 @@ impl RunMaker {
         })
     }
 
-    /// Why a run would be another here, if so.
+    /// The reason that a run would differ here, if it would.
     fn differs(&self, py: Python<'_>, run: &str) -> PyResult<Option<String>> {
         let run = read_run(run)?;
         Ok(py.detach(|| self.maker.differs(&run)))
     }
 
-    /// What Python does of a run, as JSON.
+    /// Python's part of a run, as JSON.
     #[staticmethod]
     fn in_python(run: &str) -> PyResult<String> {
         let part: Option<InPython> = read_run(run)?.in_python;
@@ -256,7 +256,7 @@ impl Swept {
         Ok(named.into_iter().map(|one| (one.name, one.unit.to_string())).collect())
     }
 
-    /// What each point came to, with these figures.
+    /// The summary of each point, with these figures.
     fn summaries(&self, py: Python<'_>, figures: &str) -> PyResult<Summaries> {
         let named = self.named(py, figures)?;
         let summaries = py.detach(|| self.sweep.summaries(&self.outcome.rows, &named));
@@ -296,7 +296,7 @@ impl Swept {
         Ok(Some((says, figures.collect(), found.holds)))
     }
 
-    /// How many rows came to what: done, failed, refused.
+    /// The numbers of rows: done, failed, refused.
     fn counts(&self) -> (usize, usize, usize) {
         let of = |wanted: fn(&Row) -> bool| self.outcome.rows.iter().filter(|row| wanted(row)).count();
         (
@@ -316,7 +316,7 @@ impl Swept {
     }
 }
 
-/// What each point of a study came to: a sequence of dictionaries, made as they are asked for.
+/// The summaries of the points of a study: a sequence of dictionaries, made as they are requested.
 #[pyclass(frozen, sequence, module = "tlplab._core")]
 pub(crate) struct Summaries {
     sweep: Arc<tlplab_study::Sweep>,
@@ -336,7 +336,7 @@ impl Summaries {
                 let at =
                     if index < 0 { length.checked_add_signed(index) } else { usize::try_from(index).ok() };
                 let one = at.and_then(|at| self.summaries.get(at));
-                let one = one.ok_or_else(|| PyIndexError::new_err("there are not so many points"))?;
+                let one = one.ok_or_else(|| PyIndexError::new_err("the index is beyond the last point"))?;
                 Ok(self.as_dict(py, one)?.into_any())
             }
             Index::Some(slice) => {
@@ -349,7 +349,7 @@ impl Summaries {
         }
     }
 
-    /// What was refused and what failed: kind, message, and how many points say so; the most first.
+    /// The refusals and failures: kind, message, and the number of points with it; the most first.
     #[getter]
     fn troubles(&self) -> Vec<(&'static str, String, usize)> {
         let mut counts: BTreeMap<(&'static str, &str), usize> = BTreeMap::new();
@@ -362,7 +362,7 @@ impl Summaries {
         told
     }
 
-    /// Whether it is said of a point what limits it.
+    /// True if it is said of a point what limits it.
     #[getter]
     fn limited(&self) -> bool {
         self.summaries.iter().any(|one| one.limit.is_some())
@@ -380,7 +380,7 @@ impl Summaries {
         (PyArray1::from_vec(py, means.collect()), PyArray1::from_vec(py, halves.collect()))
     }
 
-    /// Which of its values a column of the axes has at each point.
+    /// The step of each point on a column of the axes.
     fn steps<'py>(&self, py: Python<'py>, column: usize) -> Bound<'py, PyArray1<u32>> {
         let points = self.summaries.iter().map(|one| one.point);
         PyArray1::from_vec(py, self.sweep.steps_at(column, points))
@@ -408,7 +408,7 @@ enum Index<'py> {
     Some(Bound<'py, PySlice>),
 }
 
-/// How many results a store holds.
+/// The number of results in a store.
 #[pyfunction]
 pub(crate) fn count_results(py: Python<'_>, store: PathBuf) -> usize {
     py.detach(|| Store::new(store).count())
@@ -417,11 +417,11 @@ pub(crate) fn count_results(py: Python<'_>, store: PathBuf) -> usize {
 /// The figures of what a run came to.
 #[pyfunction]
 pub(crate) fn record_figures(record: &[u8]) -> PyResult<BTreeMap<String, f64>> {
-    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is no record"))?;
+    let record = Record::read(record).ok_or_else(|| PyValueError::new_err("this is not a record"))?;
     Ok(record.metrics.iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// What a run came to that failed, as studies keep it.
+/// The record of a run that failed, as studies keep it.
 #[pyfunction]
 pub(crate) fn failed_record(message: String) -> Vec<u8> {
     Record { failure: Some(message), ..Record::default() }.write()

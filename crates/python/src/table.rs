@@ -78,7 +78,7 @@ pub(crate) fn table(columns: Vec<Given<'_>>) -> PyResult<Table> {
             "text" => Data::Text(values.extract()?),
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "{other:?} is none of whole, number, truth, text"
+                    "unknown kind {other:?}; expected whole, number, truth or text"
                 )));
             }
         };

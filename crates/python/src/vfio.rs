@@ -19,7 +19,7 @@ use tlplab_device_library::LibraryDevice;
 use tlplab_netio::{Tap, VfioUser};
 use tlplab_units::{Bdf, Time};
 
-/// How often those who wait look up.
+/// The interval at which waiting threads look up.
 const GLANCE: Wall = Wall::from_millis(50);
 /// The number of a TAP interface where the socket waits; its own are small.
 const TAP: u64 = 1 << 62;
@@ -94,7 +94,7 @@ impl VfioServer {
     fn tlpdma(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<Self> {
         const MIB: u64 = 1 << 20;
         if bytes == 0 || !bytes.is_multiple_of(MIB) || bytes > 4096 * MIB {
-            let message = format!("a memory of {bytes} B; it has whole MiB, up to 4 GiB");
+            let message = format!("a memory of {bytes} B is not supported; expected whole MiB, up to 4 GiB");
             return Err(PyValueError::new_err(message));
         }
         let device = Tlpdma::new(bytes);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// From one look at Ctrl-C to the next.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What is told of the part that is done, now and then.
+/// Periodic reports of the part that is done.
 pub(crate) struct Watch {
     progress: Py<PyAny>,
     looked: Instant,
@@ -30,7 +30,7 @@ impl Watch {
         self.raised.is_none()
     }
 
-    /// What `progress` raised; Ctrl-C has only ended the work.
+    /// The exception that `progress` raised; Ctrl-C has only ended the work.
     pub(crate) fn into_error(self, py: Python<'_>) -> Option<PyErr> {
         self.raised.filter(|raised| !raised.is_instance_of::<PyKeyboardInterrupt>(py))
     }

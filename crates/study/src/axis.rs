@@ -11,15 +11,15 @@ use toml::Spanned;
 /// An axis of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is told of each step: a name, and a value for each step. Mostly the key that is set.
+    /// The columns of each step: a name, and a value for each step. Mostly the key that is set.
     pub columns: Vec<Column>,
-    /// What each step sets: keys, and their values as TOML.
+    /// The settings of each step: keys, and their values as TOML.
     pub steps: Vec<Vec<(String, String)>>,
-    /// What the steps are taken from.
+    /// The source of the steps.
     pub span: Span,
 }
 
-/// What the steps of an axis are taken from.
+/// The source of the steps of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
     /// Values that were written one by one, or a table of points.
@@ -66,7 +66,7 @@ fn one() -> u64 {
 }
 
 impl Written {
-    /// Where it says what it sets.
+    /// The place of the keys that it sets.
     pub(crate) fn place_of_keys(&self) -> Option<std::ops::Range<usize>> {
         let spans = [
             self.key.as_ref().map(Spanned::span),
@@ -81,7 +81,7 @@ impl Written {
 /// More steps than this is a mistake.
 const MOST_STEPS: usize = 1_000_000;
 
-/// What an axis is read with: the place of its table, and a way to files beside the study.
+/// The inputs of an axis: the place of its table, and a way to files beside the study.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) place: Place<'a>,
@@ -113,8 +113,9 @@ impl Reader<'_> {
         if let Some(names) =
             written.names.as_ref().filter(|names| !zipped || names.get_ref().len() != keys.len())
         {
-            let hint = "names are of keys that change together, one for each; an empty one is shown nowhere";
-            return Err(self.at(names, "axis.names", "these are not the names of the keys", hint));
+            let hint =
+                "give one name to each of the keys that change together; an empty name hides its column";
+            return Err(self.at(names, "axis.names", "the names do not match the keys", hint));
         }
         if !zipped {
             let name = written.name.as_ref().map_or_else(|| keys[0].clone(), |name| name.get_ref().clone());
@@ -133,8 +134,8 @@ impl Reader<'_> {
             return Err(self.at(
                 name,
                 "axis.name",
-                "several values have no name together",
-                "leave it out: each column is called as its key",
+                "keys that change together have no common name",
+                "leave it out: each column has the name of its key",
             ));
         }
         let names = written.names.as_ref().map_or(&keys, Spanned::get_ref);
@@ -151,17 +152,14 @@ impl Reader<'_> {
         match (&written.key, &written.keys) {
             (Some(key), None) => Ok(vec![key.get_ref().clone()]),
             (None, Some(keys)) if !keys.get_ref().is_empty() => Ok(keys.get_ref().clone()),
-            (None, Some(keys)) => Err(self.at(
-                keys,
-                "axis.keys",
-                "there is no key in it",
-                "name one, such as \"switch.sw0.link\"",
-            )),
+            (None, Some(keys)) => {
+                Err(self.at(keys, "axis.keys", "it is empty", "name a key, such as \"switch.sw0.link\""))
+            }
             (Some(_), Some(keys)) => {
-                Err(self.at(keys, "axis.keys", "there are key and keys", "one of them says what is set"))
+                Err(self.at(keys, "axis.keys", "key and keys are both set", "set one of them"))
             }
             (None, None) => Err(self.mistake(
-                "this axis does not say what it sets",
+                "this axis sets no key",
                 "write key = \"switch.sw0.link\", keys = [\"…\", \"…\"], csv = \"points.csv\" or latin = 100",
             )),
         }
@@ -171,19 +169,16 @@ impl Reader<'_> {
     fn values(&self, written: &Written) -> Result<(Vec<toml::Value>, usize), Error> {
         match (&written.values, &written.from, &written.to) {
             (Some(values), None, None) if values.get_ref().is_empty() => {
-                Err(self.at(values, "axis.values", "there is none", "give at least one"))
+                Err(self.at(values, "axis.values", "the list is empty", "give at least one value"))
             }
             (Some(values), None, None) => Ok((values.get_ref().clone(), values.span().start)),
             (None, Some(from), Some(to)) => {
                 let range = self.range(written, from, to)?;
                 Ok((range.into_iter().map(Amount::write).collect(), from.span().start))
             }
-            (Some(values), _, _) => Err(self.at(
-                values,
-                "axis.values",
-                "there are values and a range",
-                "one of them says which values",
-            )),
+            (Some(values), _, _) => {
+                Err(self.at(values, "axis.values", "values and a range are both set", "set one of them"))
+            }
             _ => Err(self.mistake(
                 "this axis has no values",
                 "write values = [\"gen4 x4\", \"gen4 x8\"], or from, to and steps",
@@ -198,19 +193,24 @@ impl Reader<'_> {
     ) -> Result<(Amount, Amount), Error> {
         const NUMBER: &str = "write a number, or a size, rate or time such as \"4KiB\"";
         let first = Amount::read(from.get_ref())
-            .ok_or_else(|| self.at(from, "axis.from", "this is no number", NUMBER))?;
-        let last =
-            Amount::read(to.get_ref()).ok_or_else(|| self.at(to, "axis.to", "this is no number", NUMBER))?;
+            .ok_or_else(|| self.at(from, "axis.from", "this is not a number", NUMBER))?;
+        let last = Amount::read(to.get_ref())
+            .ok_or_else(|| self.at(to, "axis.to", "this is not a number", NUMBER))?;
         if !first.is_like(last) {
             return Err(self.at(
                 to,
                 "axis.to",
-                "from and to are not of one kind",
-                "both are sizes, rates, times, or plain numbers",
+                "from and to are of different kinds",
+                "both must be sizes, rates, times, or plain numbers",
             ));
         }
         if first.number() >= last.number() {
-            return Err(self.at(to, "axis.to", "this is not more than from", "the smaller one is from"));
+            return Err(self.at(
+                to,
+                "axis.to",
+                "this is not above from",
+                "from is the lower end of the range",
+            ));
         }
         Ok((first, last))
     }
@@ -220,13 +220,13 @@ impl Reader<'_> {
         match (scale, &written.scale) {
             ("linear", _) => Ok(false),
             ("log", Some(scale)) if first.number() <= 0.0 => {
-                Err(self.at(scale, "axis.scale", "a logarithmic range does not begin at 0", "begin at 1"))
+                Err(self.at(scale, "axis.scale", "a logarithmic range cannot begin at 0", "begin at 1"))
             }
             ("log", _) => Ok(true),
             (_, scale) => {
                 let at = scale.as_ref().map_or(self.at, |scale| scale.span().start);
-                let hint = Some("it is \"linear\" or \"log\"".into());
-                Err(self.place.mistake(at..at, "axis.scale", "this is no scale", hint))
+                let hint = Some("expected \"linear\" or \"log\"".into());
+                Err(self.place.mistake(at..at, "axis.scale", "unknown scale", hint))
             }
         }
     }
@@ -248,8 +248,8 @@ impl Reader<'_> {
                     self.at(
                         steps,
                         "axis.steps",
-                        "there are at least 2 steps, and at most a million",
-                        "say how many values there are, both ends included",
+                        "the number of steps is out of range",
+                        "give the number of values, both ends included, from 2 to a million",
                     )
                 })?;
                 let value = |n: usize| match n {
@@ -262,8 +262,8 @@ impl Reader<'_> {
                     return Err(self.at(
                         steps,
                         "axis.steps",
-                        "so many steps have no values of their own",
-                        "take fewer",
+                        "this many steps repeat values",
+                        "use fewer steps",
                     ));
                 }
                 Ok(values)
@@ -275,8 +275,8 @@ impl Reader<'_> {
                     self.at(
                         by,
                         "axis.by",
-                        "this is no step from one value to the next",
-                        "it is above 0, and of the kind of from and to",
+                        "this is not a step between values",
+                        "use a step above 0, of the same kind as from and to",
                     )
                 })?;
                 self.until(high, by, |n| first.of_number(low + n as f64 * step.number()))
@@ -287,15 +287,15 @@ impl Reader<'_> {
                     return Err(self.at(
                         factor,
                         "axis.factor",
-                        "from is not above 0, or this is not above 1",
-                        "each value is so many times the one before",
+                        "from is not above 0, or factor is not above 1",
+                        "each value is the one before times the factor",
                     ));
                 }
                 self.until(high, factor, |n| first.of_number(low * times.powi(n)))
             }
             _ => Err(self.mistake(
-                "a range has steps, by or factor",
-                "write steps = 8, by = \"5Gb/s\" or factor = 2, and one of them only",
+                "a range needs one of steps, by and factor",
+                "write steps = 8, by = \"5Gb/s\" or factor = 2",
             )),
         }
     }
@@ -318,7 +318,7 @@ impl Reader<'_> {
                     place,
                     "axis",
                     "the steps are too small",
-                    "values next to each other differ, and there are at most a million",
+                    "neighbouring values must differ, and a range has at most a million",
                 ));
             }
             values.push(next);
@@ -333,7 +333,7 @@ impl Reader<'_> {
                 csv,
                 "axis.csv",
                 format!("cannot use \"{path}\": {why}"),
-                "its first line has the keys, each other line the values of a point",
+                "its first line must have the keys, each other line the values of a point",
             )
         };
         let text = (self.read)(&path).map_err(refuse)?;
@@ -342,7 +342,7 @@ impl Reader<'_> {
             Some(position) => place::whole(
                 &path,
                 "",
-                format!("line {}: the number of values is not that of the keys", position.line()),
+                format!("line {}: the number of values differs from the number of keys", position.line()),
                 None,
             ),
             None => refuse(error.to_string()),
@@ -356,7 +356,7 @@ impl Reader<'_> {
             rows.push(record.map_err(broken)?.iter().map(cell).collect());
         }
         if rows.is_empty() {
-            return Err(refuse("there is no point in it".into()));
+            return Err(refuse("it has no points".into()));
         }
         let column = |(n, key): (usize, &String)| {
             let values: Vec<_> = rows.iter().map(|row| row[n].clone()).collect();
@@ -374,13 +374,13 @@ impl Reader<'_> {
     fn latin(&self, written: &Written, points: &Spanned<i64>) -> Result<Axis, Error> {
         let count = usize::try_from(*points.get_ref()).ok().filter(|count| (1..=MOST_STEPS).contains(count));
         let count = count.ok_or_else(|| {
-            self.at(points, "axis.latin", "this is how many points there are", "from 1 to a million")
+            self.at(points, "axis.latin", "the number of points is out of range", "expected 1 to a million")
         })?;
         let of = written.of.as_deref().filter(|of| !of.is_empty()).ok_or_else(|| {
             self.at(
                 points,
                 "axis.latin",
-                "it does not say of which keys",
+                "its keys are missing",
                 "write of = [{ key = \"…\", from = 1, to = 64 }, { key = \"…\", values = [\"…\", \"…\"] }]",
             )
         })?;

@@ -20,7 +20,7 @@ use toml::Spanned;
 /// A benchmark, and what its keys hold at all points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bench {
-    /// Where the study is: files are beside it.
+    /// The folder of the study: files are beside it.
     folder: String,
     keys: BTreeMap<String, String>,
 }
@@ -105,7 +105,7 @@ impl Bench {
         let (mut opened, mut in_python) = (Vec::new(), None);
         if let On::Device { file, class } = on {
             if let Some(key) = ["device", "mps", "mrrs"].into_iter().find(|key| options.has(key)) {
-                return Err(format!("{key}: the device in Python takes the place of one; leave it out"));
+                return Err(format!("{key}: the device in Python replaces the profile; leave this key out"));
             }
             let path = self.join(&file);
             keys.push((path.clone(), files.key(&path).map_err(|why| format!("on: {path}: {why}"))?));
@@ -138,9 +138,9 @@ impl Bench {
         let file = |name: &str| if name.ends_with(".toml") { self.join(name) } else { name.to_owned() };
         let bytes = |name: &str| -> Result<Option<u32>, String> {
             let bytes = options.number(name).map(u32::try_from).transpose();
-            bytes.map_err(|_| format!("{name} is a power of two from 128 to 4096 bytes"))
+            bytes.map_err(|_| format!("{name} must be a power of two from 128 to 4096 bytes"))
         };
-        let wrong = |name: &str| format!("{name} is a power of two from 128 to 4096 bytes");
+        let wrong = |name: &str| format!("{name} must be a power of two from 128 to 4096 bytes");
         let (mps, mrrs) = (bytes("mps")?, bytes("mrrs")?);
         let mut host_keys: Vec<(String, String)> = Vec::new();
         for set in of_host {
@@ -161,7 +161,7 @@ impl Bench {
     }
 }
 
-/// What runs a benchmark.
+/// The target of a benchmark.
 enum On {
     /// The simulator, or the closed form.
     Core,
@@ -175,9 +175,8 @@ fn target(name: &str) -> Result<On, Refusal> {
         return Ok(On::Core);
     }
     if name.split(':').next() == Some("cuda") {
-        let message =
-            "what a GPU measures does not repeat, and a study keeps results by what they follow from";
-        let hint = "measure it by `tlplab bench … --on cuda --json FILE`";
+        let message = "measurements on a GPU do not repeat, and a study keeps results by their inputs";
+        let hint = "use `tlplab bench … --on cuda --json FILE`";
         return Err((message.into(), Some(hint.into())));
     }
     match name.rsplit_once(':') {
@@ -185,15 +184,14 @@ fn target(name: &str) -> Result<On, Refusal> {
             Ok(On::Device { file: file.into(), class: class.into() })
         }
         _ => Err((
-            format!("there is no target \"{name}\""),
-            Some("there are simulator, model, and FILE.py:CLASS".into()),
+            format!("unknown target \"{name}\""),
+            Some("expected simulator, model or FILE.py:CLASS".into()),
         )),
     }
 }
 
 fn case(options: &Resolved) -> Result<Case, String> {
-    let test =
-        options.text("test").ok_or("test: it does not say what is measured; set one, such as lat_rd")?;
+    let test = options.text("test").ok_or("test is missing; set one, such as lat_rd")?;
     let at_once = options.number("at_once").map(u32::try_from).transpose();
     let case = serde_json::json!({
         "test": test,
@@ -207,7 +205,7 @@ fn case(options: &Resolved) -> Result<Case, String> {
         "size": options.number("size"),
         "count": options.number("count"),
         "seed": options.number("seed"),
-        "at_once": at_once.map_err(|_| "at_once: there are from 1 to 65536")?,
+        "at_once": at_once.map_err(|_| "at_once is out of range; expected 1 to 65536")?,
     });
     let case: Case = serde_json::from_value(case).map_err(|error| error.to_string())?;
     case.check().map_err(|error| error.to_string())?;
@@ -246,7 +244,7 @@ impl Ready {
     }
 }
 
-/// What a measurement comes to, on a link of so many lanes.
+/// The record of a measurement, on a link of this many lanes.
 pub fn record(measured: &Measured, lanes: u8) -> Record {
     let mut figures = vec![
         ("transactions", measured.operations as f64),

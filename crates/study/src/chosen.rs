@@ -63,7 +63,7 @@ impl Study {
 }
 
 impl Sweep {
-    /// Whether nothing would have to be run: every run of every point is known, or cannot be. `goes_on` is asked before each point.
+    /// True if nothing would have to be run: every run of every point is known, or cannot be. `goes_on` is asked before each point.
     pub fn knows_all(&self, goes_on: &mut dyn FnMut() -> bool) -> bool {
         let keys = self.keys();
         self.points.kept.iter().all(|point| goes_on() && self.knows(point, &keys))

@@ -19,20 +19,22 @@ impl Comparison {
     /// Reads one.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let whole = Expression::parse(text)?;
         let kind = whole.kind(&|name| metrics::find(name).map(|metric| Kind::Number(metric.unit)))?;
-        let refuse = |message: String| Mistake {
+        let refuse = |message: String| {
+            Mistake {
             column: 1,
             message,
             hint: Some(
-                "write one, as in nic.throughput >= 90 Gb/s; what must hold, too, is another one".into(),
+                "write a comparison such as nic.throughput >= 90 Gb/s; a second condition is another comparison".into(),
             ),
+        }
         };
         let (sign, at) = whole
             .comparison()
-            .ok_or_else(|| refuse(format!("this is {kind}, and no comparison of two figures")))?;
+            .ok_or_else(|| refuse(format!("this is {kind}, not a comparison of two figures")))?;
         let characters: Vec<char> = text.chars().collect();
         let part = |characters: &[char], before: usize| {
             let text: String = characters.iter().collect();
@@ -45,7 +47,7 @@ impl Comparison {
         match (left, right) {
             (Ok(left), Ok(right)) => Ok(Self { left, sign, right }),
             // Each side is right by itself, so what is wrong is around both.
-            _ => Err(refuse("there are parentheses around this comparison".into())),
+            _ => Err(refuse("this comparison is in parentheses".into())),
         }
     }
 }
@@ -69,13 +71,13 @@ mod tests {
     #[test]
     fn what_is_no_comparison_is_refused() {
         for (text, why) in [
-            ("throughput", "this is a number of b/s, and no comparison"),
-            ("lanes < 4 and lanes > 2", "this is true or false, and no comparison of two figures"),
+            ("throughput", "this is a number of b/s, not a comparison"),
+            ("lanes < 4 and lanes > 2", "this is true or false, not a comparison of two figures"),
             ("not lanes < 4", "no comparison of two figures"),
             ("(lanes < 4)", "parentheses around this comparison"),
-            ("throughput < 4", "< is between a number of b/s and a plain number"),
+            ("throughput < 4", "< cannot combine a number of b/s and a plain number"),
             ("true == false", "parentheses around this comparison"),
-            ("trouhput < 4 b/s", "there is no metric trouhput"),
+            ("trouhput < 4 b/s", "unknown metric trouhput"),
         ] {
             let mistake = Comparison::parse(text).unwrap_err();
             assert!(mistake.message.contains(why), "{text}: {mistake}");

@@ -20,7 +20,7 @@ pub struct Elsewhere {
     pub key: String,
     /// The point's number.
     pub point: usize,
-    /// What Python does of it, if part of it is in Python.
+    /// Python's part of it, if it has one.
     pub in_python: Option<InPython>,
     /// The hash of what runs it.
     build: String,
@@ -32,7 +32,7 @@ pub struct Elsewhere {
     opened: Vec<String>,
 }
 
-/// What became of a run.
+/// The fate of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Made {
     /// It ran: to its end, or it failed.
@@ -82,7 +82,7 @@ impl Maker {
         }
     }
 
-    /// Why a run would be another here than was asked for, if so.
+    /// The reason that a run would differ here from the requested one, if it does.
     pub fn differs(&self, run: &Elsewhere) -> Option<String> {
         self.prepare(run).err()
     }
@@ -95,11 +95,11 @@ impl Maker {
         }
     }
 
-    /// Why it is another: the build, a file, or what the experiment says.
+    /// The reason that it differs: the build, a file, or the settings of the experiment.
     fn difference(&self, run: &Elsewhere, refused: Option<String>) -> String {
         let by = if run.in_python.is_some() { &self.build.python } else { &self.build.simulator };
         if *by != run.build {
-            return "its build of tlplab is a different one".into();
+            return "its build of tlplab differs".into();
         }
         for (path, there) in &run.files {
             match self.files.key(path) {
@@ -136,7 +136,7 @@ impl Sweep {
             return Err(changed(path));
         }
         let (key, record) = (Key::read(&run.key), Record::read(record));
-        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is no record", run.key))?;
+        let (key, record) = key.zip(record).ok_or_else(|| format!("{}: this is not a record", run.key))?;
         self.store.put(&key, &record)?;
         Ok(self.study.repeats.until.as_ref().and_then(|_| self.next_of(run.point)))
     }

@@ -1,4 +1,4 @@
-//! What an experiment says that the figures of its run have to be: `[expect] nic.throughput = ">= 90 Gb/s"`.
+//! The conditions of an experiment on the figures of its run: `[expect] nic.throughput = ">= 90 Gb/s"`.
 
 use crate::expression::{Expression, Kind, Mistake, Value};
 use crate::figures::Metrics;
@@ -12,12 +12,12 @@ pub struct Expectation {
     expression: Expression,
 }
 
-/// What became of an expectation.
+/// The result of an expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// As it is written: the figure and the comparison.
     pub text: String,
-    /// Whether it holds.
+    /// True if it holds.
     pub holds: bool,
     /// The figures in it, each once, with their units; `None`: the run has no such figure.
     pub figures: Vec<(String, Option<f64>, Unit)>,
@@ -42,7 +42,7 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
             Ok((Kind::Truth, expression)) => read.push(Expectation { expression }),
             Ok((kind, _)) => {
                 let hint = Some("begin with < <= > >= == or !=, as in \">= 90 Gb/s\"".into());
-                mistakes.push(one.mistake(format!("\"{text}\" is {kind}, and no comparison"), hint));
+                mistakes.push(one.mistake(format!("\"{text}\" is {kind}, not a comparison"), hint));
             }
             Err(mistake) => {
                 let message = format!("in \"{text}\", column {}: {}", mistake.column, mistake.message);
@@ -53,7 +53,7 @@ pub fn read(experiment: &Experiment) -> Result<Vec<Expectation>, Vec<Error>> {
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
-/// What an expression over figures gives, and the expression.
+/// The kind of an expression over figures, and the expression.
 fn parse(text: &str) -> Result<(Kind, Expression), Mistake> {
     let expression = Expression::parse(text)?;
     let kind = expression.kind(&|name| metrics::find(name).map(|metric| Kind::Number(metric.unit)))?;
@@ -64,19 +64,19 @@ impl Expectation {
     /// Reads one that stands by itself, as in `nic.latency.p99 < 2 us`.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn read(text: &str) -> Result<Self, Mistake> {
         match parse(text)? {
             (Kind::Truth, expression) => Ok(Self { expression }),
             (kind, _) => Err(Mistake {
                 column: 1,
-                message: format!("this is {kind}, and no comparison"),
+                message: format!("this is {kind}, not a comparison"),
                 hint: Some("compare a figure with something, as in throughput >= 90 Gb/s".into()),
             }),
         }
     }
 
-    /// Whether it holds of a run with these figures. A figure that the run does not have fulfils nothing.
+    /// Judges it by the figures of a run. A figure that the run does not have fulfils nothing.
     pub fn judge(&self, of: &Metrics) -> Judged {
         let unit = |name: &str| metrics::find(name).map_or(Unit::NONE, |metric| metric.unit);
         let value_of = |name: &str| of.get(name).map(|value| Value::Number(value, unit(name)));

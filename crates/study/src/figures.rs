@@ -30,7 +30,7 @@ impl Metrics {
         })
     }
 
-    /// Where a figure is among the values.
+    /// The index of a figure among the values.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()
     }

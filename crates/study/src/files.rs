@@ -27,14 +27,14 @@ pub(crate) struct KnownMachine {
 
 type Kept<T> = Mutex<BTreeMap<String, Result<T, String>>>;
 
-/// What changes when a file does: its device and number, its length, when it was written, in seconds and nanoseconds.
+/// The properties that change with a file: its device and number, its length, its time of modification, in seconds and nanoseconds.
 type Stamp = (u64, u64, u64, i64, i64);
 
 impl Files {
     /// The text of a file, or in words why it cannot be had.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason that it cannot be read.
     pub fn text(&self, path: &str) -> Result<String, String> {
         Ok(self.known_text(path)?.0.clone())
     }
@@ -76,7 +76,7 @@ impl Files {
         all
     }
 
-    /// Whether a file is as it was when it was hashed.
+    /// True if a file is as it was when it was hashed.
     pub(crate) fn is_unchanged(&self, path: &str) -> bool {
         let known = look(&self.digests).get(path).cloned();
         known.is_none_or(|known| known.ok().map(|(_, stamp)| stamp) == stamp(path).ok())
@@ -110,7 +110,7 @@ fn look<T>(kept: &Kept<T>) -> MutexGuard<'_, BTreeMap<String, Result<T, String>>
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was found the first time. Others wait meanwhile: a file is read once, not once by each thread.
+/// The result of the first time. Others wait meanwhile: a file is read once, not once by each thread.
 fn once<T: Clone>(kept: &Kept<T>, path: &str, find: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     look(kept).entry(path.to_owned()).or_insert_with(find).clone()
 }

@@ -1,4 +1,4 @@
-//! What a study found: a sentence with figures in it, and whether it holds.
+//! The finding of a study: a sentence with figures in it, and whether it holds.
 //!
 //! ```toml
 //! [finding]
@@ -27,7 +27,7 @@ use toml::Spanned;
 pub struct Finding {
     /// The sentence; figures stand in it by their names in braces: `{wide}`, or `{more %}` for a share in per cent.
     pub says: String,
-    /// What is true if the sentence is.
+    /// The condition of the sentence.
     pub holds: Expression,
     /// The figures, each after those that it is computed from.
     figures: Vec<(String, Figure)>,
@@ -48,12 +48,12 @@ enum Take {
     Most,
 }
 
-/// What came of a finding.
+/// The result of a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The figures, with their units.
     pub figures: BTreeMap<String, (f64, Unit)>,
-    /// Whether the sentence holds.
+    /// True if the sentence holds.
     pub holds: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
             return Err(place.mistake(
                 one.span(),
                 &key,
-                "this does not say of which points it is",
+                "the points of this figure are missing",
                 Some(hint.into()),
             ));
         };
@@ -108,8 +108,10 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
             Some((_, "least")) => Take::Least,
             Some((_, "most")) => Take::Most,
             Some((take, _)) => {
-                let hint = Some("it is \"least\" or \"most\"; without it there is one such point".to_owned());
-                return Err(place.mistake(take.span(), &key, "this cannot be taken", hint));
+                let hint = Some(
+                    "expected \"least\" or \"most\"; leave take out where a single point matches".to_owned(),
+                );
+                return Err(place.mistake(take.span(), &key, "unknown value of take", hint));
             }
         };
         units.insert(name.clone(), named.unit);
@@ -134,7 +136,7 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
                 return Err(place.mistake(
                     text.span(),
                     &key,
-                    format!("a figure is a number, and this is {kind}"),
+                    format!("a figure must be a number, but this is {kind}"),
                     None,
                 ));
             }
@@ -150,7 +152,7 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
         return Err(place.mistake(
             written.holds.span(),
             "finding.holds",
-            format!("this is {kind}, and not true or false"),
+            format!("this is {kind}, not a condition"),
             hint,
         ));
     }
@@ -169,7 +171,7 @@ pub(crate) fn read(place: Place<'_>, written: &Written, study: &Study) -> Result
     Ok(Finding { says: written.says.get_ref().clone(), holds, figures })
 }
 
-/// What stands in braces, with or without a sign for shares in per cent.
+/// The names in braces, with or without a sign for shares in per cent.
 fn braced(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name));
     names.map(|name| name.strip_suffix(" %").unwrap_or(name))
@@ -222,12 +224,11 @@ impl Sweep {
             .filter_map(|one| one.means[0].map(|(mean, _)| mean))
             .collect();
         match (take, means.as_slice()) {
-            (_, []) => Err(format!("no point where {condition} has {}", of.name)),
+            (_, []) => Err(format!("no point that matches {condition} has {}", of.name)),
             (Take::One, [one]) => Ok(*one),
-            (Take::One, several) => Err(format!(
-                "{} points are where {condition}; say take = \"least\" or \"most\"",
-                several.len()
-            )),
+            (Take::One, several) => {
+                Err(format!("{} points match {condition}; add take = \"least\" or \"most\"", several.len()))
+            }
             (Take::Least, several) => Ok(several.iter().copied().fold(f64::INFINITY, f64::min)),
             (Take::Most, several) => Ok(several.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
         }

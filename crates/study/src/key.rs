@@ -1,4 +1,4 @@
-//! What a result follows from, as one hash.
+//! The inputs that a result follows from, as one hash.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

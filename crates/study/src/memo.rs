@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tlplab_trace::output;
 
-/// What reading the experiment of a run comes to.
+/// The result of reading the experiment of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Its key, and its seed, if one makes a difference.
@@ -44,7 +44,7 @@ impl Memo {
         Self { path, runs }
     }
 
-    /// What is known of a run. In the memo of a whole study without repeats each run stands at its number.
+    /// The known facts of a run. In the memo of a whole study without repeats each run stands at its number.
     pub(crate) fn get(&self, run: RunNumber) -> Option<&Known> {
         let number = |known: &(RunNumber, Known)| known.0;
         let there =
@@ -87,7 +87,7 @@ impl Memo {
     }
 }
 
-/// What the keys of a study follow from, but for the content of files.
+/// The inputs that the keys of a study follow from, but for the content of files.
 fn identity(study: &Study, build: &Build) -> Key {
     let Study { subject, set, repeats, verdict, axes, .. } = study;
     let steps: Vec<_> = axes.iter().map(|axis| &axis.steps).collect();

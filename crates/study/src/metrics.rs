@@ -11,7 +11,7 @@ use tlplab_experiment::result::{
     CauseName, Direction, Document, Flow, Frames, Latency, Link, Network, NetworkDirection,
 };
 
-/// What has a metric.
+/// The owner of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The whole run.
@@ -34,7 +34,7 @@ pub enum Scope {
     Bench,
 }
 
-/// Which of two points is better by a metric.
+/// The better of two points by a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// That with more of it.
@@ -48,15 +48,15 @@ pub enum Better {
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// What has it.
+    /// Its owner.
     pub scope: Scope,
     /// Its name, without that of what has it. With a `*` at its end, the rest is free.
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Which of two points is better.
+    /// The better direction.
     pub better: Better,
-    /// What it is.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
@@ -318,7 +318,7 @@ pub fn find(name: &str) -> Result<Metric, NoName> {
             Some(near) => format!("did you mean {near}?"),
             None => "`tlplab list metrics` lists them".into(),
         };
-        (format!("there is no metric {name}"), Some(hint))
+        (format!("unknown metric {name}"), Some(hint))
     })
 }
 
@@ -338,7 +338,7 @@ fn alike(name: &str) -> Vec<String> {
     CATALOGUE.iter().filter_map(of).collect()
 }
 
-/// Whether a name is that of something and of this metric of it.
+/// True if a name is that of something and of this metric of it.
 fn belongs(name: &str, metric: &str) -> bool {
     if let Some(stem) = metric.strip_suffix('*') {
         return name
@@ -625,13 +625,10 @@ mod tests {
             let (message, hint) = find(name).unwrap_err();
             format!("{message}; {}", hint.unwrap())
         };
-        assert_eq!(told("nic.thruput"), "there is no metric nic.thruput; did you mean nic.throughput?");
-        assert_eq!(told("latency.p96"), "there is no metric latency.p96; did you mean latency.p90?");
-        assert_eq!(
-            told("nic.latency.p95"),
-            "there is no metric nic.latency.p95; did you mean nic.latency.p90?"
-        );
-        assert_eq!(told("xyzzy"), "there is no metric xyzzy; `tlplab list metrics` lists them");
-        assert_eq!(told(".throughput"), "there is no metric .throughput; did you mean throughput?");
+        assert_eq!(told("nic.thruput"), "unknown metric nic.thruput; did you mean nic.throughput?");
+        assert_eq!(told("latency.p96"), "unknown metric latency.p96; did you mean latency.p90?");
+        assert_eq!(told("nic.latency.p95"), "unknown metric nic.latency.p95; did you mean nic.latency.p90?");
+        assert_eq!(told("xyzzy"), "unknown metric xyzzy; `tlplab list metrics` lists them");
+        assert_eq!(told(".throughput"), "unknown metric .throughput; did you mean throughput?");
     }
 }

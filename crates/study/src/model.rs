@@ -24,18 +24,18 @@ use toml::Spanned;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     kind: Kind,
-    /// Where the study is: files are beside it.
+    /// The folder of the study: files are beside it.
     folder: String,
     keys: BTreeMap<String, String>,
 }
 
-/// Which closed form.
+/// The closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Bandwidth of transfers.
     Bw,
-    /// What a NIC gets of the link.
+    /// The throughput of a NIC on the link.
     Nic,
     /// Little's law.
     Lat,
@@ -117,19 +117,19 @@ impl Model {
         let names = KINDS.map(|(name, _)| format!("\"{name}\"")).join(", ");
         let Some(kind) = table.get("kind") else {
             let hint = Some(format!("write kind = one of {names}"));
-            return Err(place.mistake(written.span(), "model.kind", "this does not say which model", hint));
+            return Err(place.mistake(written.span(), "model.kind", "kind, the model, is missing", hint));
         };
         let found = KINDS.iter().find(|(name, _)| kind.get_ref().as_str() == Some(name));
         let (_, found) = found.ok_or_else(|| {
-            let hint = Some(format!("it is one of {names}"));
-            place.mistake(kind.span(), "model.kind", "there is no such model", hint)
+            let hint = Some(format!("expected one of {names}"));
+            place.mistake(kind.span(), "model.kind", "unknown model", hint)
         })?;
         Ok(Self { kind: *found, folder, keys: found.keys().read(place, "model", table, "kind")? })
     }
 
     pub(crate) fn check_key(&self, name: &str) -> Result<(), Refusal> {
         if name == "kind" {
-            return Err(("a study is of one kind of model".into(), Some("write a study for each".into())));
+            return Err(("a study covers one kind of model".into(), Some("write a study for each".into())));
         }
         self.kind.keys().check(name)
     }
@@ -199,7 +199,8 @@ impl Ready {
     /// The connection, and where a transfer of so many bytes begins.
     fn connection(&self, size: i64) -> Result<(Connection, Span), String> {
         let of = &self.options;
-        let (generation, width, flit) = of.link().ok_or("link: there is none")?;
+        let (generation, width, flit) =
+            of.link().ok_or("the link is missing; set link, such as \"gen4 x8\"")?;
         let numbers = Numbers {
             size,
             offset: of.whole("offset"),
@@ -248,9 +249,7 @@ impl Ready {
         let nic = Nic::parse(of.word("nic"), &self.nic).map_err(|mistake| mistake.to_string())?;
         let frame = of.number("frame").unwrap_or_default();
         if frame < shortest {
-            return Err(format!(
-                "frame is {frame}; a frame has {shortest} B or more, check sequence included"
-            ));
+            return Err(format!("frame is {frame}; expected {shortest} B or more, check sequence included"));
         }
         let (connection, transfer) = self.connection(of.whole("frame"))?;
         let ways = match of.word("ways") {
@@ -278,14 +277,16 @@ impl Ready {
         let (connection, transfer) = self.connection(of.whole("size"))?;
         let bits = transfer.bytes as f64 * 8.0;
         let wanted = match (of.number("rate"), of.number("ethernet")) {
-            (Some(_), Some(_)) => return Err("rate and ethernet both say what is wanted; set one".into()),
+            (Some(_), Some(_)) => {
+                return Err("rate and ethernet both set the wanted rate; set one of them".into());
+            }
             (Some(rate), None) => Some(rate as f64 / bits),
             // What is wanted is a fact, also of a model that makes mistakes.
             (None, Some(rate)) => Some(frames(rate as f64, transfer.bytes + FCS, Mistakes::NONE)),
             (None, None) => None,
         };
         if let Some(name) = ["latency", "replay"].into_iter().find(|name| of.number(name) == Some(0)) {
-            return Err(format!("{name} is 0; it may be anything above 0"));
+            return Err(format!("{name} is 0; expected a value above 0"));
         }
         let delays = Delays {
             latency: of.seconds("latency"),
@@ -314,19 +315,19 @@ impl Ready {
         let of = &self.options;
         let size = of.number("size").unwrap_or_default();
         if !(1..=1 << 32).contains(&size) {
-            return Err(format!("size is {size}; it may be 1 to 4294967296"));
+            return Err(format!("size is {size}; expected 1 to 4294967296"));
         }
         for name in ["mps", "mrrs"] {
             let bytes = of.number(name).unwrap_or_default();
             if !(bytes.is_power_of_two() && (128..=4096).contains(&bytes)) {
-                return Err(format!("{name} is {bytes}; it may be 128, 256, 512, 1024, 2048 or 4096"));
+                return Err(format!("{name} is {bytes}; expected 128, 256, 512, 1024, 2048 or 4096"));
             }
         }
         let header = match of.number("address_bits") {
             Some(32) => 12,
             Some(64) => 16,
             other => {
-                return Err(format!("address_bits is {}; it may be 32 or 64", other.unwrap_or_default()));
+                return Err(format!("address_bits is {}; expected 32 or 64", other.unwrap_or_default()));
             }
         };
         let card = NetTlp {
@@ -346,11 +347,11 @@ fn record<const N: usize>(figures: [(&str, f64); N]) -> Record {
     Record { metrics, ..Record::default() }
 }
 
-/// What limits transfers, in a word and in a sentence.
+/// The limit of transfers, in a word and in a sentence.
 fn limit(found: &InFlight) -> (String, String) {
     let (word, sentence) = match found.limit {
-        Limit::Demand => ("demand", "No more is wanted.".to_owned()),
-        Limit::Link => ("link", "The link carries no more.".to_owned()),
+        Limit::Demand => ("demand", "The wanted rate is reached.".to_owned()),
+        Limit::Link => ("link", "The link is full.".to_owned()),
         Limit::Resource(resource) => (resource.name(), format!("It is limited by {}.", resource.name())),
     };
     (word.to_owned(), sentence)

@@ -17,7 +17,7 @@ pub(crate) type Written = BTreeMap<String, Spanned<toml::Value>>;
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     form: Form,
-    /// What it holds where nobody says, as TOML; empty for nothing.
+    /// Its default, as TOML; empty for none.
     default: &'static str,
 }
 
@@ -26,7 +26,7 @@ pub(crate) const fn key(name: &'static str, form: Form, default: &'static str) -
     Key { name, form, default }
 }
 
-/// What a key may hold.
+/// The values that a key may hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     /// Bytes.
@@ -49,7 +49,7 @@ pub(crate) enum Form {
     Text,
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// Bytes, bits per second, femtoseconds, or how many.
@@ -79,7 +79,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What is wrong, and what may be meant.
+/// A refusal: the fact and the fix.
 pub(crate) type Refusal = (String, Option<String>);
 
 impl Form {
@@ -107,7 +107,7 @@ impl Form {
                 .and_then(|n| u64::try_from(n).ok())
                 .filter(|n| *n >= least)
                 .map(Value::Number)
-                .ok_or_else(|| wanted(&format!("a whole number from {least} on"))),
+                .ok_or_else(|| wanted(&format!("a whole number of at least {least}"))),
             Self::Truth => given.as_bool().map(Value::Truth).ok_or_else(|| wanted("true or false")),
             Self::Word(words) => {
                 let word = given.as_str().ok_or_else(|| wanted(&one_of(words)))?;
@@ -156,13 +156,13 @@ fn link(text: &str) -> Result<Value, Refusal> {
     Ok(Value::Link {
         generation: Generation::new(generation).ok_or_else(|| {
             (
-                format!("there is no gen{generation}"),
-                Some(format!("generations are {} to {}", Generation::FIRST, Generation::LAST)),
+                format!("unsupported generation \"gen{generation}\""),
+                Some(format!("expected {} to {}", Generation::FIRST, Generation::LAST)),
             )
         })?,
         width: Width::new(width).ok_or_else(|| {
             let widths: Vec<String> = Width::ALL.iter().map(ToString::to_string).collect();
-            (format!("there is no x{width} link"), Some(format!("widths are {}", widths.join(" "))))
+            (format!("unsupported width \"x{width}\""), Some(format!("expected one of {}", widths.join(" "))))
         })?,
         flit,
     })
@@ -171,7 +171,7 @@ fn link(text: &str) -> Result<Value, Refusal> {
 /// The keys of a subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
-    /// What has them, for messages: `the model bw`.
+    /// Their owner, for messages: `the model bw`.
     pub(crate) of: &'static str,
     /// The keys.
     pub(crate) keys: &'static [&'static [Key]],
@@ -187,7 +187,7 @@ impl Keys {
         self.all().map(|key| key.name).collect()
     }
 
-    /// Whether there is such a key.
+    /// Checks that the key exists.
     pub(crate) fn check(self, name: &str) -> Result<(), Refusal> {
         if self.all().any(|key| key.name == name) {
             return Ok(());
@@ -225,7 +225,7 @@ impl Keys {
         key.map_or_else(|| Ok(Value::Truth(true)), |key| key.form.read(given))
     }
 
-    /// What all keys hold: defaults, what a file says, and upon it what is set at a point (`key=value` each).
+    /// The values of all keys: defaults, those of a file, and upon them those set at a point (`key=value` each).
     pub(crate) fn resolve(
         self,
         given: &BTreeMap<String, String>,
@@ -259,7 +259,7 @@ fn parse(text: &str) -> toml::Value {
     value.unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
-/// What all keys hold.
+/// The values of all keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
     values: BTreeMap<&'static str, Value>,
@@ -278,7 +278,7 @@ impl Resolved {
         if let Some(Value::Number(number)) = self.values.get(name) { Some(*number) } else { None }
     }
 
-    /// Whether anybody says what a key holds.
+    /// True if anybody says what a key holds.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
@@ -293,7 +293,7 @@ impl Resolved {
         self.number(name).unwrap_or_default() as f64 / 1e15
     }
 
-    /// Whether something is so.
+    /// True if something is so.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.values.get(name) == Some(&Value::Truth(true))
     }

@@ -18,7 +18,7 @@ impl Objective {
     /// Reads `throughput,latency.p99,min:lanes*generation`: of a metric it is known which way it is better, of what is computed it is said.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, Mistake> {
         split(text).into_iter().map(|(at, part)| Self::parse(at, part)).collect()
     }
@@ -39,7 +39,7 @@ impl Objective {
             Better::Less => Ok(Self { figure, more: false }),
             Better::Unknown => Err(Mistake {
                 column: at + skipped + 1,
-                message: format!("nobody can say whether more of {} is better", figure.name),
+                message: format!("the better direction of {} is not known", figure.name),
                 hint: Some(format!("write max:{0} or min:{0}", figure.expression)),
             }),
         }

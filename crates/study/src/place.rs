@@ -31,7 +31,7 @@ impl Place<'_> {
         }
     }
 
-    /// What the TOML reader says.
+    /// The message of the TOML reader.
     pub(crate) fn syntax(&self, error: &toml::de::Error) -> Error {
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         self.mistake(error.span().unwrap_or_default(), "", message, None)

@@ -1,16 +1,16 @@
-//! What one run of a point came to, as bytes that are read back exactly.
+//! The result of one run of a point, as bytes that are read back exactly.
 //!
 //! Two parts: the names of the figures, which many runs have in common and a pack holds once, and the rest.
 
 use crate::bytes::{put_text, take_text};
 use crate::figures::{Metrics, Names};
 
-/// What a run of a point came to.
+/// The result of a run of a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// Why the run failed, if it did.
+    /// The reason that the run failed, if it did.
     pub failure: Option<String>,
-    /// What limits it, if that was asked: the resource, and the sentence.
+    /// The limit, if it was asked for: the resource, and the sentence.
     pub verdict: Option<(String, String)>,
     /// Its figures.
     pub metrics: Metrics,

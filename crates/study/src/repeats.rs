@@ -3,12 +3,12 @@
 use crate::figures::Metrics;
 use crate::study::Named;
 
-/// How often a point is run.
+/// The number of runs of a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repeats {
     /// The first seed and how many there are, one after the other; `None`: once, with the seed of the experiment.
     pub seeds: Option<(u64, u32)>,
-    /// When it may be less often.
+    /// The condition for fewer runs.
     pub until: Option<Narrow>,
 }
 
@@ -42,7 +42,7 @@ pub fn confidence(values: &[f64]) -> Option<(f64, f64)> {
 }
 
 impl Repeats {
-    /// How often at most.
+    /// The largest number of runs.
     pub fn most(&self) -> usize {
         self.seeds.map_or(1, |(_, count)| count as usize)
     }
@@ -52,7 +52,7 @@ impl Repeats {
         self.seeds.map(|(first, _)| first.wrapping_add(repeat as u64))
     }
 
-    /// Whether a point has been run often enough, of whose repeats these are the metrics, in their order.
+    /// True if a point has been run often enough, of whose repeats these are the metrics, in their order.
     pub fn is_enough(&self, repeats: &[&Metrics]) -> bool {
         if repeats.len() >= self.most() {
             return true;

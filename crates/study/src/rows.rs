@@ -16,7 +16,7 @@ use tlplab_experiment::Error;
 pub struct Table {
     /// The columns.
     pub columns: Vec<TableColumn>,
-    /// What is said of the whole.
+    /// Facts about the whole.
     pub about: Vec<(String, String)>,
 }
 
@@ -44,22 +44,22 @@ pub enum Data {
     Text(Vec<Option<String>>),
 }
 
-/// What the runs of a point came to together.
+/// The summary of the runs of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The point's number.
     pub point: usize,
-    /// How many runs went to their end.
+    /// The number of runs that went to their end.
     pub runs: usize,
-    /// Why there are no figures: refused or failed, and the message.
+    /// The reason that there are no figures: refused or failed, and the message.
     pub trouble: Option<(&'static str, String)>,
     /// Of each figure that was asked for: the mean, and half of its 95 % confidence interval.
     pub means: Vec<Option<(f64, Option<f64>)>>,
-    /// What limits it, as its first run tells.
+    /// The limit, as its first run states it.
     pub limit: Option<String>,
 }
 
-/// What a row came to, in a word.
+/// The kind of a row, in a word.
 fn kind(row: &Row) -> &'static str {
     match &row.came {
         Came::Ran(record) if record.failure.is_some() => "failed",
@@ -132,7 +132,7 @@ impl Sweep {
         self.point_of(number).map_or_else(Vec::new, |point| self.study.values(point))
     }
 
-    /// Which step of its axis each of these points has: of the axis of a column.
+    /// The step of each of these points on the axis of a column.
     pub fn steps_at(&self, column: usize, points: impl Iterator<Item = usize>) -> Vec<u32> {
         let mut axes =
             self.study.axes.iter().enumerate().flat_map(|(at, axis)| axis.columns.iter().map(move |_| at));
@@ -148,7 +148,7 @@ impl Sweep {
         there.or_else(|| kept.binary_search_by_key(&number, |point| point.number).ok().map(|at| &kept[at]))
     }
 
-    /// What each point of these rows came to.
+    /// The summary of each point of these rows.
     pub fn summaries(&self, rows: &[Row], figures: &[Named]) -> Vec<Summary> {
         rows.chunk_by(|a, b| a.point == b.point).map(|rows| self.summary(rows, figures)).collect()
     }
@@ -196,7 +196,7 @@ impl Sweep {
             let known = names_of(done());
             let hint = match metrics::nearest(name, known.iter().map(|name| name.as_str())) {
                 Some(near) => format!("did you mean {near}?"),
-                None => "`tlplab list metrics` tells what they are called".into(),
+                None => "`tlplab list metrics` lists the names".into(),
             };
             let message = format!("in \"{}\", column {column}: no point has {name}", named.expression);
             return Err(crate::place::whole(&self.study.file, "metrics", message, Some(hint)));

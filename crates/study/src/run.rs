@@ -21,7 +21,7 @@ use tlplab_experiment::{Experiment, FileKind, Options};
 /// After so many events a run looks whether it is cancelled.
 const SLICE: u64 = 50_000;
 
-/// What runs points, by the hashes of its code.
+/// The code that runs points, by its hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
     /// The simulator.
@@ -44,7 +44,7 @@ pub(crate) struct Prepared {
     pub(crate) work: Work,
 }
 
-/// What is to be done.
+/// The work of a run.
 pub(crate) enum Work {
     Experiment(Box<Experiment>),
     Model(model::Ready),
@@ -59,7 +59,7 @@ pub enum InPython {
     Experiment {
         /// The experiment.
         path: String,
-        /// What is set: `key=value` each.
+        /// The settings: `key=value` each.
         set: Vec<String>,
         /// A file with its loads.
         load: Option<String>,
@@ -70,7 +70,7 @@ pub enum InPython {
     Bench(OnDevice),
 }
 
-/// How a run went.
+/// The outcome of a run.
 pub(crate) enum Went {
     /// To its end, or it failed.
     Done(Record),
@@ -84,7 +84,7 @@ pub(crate) enum Went {
 
 /// A run that cannot be made ready.
 pub(crate) struct Refused {
-    /// Why not.
+    /// The reason.
     pub(crate) why: String,
     /// As long as the files are as they are; otherwise it may be because of the machine.
     pub(crate) lasting: bool,
@@ -99,7 +99,7 @@ impl From<String> for Refused {
 /// Makes a run of an experiment ready.
 ///
 /// # Errors
-/// Why it cannot be.
+/// The reason that it cannot be run.
 pub(crate) fn experiment(
     path: &str,
     load: Option<&str>,
@@ -119,7 +119,7 @@ pub(crate) fn experiment(
         return Err(Refused { why: lacks.to_string(), lasting: false });
     }
     if let Some(medium) = experiment.files.iter().find(|file| file.kind == FileKind::Medium) {
-        let why = "runs write to it, and each would find what the one before has left; leave it out, and the data are in memory";
+        let why = "runs write to it, so each would see the data of the run before; leave it out to keep the data in memory";
         return Err(medium.missing(why).to_string().into());
     }
     let in_python = experiment.files.iter().any(|file| file.kind == FileKind::Python);
@@ -198,7 +198,7 @@ fn run(experiment: Experiment, inputs: Inputs, traces: Traces, cancel: &AtomicBo
             }
             Ok(progress) if progress.done => break,
             Ok(progress) if progress.waits_for_outside => {
-                return Went::Refused("part of it is outside of the simulation, and nobody is there".into());
+                return Went::Refused("a part of it outside the simulation is not connected".into());
             }
             Ok(_) if cancel.load(Ordering::Relaxed) => return Went::Cancelled,
             Ok(_) => {}
@@ -214,7 +214,7 @@ fn run(experiment: Experiment, inputs: Inputs, traces: Traces, cancel: &AtomicBo
     Went::Done(record)
 }
 
-/// What a run that is over came to.
+/// The record of a run that is over.
 pub fn record(document: &Document) -> Record {
     let exhausted =
         document.problems.iter().filter(|problem| problem.exhausted).map(|problem| problem.message.clone());
@@ -225,7 +225,7 @@ pub fn record(document: &Document) -> Record {
     let mut failures: Vec<String> = exhausted.chain(waiting).collect();
     // Its figures are of the time in which it stood still.
     if failures.is_empty() && document.stop_reason.is_deadlock() {
-        failures.push(format!("the run got nowhere: {}", document.stop_text));
+        failures.push(format!("the run made no progress: {}", document.stop_text));
     }
     Record {
         failure: (!failures.is_empty()).then(|| failures.join("; ")),
@@ -234,7 +234,7 @@ pub fn record(document: &Document) -> Record {
     }
 }
 
-/// What limits a run that is over, by runs; by its figures, where it cannot be run again. `None` if it was cancelled.
+/// The limit of a run that is over, by further runs; by its figures, where it cannot be run again. `None` if it was cancelled.
 fn judge(run: &mut Run, traces: Traces, cancel: &AtomicBool) -> Option<(String, String)> {
     let document = run.document();
     let figures = (document.verdict.limit.resource.clone(), document.verdict.sentence.clone());

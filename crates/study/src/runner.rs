@@ -26,15 +26,15 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Row {
     /// The point's number.
     pub point: usize,
-    /// Which of its runs it is, from 0.
+    /// The number of the run among its repeats, from 0.
     pub repeat: usize,
     /// The seed; `None` where the experiment cannot be read.
     pub seed: Option<u64>,
-    /// What it came to.
+    /// Its result.
     pub came: Came,
 }
 
-/// What a run of a point came to.
+/// The result of a run of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
     /// It ran: to its end, or it failed.
@@ -43,27 +43,27 @@ pub enum Came {
     Refused(String),
 }
 
-/// How far a study is, in points.
+/// The progress of a study, in points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Runs that are over, or known.
     pub done: usize,
     /// All, if every point is run as often as it may be.
     pub of: usize,
-    /// How many of them were known.
+    /// The number of them that were known.
     pub known: usize,
-    /// How many of them were made.
+    /// The number of them that were made.
     pub made: usize,
 }
 
-/// What came of a study.
+/// The outcome of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// By points and repeats.
     pub rows: Vec<Row>,
     /// Runs that are to be made elsewhere; afterwards the study is run again.
     pub elsewhere: Vec<Elsewhere>,
-    /// How far it came.
+    /// Its progress.
     pub progress: Progress,
     /// Somebody ended it: rows are missing.
     pub interrupted: bool,
@@ -76,21 +76,21 @@ pub struct Sweep {
     pub study: Study,
     /// Its points.
     pub points: Points,
-    /// Where results are.
+    /// The store of results.
     pub store: Store,
-    /// What runs them.
+    /// The build that runs them.
     pub build: Build,
     /// One part of so many, from 0.
     pub shard: (usize, usize),
     /// Its files.
     pub files: Files,
-    /// Whether all runs are made elsewhere, and not only what has a part in Python.
+    /// True if all runs are made elsewhere, and not only what has a part in Python.
     pub all_elsewhere: bool,
     /// Runs that were to be made elsewhere and cannot be, by their keys, and why.
     pub refused: BTreeMap<String, String>,
 }
 
-/// What is known of a run before it is made.
+/// The known facts of a run before it is made.
 pub(crate) enum Looked {
     /// It was made before, with this seed.
     Found(Option<u64>, Record),
@@ -106,7 +106,7 @@ pub(crate) struct Keys {
     found: Mutex<Vec<(RunNumber, Known)>>,
 }
 
-/// What threads tell.
+/// A message of a thread.
 enum Told {
     Row {
         row: Row,

@@ -53,7 +53,7 @@ struct Pack {
     known: u64,
 }
 
-/// Where an entry is.
+/// The place of an entry.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     pack: u32,
@@ -70,12 +70,12 @@ struct Writer {
     length: u64,
 }
 
-/// What a result has added to the pack of this process.
+/// The addition of a result to the pack of this process.
 struct Added {
     /// Its names, if no result before had them.
     names: Option<Names>,
     place: Place,
-    /// How long the pack was before, and is now.
+    /// The length of the pack before and now.
     grew: Range<u64>,
 }
 
@@ -147,7 +147,7 @@ impl Store {
         }
     }
 
-    /// How many results there are, whole or not.
+    /// The number of results, whole or not.
     pub fn count(&self) -> usize {
         self.look();
         self.index.read().unwrap_or_else(PoisonError::into_inner).places.len()

@@ -47,21 +47,21 @@ pub struct Study {
     pub title: String,
     /// Its file, as the caller named it.
     pub file: String,
-    /// What it is of.
+    /// Its subject.
     pub subject: Subject,
-    /// What is set at all points, before what axes set: `key=value` each.
+    /// The settings of all points, before those of the axes: `key=value` each.
     pub set: Vec<String>,
     /// The axes, the first changing slowest.
     pub axes: Vec<Axis>,
-    /// What points have to be.
+    /// Conditions on points.
     pub filters: Vec<Filter>,
-    /// How often a point is run, each time with another seed.
+    /// The number of runs of a point, each with another seed.
     pub repeats: Repeats,
     /// The figures that are shown, and further columns of the data set.
     pub metrics: Vec<Named>,
-    /// What limits each point is found by runs, too.
+    /// The limit of each point is found by runs, too.
     pub verdict: bool,
-    /// What it found.
+    /// Its finding.
     pub finding: Option<Finding>,
 }
 
@@ -70,13 +70,13 @@ pub struct Study {
 pub struct Named {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its expression.
     pub expression: Expression,
     /// Its unit.
     pub unit: Unit,
 }
 
-/// What points have to be.
+/// A condition on points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     /// Its name.
@@ -185,7 +185,7 @@ impl Study {
         let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.steps.len()));
         if count.is_none_or(|count| count > MOST_POINTS) {
             let at = written.axis.last().map_or(0, |axis| axis.span().start);
-            let hint = "take fewer values, or a Latin hypercube of some of the axes: latin = 1000".to_owned();
+            let hint = "use fewer values, or a Latin hypercube of some of the axes: latin = 1000".to_owned();
             return Err(place.mistake(
                 at..at,
                 "axis",
@@ -219,7 +219,7 @@ impl Study {
         }
         if let Some(written) = written.repeats.as_ref().filter(|_| !study.subject.has_seed()) {
             let hint = Some("leave [repeats] out".to_owned());
-            let message = "a closed form comes to the same with every seed";
+            let message = "a closed form gives the same result with every seed";
             return Err(place.mistake(written.seeds.span(), "repeats.seeds", message, hint));
         }
         let finding = written.finding.as_ref().map(|one| finding::read(place, one, &study)).transpose()?;
@@ -235,13 +235,13 @@ impl Study {
         }
     }
 
-    /// What limits each point is found by runs, too.
+    /// The limit of each point is found by runs, too.
     ///
     /// # Errors
     /// That cannot be of this subject.
     pub fn ask_verdict(&mut self) -> Result<(), Error> {
         if !self.subject.has_verdict() {
-            let hint = Some("a verdict is found by further runs of an experiment".into());
+            let hint = Some("a verdict needs further runs of an experiment".into());
             return Err(place::whole("--verdict", "", "this study has no experiment", hint));
         }
         self.verdict = true;
@@ -275,7 +275,7 @@ impl Study {
         Ok(())
     }
 
-    /// What is asked of the subject at a point, the so-manieth time.
+    /// The request to the subject at a point, for one of its repeats.
     pub(crate) fn ask(&self, point: &Point, repeat: usize) -> Ask {
         Ask { set: self.overrides(point), seed: self.repeats.seed(repeat), verdict: self.verdict }
     }
@@ -289,7 +289,7 @@ impl Study {
     /// One more filter, which somebody gave with the command.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The mistake, and its place.
     pub fn keep_where(&mut self, text: &str) -> Result<(), Error> {
         let refuse = |Mistake { column, message, hint }| {
             place::whole("--where", "", format!("in \"{text}\", column {column}: {message}"), hint)
@@ -299,7 +299,7 @@ impl Study {
         Ok(())
     }
 
-    /// What is true or false of the points.
+    /// A condition on the points.
     pub(crate) fn condition(&self, text: &str) -> Result<Expression, Mistake> {
         let keep = Expression::parse(text)?;
         let kind_of = |name: &str| {
@@ -307,7 +307,7 @@ impl Study {
                 let known: Vec<&str> = self.columns().map(|column| column.name.as_str()).collect();
                 let hint = match metrics::nearest(name, known.iter().copied()) {
                     Some(near) => format!("did you mean {near}?"),
-                    None => format!("a filter knows what axes set: {}", known.join(", ")),
+                    None => format!("a filter knows the names of the axes: {}", known.join(", ")),
                 };
                 (format!("no axis is called {name}"), Some(hint))
             })
@@ -316,13 +316,13 @@ impl Study {
             Kind::Truth => Ok(keep),
             kind => Err(Mistake {
                 column: 1,
-                message: format!("a filter is true or false, and this is {kind}"),
+                message: format!("a filter must be a condition, but this is {kind}"),
                 hint: Some("compare something, as in mps <= 256 B".into()),
             }),
         }
     }
 
-    /// What is told of each point, in the order of the axes.
+    /// The columns of each point, in the order of the axes.
     pub fn columns(&self) -> impl Iterator<Item = &axis::Column> {
         self.axes.iter().flat_map(|axis| &axis.columns)
     }
@@ -339,7 +339,7 @@ impl Study {
         self.axes.iter().zip(&point.steps).flat_map(|pair| -> Vec<Value> { of(pair) }).collect()
     }
 
-    /// What is set at a point: `key=value` each.
+    /// The settings of a point: `key=value` each.
     pub fn overrides(&self, point: &Point) -> Vec<String> {
         let of_axes = self.axes.iter().zip(&point.steps).flat_map(|(axis, step)| &axis.steps[*step]);
         self.set.iter().cloned().chain(of_axes.map(|(key, value)| format!("{key}={value}"))).collect()
@@ -397,7 +397,7 @@ impl Named {
     /// Reads `name = expression`, or an expression that is its own name.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let (name, written, skipped) = match text.split_once('=') {
             Some((name, rest)) if is_name(name.trim()) && !rest.starts_with('=') => {
@@ -414,7 +414,7 @@ impl Named {
             }
             kind => Err(Mistake {
                 column: skipped + 1,
-                message: format!("a metric is a number, and this is {kind}"),
+                message: format!("a metric must be a number, but this is {kind}"),
                 hint: None,
             }),
         }
@@ -423,7 +423,7 @@ impl Named {
     /// Reads several, with commas between them; commas within parentheses are of functions.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The mistake, and its place in the text.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, Mistake> {
         let parts = split(text).into_iter();
         parts
@@ -433,7 +433,7 @@ impl Named {
             .collect()
     }
 
-    /// What it is at a point whose metrics are these; `None` where one of them is missing.
+    /// Its value at a point with these metrics; `None` where one of them is missing.
     pub fn of(&self, metrics: &Metrics) -> Option<f64> {
         if let Some(name) = self.expression.as_name() {
             return metrics.get(name);
@@ -494,9 +494,9 @@ fn an_experiment(path: &str, text: &str) -> Option<Error> {
     const OURS: [&str; 4] = ["experiment", "model", "bench", "axis"];
     let table = toml::from_str::<toml::Table>(text).ok()?;
     let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
-    let hint = format!("run it by `tlplab run {path}`, or name it in a study: experiment = \"…\"");
+    let hint = format!("run it with `tlplab run {path}`, or name it in a study: experiment = \"…\"");
     (has(&THEIRS) && !has(&OURS))
-        .then(|| place::whole(path, "", "this is an experiment, and no study", Some(hint)))
+        .then(|| place::whole(path, "", "this is an experiment, not a study", Some(hint)))
 }
 
 fn is_name(text: &str) -> bool {
@@ -541,7 +541,7 @@ fn check_columns(
             let is_key = of_experiment && axis.steps.iter().flatten().any(|(key, _)| *key == column.name);
             if OWN_COLUMNS.contains(&column.name.as_str()) || !is_key && metrics::find(&column.name).is_ok() {
                 return refuse(
-                    format!("\"{}\" is a column of every data set", column.name),
+                    format!("\"{}\" is already a column of every data set", column.name),
                     "give the axis another name",
                 );
             }
@@ -570,8 +570,8 @@ fn repeats(place: Place<'_>, written: Option<&WrittenRepeats>) -> Result<Repeats
     let Some(written) = written else { return Ok(Repeats::default()) };
     let seeds = u32::try_from(*written.seeds.get_ref()).ok().filter(|seeds| (1..=100_000).contains(seeds));
     let seeds = seeds.ok_or_else(|| {
-        let hint = Some("from 1 to 100000".into());
-        place.mistake(written.seeds.span(), "repeats.seeds", "this is how many seeds there are", hint)
+        let hint = Some("expected 1 to 100000".into());
+        place.mistake(written.seeds.span(), "repeats.seeds", "the number of seeds is out of range", hint)
     })?;
     let narrow = written.until.as_ref().map(|until| {
         let refuse = |message: String| {
@@ -581,14 +581,14 @@ fn repeats(place: Place<'_>, written: Option<&WrittenRepeats>) -> Result<Repeats
         let (metric, within) = until
             .get_ref()
             .rsplit_once(" within ")
-            .ok_or_else(|| refuse("this does not say how narrow".into()))?;
+            .ok_or_else(|| refuse("the width of the interval is missing".into()))?;
         let metric =
             Named::parse(metric).map_err(|mistake| in_text(place, until, "repeats.until", &mistake))?;
         let share = within.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
         let share = share.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
         Ok(Narrow {
             metric,
-            within: share.ok_or_else(|| refuse(format!("{within} is no share of the mean")))?,
+            within: share.ok_or_else(|| refuse(format!("{within} is not a percentage of the mean")))?,
         })
     });
     Ok(Repeats { seeds: Some((written.first, seeds)), until: narrow.transpose()? })

@@ -1,4 +1,4 @@
-//! What a study is of: runs of an experiment, a closed form, or a benchmark.
+//! The subject of a study: runs of an experiment, a closed form, or a benchmark.
 //!
 //! Each says which keys points may set, and makes a point ready to run: its key, the files that it names, and what is to be done.
 
@@ -13,7 +13,7 @@ use std::ops::Range;
 use tlplab_experiment::Error;
 use toml::Spanned;
 
-/// What a study is of.
+/// The subject of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
@@ -30,14 +30,14 @@ pub enum Subject {
     Bench(Bench),
 }
 
-/// What is asked of a subject at a point.
+/// A request to a subject at a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ask {
-    /// What is set: `key=value` each.
+    /// The settings: `key=value` each.
     pub(crate) set: Vec<String>,
     /// The seed; `None`: the subject's own.
     pub(crate) seed: Option<u64>,
-    /// What limits the point is found by runs, too.
+    /// The limit of the point is found by runs, too.
     pub(crate) verdict: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Whether there is none.
+    /// True if there is none.
     pub(crate) fn is_none(&self) -> bool {
         self.experiment.is_none() && self.model.is_none() && self.bench.is_none()
     }
@@ -64,7 +64,7 @@ impl Subject {
         named: &Named<'_>,
         join: &dyn Fn(&str) -> String,
     ) -> Result<Self, Error> {
-        const ONE: &str = "a study names one: experiment = \"one.toml\", or [model], or [bench]";
+        const ONE: &str = "name one subject: experiment = \"one.toml\", [model] or [bench]";
         let mistake = |span: Range<usize>, key: &str, message: &str| {
             Err(place.mistake(span, key, message, Some(ONE.into())))
         };
@@ -74,18 +74,18 @@ impl Subject {
             (None, Some(model), None) => Self::Model(Model::read(place, model, join(""))?),
             (None, None, Some(bench)) => Self::Bench(Bench::read(place, bench, join(""))?),
             (None, None, None) => {
-                return Err(whole(place.file, "", "this study does not say what it runs", Some(ONE.into())));
+                return Err(whole(place.file, "", "this study has no subject", Some(ONE.into())));
             }
-            (_, _, Some(bench)) => return mistake(bench.span(), "bench", "this study is of two things"),
-            (_, Some(model), _) => return mistake(model.span(), "model", "this study is of two things"),
+            (_, _, Some(bench)) => return mistake(bench.span(), "bench", "this study has two subjects"),
+            (_, Some(model), _) => return mistake(model.span(), "model", "this study has two subjects"),
         };
         match named.load {
-            Some(load) => mistake(load.span(), "load", "loads are of experiments"),
+            Some(load) => mistake(load.span(), "load", "only experiments have loads"),
             None => Ok(subject),
         }
     }
 
-    /// Whether points may set a key; of an experiment it is known only when the experiment is read.
+    /// Checks that points may set a key; of an experiment it is known only when the experiment is read.
     ///
     /// # Errors
     /// They may not: a message, and what may be meant.
@@ -97,17 +97,17 @@ impl Subject {
         }
     }
 
-    /// Whether what limits a point can be found by runs.
+    /// True if what limits a point can be found by runs.
     pub(crate) fn has_verdict(&self) -> bool {
         matches!(self, Self::Experiment { .. })
     }
 
-    /// Whether what limits a point comes with its figures.
+    /// True if what limits a point comes with its figures.
     pub(crate) fn tells_limit(&self) -> bool {
         matches!(self, Self::Model(model) if model.tells_limit())
     }
 
-    /// Whether another seed can make a difference.
+    /// True if another seed can make a difference.
     pub(crate) fn has_seed(&self) -> bool {
         !matches!(self, Self::Model(_))
     }
@@ -115,7 +115,7 @@ impl Subject {
     /// Makes the run of a point ready.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// The reason that it cannot be run.
     pub(crate) fn prepare(&self, ask: &Ask, files: &Files, build: &Build) -> Result<Prepared, Refused> {
         let now = |why| Refused { why, lasting: false };
         match self {

@@ -47,7 +47,7 @@ pub(crate) fn as_data(values: &[toml::Value]) -> Vec<Value> {
     })
 }
 
-/// What a range counts in, and its number in that: whole numbers, bytes, bits per second, femtoseconds; or a fraction.
+/// The unit of a range, and its number in that: whole numbers, bytes, bits per second, femtoseconds; or a fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Amount {
     Whole(i64),
@@ -93,7 +93,7 @@ impl Amount {
         }
     }
 
-    /// Whether both count in the same.
+    /// True if both count in the same.
     pub(crate) fn is_like(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }

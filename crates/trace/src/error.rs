@@ -1,4 +1,4 @@
-//! What can go wrong with a file, told to the person who named it.
+//! Errors with a file, for the person who named it.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub enum Error {
     Io {
         /// The file, as the user named it; `standard output` for `-`.
         path: String,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -21,17 +21,17 @@ pub enum Error {
     Content {
         /// The file, as the user named it.
         path: String,
-        /// Where in the file, such as `, line 7`; empty where the whole file is meant.
+        /// The place in the file, such as `, line 7`; empty where the whole file is meant.
         place: String,
-        /// What is wrong.
+        /// The fact.
         problem: String,
-        /// What would be right.
+        /// The expected content.
         wanted: String,
     },
 }
 
 impl Error {
-    /// What the operating system refused: `action` on the file at `path`.
+    /// A refusal by the operating system: `action` on the file at `path`.
     pub fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
         Self::Io { path: display(path), action, source }
     }

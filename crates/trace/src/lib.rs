@@ -1,4 +1,4 @@
-//! What a run writes. Nothing is read here.
+//! The files that a run writes. Nothing is read here.
 //!
 //! While it goes on (each takes the plain data of [`record`]):
 //! * [`pcapng`]: captures of simulated links, for Wireshark and the tools of NetTLP; [`linkunit`]: what in them is no TLP

@@ -1,4 +1,4 @@
-//! How our captures name links and carry what is not a TLP: what their writer, [`pcapng`](crate::pcapng), and their reader share.
+//! The names of links in our captures and the encapsulation of units other than TLPs, shared by their writer, [`pcapng`](crate::pcapng), and their reader.
 //!
 //! DLLPs and flits have no encapsulation in the field, so they go into interfaces of LINKTYPE_USER0 (147), each unit behind one byte
 //! that tells its kind:
@@ -14,10 +14,10 @@ pub const LINK_TYPE: i32 = 147;
 pub const DLLP: u8 = 1;
 /// Kind byte of a flit.
 pub const FLIT: u8 = 2;
-/// What the names of interfaces with DLLPs and flits end in.
+/// The ending of the names of interfaces with DLLPs and flits.
 pub const SUFFIX: &str = " (link layer)";
 
-/// What befell a unit on a simulated link. Kept in the frame's comment.
+/// The fate of a unit on a simulated link. Kept in the frame's comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// Corrupted: the receiver's CRC check fails.
@@ -29,7 +29,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Whether anything befell it.
+    /// True if the unit was damaged or lost.
     pub const fn any(self) -> bool {
         self.bad || self.replay || self.nullified
     }

@@ -1,4 +1,4 @@
-//! What the writers of captures and traces are told: units on a wire, transactions, levels of resources.
+//! The input of the writers of captures and traces: units on a wire, transactions, levels of resources.
 //!
 //! Plain data, so that neither side knows the other: the simulator's probe is turned into these, a test writes them by hand.
 
@@ -41,13 +41,13 @@ pub struct Unit<'a> {
     pub end: Time,
     /// Its last symbol has arrived.
     pub arrive: Time,
-    /// What it is.
+    /// The kind of unit.
     pub content: Content<'a>,
-    /// What befell it.
+    /// Its damage, if any.
     pub flags: Flags,
 }
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// A TLP.
@@ -103,12 +103,12 @@ pub struct Transaction<'a> {
 /// A part of a transaction's critical path.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval<'a> {
-    /// Why the time passed: `serialisation`.
+    /// The cause: `serialisation`.
     pub cause: &'a str,
-    /// Where: `sw0 → host.rp0`.
+    /// The place: `sw0 → host.rp0`.
     pub place: &'a str,
-    /// Whose TLP had the place, if the cause is queueing.
+    /// The flow whose TLP had the place, if the cause is queueing.
     pub behind: Option<&'a str>,
-    /// How long.
+    /// The duration.
     pub duration: Duration,
 }

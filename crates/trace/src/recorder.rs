@@ -29,16 +29,16 @@ use tlplab_fabric::topology::{LinkInfo, Topology};
 use tlplab_fabric::{Ending, PortId};
 use tlplab_units::{Duration, Time};
 
-/// What to write where. `-` is standard output.
+/// The files to write. `-` is standard output.
 #[derive(Clone, Debug, Default)]
 pub struct Targets {
     /// A capture for Wireshark and the tools of NetTLP.
     pub pcapng: Option<PathBuf>,
-    /// What the capture holds. Its horizon is best set to the end of the run, where that is known.
+    /// The content of the capture. Its horizon is best set to the end of the run, where that is known.
     pub pcapng_settings: pcapng::Settings,
     /// A trace for Perfetto.
     pub perfetto: Option<PathBuf>,
-    /// What Perfetto's nanoseconds stand for.
+    /// The meaning of Perfetto's nanoseconds.
     pub scale: perfetto::Scale,
 }
 
@@ -72,7 +72,7 @@ impl Recorder {
         Ok(Self { files: Arc::new(Mutex::new(files)) })
     }
 
-    /// What to give to [`Builder::probe`](tlplab_fabric::Builder::probe).
+    /// The probe for [`Builder::probe`](tlplab_fabric::Builder::probe).
     pub fn probe(&self) -> Box<dyn Probe> {
         Box::new(self.clone())
     }
@@ -224,7 +224,7 @@ impl Files {
     }
 }
 
-/// What is added to the text of a transaction that did not end well.
+/// The addition to the text of a failed transaction.
 const fn ending(ending: Ending) -> &'static str {
     match ending {
         Ending::Done => "",

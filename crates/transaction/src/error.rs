@@ -6,7 +6,7 @@ use tlplab_units::{Bdf, Duration, Tag};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The transfer passes the top of the 64-bit address space.
-    #[error("{bytes} B at {address:#x} pass the end of the address space; the last byte may lie at 2^64 - 1")]
+    #[error("{bytes} B at {address:#x} pass the end of the address space, 2^64")]
     AddressWraps {
         /// First byte.
         address: u64,
@@ -24,7 +24,7 @@ pub enum RequestError {
         found: u64,
     },
     /// A completion is no request.
-    #[error("{0} answers a request and cannot be issued as one")]
+    #[error("{0} is a completion and cannot be issued as a request")]
     NotARequest(&'static str),
 }
 
@@ -92,10 +92,10 @@ pub enum CompletionError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undeliverable {
     /// Nobody listens at that port (ICMP port unreachable, `ECONNREFUSED`).
-    #[error("nobody listens at its port there (connection refused)")]
+    #[error("no program listens on the peer's UDP port (connection refused)")]
     PortRefused,
     /// Nobody is at that address, or there is no way to it (`EHOSTUNREACH`, `ENETUNREACH`).
-    #[error("there is no way to that address (host unreachable)")]
+    #[error("no route to the peer's address (host unreachable)")]
     HostUnreachable,
 }
 
@@ -136,10 +136,10 @@ impl core::fmt::Display for Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unexpected {
     /// It is a request.
-    #[error("{0} is no completion")]
+    #[error("{0} is not a completion")]
     NotACompletion(&'static str),
     /// It answers somebody else's request.
-    #[error("the completion is for requester {found}, this is {own}")]
+    #[error("the completion is for requester {found}, not for {own}")]
     OtherRequester {
         /// The completion's requester ID.
         found: Bdf,

@@ -5,7 +5,7 @@ use crate::error::ProtocolError;
 /// Bytes of a message.
 pub const BYTES: usize = 16;
 
-/// What a message asks or answers.
+/// The content of a message or its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Answers any message, with its sequence number.
@@ -48,7 +48,7 @@ impl Operation {
 /// A message of either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// Its operation.
     pub operation: Operation,
     /// The number that its answer has, too.
     pub sequence: u32,

@@ -29,7 +29,7 @@ const LONGEST_INTERRUPT: u64 = pcidev::HEADER as u64 + 4;
 /// The guest wants to wait for ever.
 const FOR_EVER: u64 = i64::MAX as u64;
 
-/// What is to be sent to the guest, or done for it.
+/// Output for the guest, or an action for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A message on the calendar's socket.
@@ -46,7 +46,7 @@ pub enum Output {
     Broadcast(u64),
 }
 
-/// Why a guest cannot go on.
+/// The reason that a guest cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure<E> {
     /// It does not keep to its protocols.
@@ -59,11 +59,11 @@ pub enum Failure<E> {
     #[error("the guest sleeps beyond the end of simulated time, which is 5.1 hours")]
     EndOfTime,
     /// It waits for ever, and nothing will wake it.
-    #[error("the guest sleeps for ever: no timer of its kernel is set and no device has anything to do")]
+    #[error("the guest sleeps forever: no timer of its kernel is set, and no device has work left")]
     Asleep,
 }
 
-/// What the guest does.
+/// The state of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It runs: it will say something.
@@ -81,11 +81,11 @@ enum State {
 struct Commands {
     /// The one that has begun.
     current: Option<(Buffer, Access)>,
-    /// When they began.
+    /// Their start.
     begun: Option<Time>,
-    /// What the guest did then.
+    /// The state of the guest then.
     before: State,
-    /// What the bell is answered.
+    /// The answer to the bell.
     answer: Option<Vec<u8>>,
 }
 
@@ -93,7 +93,7 @@ struct Commands {
 #[derive(Debug)]
 pub struct Guest {
     state: State,
-    /// When it wants to run, in nanoseconds.
+    /// The time at which it wants to run, in nanoseconds.
     requested: u64,
     rings: [Rings; 2],
     queues: [Option<Queue>; 2],
@@ -126,17 +126,17 @@ impl Guest {
         }
     }
 
-    /// What is to be sent next, in this order.
+    /// The next output, in this order.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Whether the guest stands still until [`advance`](Self::advance).
+    /// True if the guest stands still until [`advance`](Self::advance).
     pub fn waits(&self) -> bool {
         matches!(self.state, State::Waiting | State::Accessing)
     }
 
-    /// Whether it [waits](Self::waits) for the end of its accesses, and not for a time.
+    /// True if it [waits](Self::waits) for the end of its accesses, and not for a time.
     pub fn is_accessing(&self) -> bool {
         self.state == State::Accessing
     }
@@ -277,7 +277,7 @@ impl Guest {
         }
     }
 
-    /// When the guest that [waits](Self::waits) wants to run.
+    /// The time at which the guest that [waits](Self::waits) wants to run.
     pub fn wanted(&self) -> Time {
         if self.requested >= FOR_EVER { Time::NEVER } else { time_of(self.requested) }
     }

@@ -1,4 +1,4 @@
-//! What a guest needs of whatever simulates its machine.
+//! The interface of a guest to the simulator of its machine.
 
 use crate::pcidev::Access;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use tlplab_units::Time;
 pub enum Interrupt {
     /// A message signalled interrupt as a function wrote it.
     Message {
-        /// What it wrote; the kernel puts its interrupt number there.
+        /// Its data; the kernel puts its interrupt number there.
         data: u32,
     },
     /// A legacy interrupt is asserted. All wires are one to this kernel.
@@ -18,7 +18,7 @@ pub enum Interrupt {
 
 /// A simulated machine: a PCIe hierarchy below a root complex, in simulated time.
 pub trait Machine {
-    /// Why it cannot go on.
+    /// The reason that it cannot go on.
     type Error;
 
     /// Simulated time.

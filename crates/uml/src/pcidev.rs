@@ -7,7 +7,7 @@ use crate::machine::Interrupt;
 
 /// Bytes before the data of a command or an interrupt.
 pub const HEADER: usize = 16;
-/// What stands for the whole address space where a BAR number is.
+/// The BAR number that stands for the whole address space.
 const TUNNEL: u8 = 7;
 /// Bytes of one access at most; the kernel maps no more at once.
 const LARGEST: u32 = 16 << 20;
@@ -34,7 +34,7 @@ pub enum Access {
     ConfigWrite {
         /// Function and register.
         offset: u32,
-        /// What to write.
+        /// The data to write.
         data: Vec<u8>,
     },
     /// Reads memory of a device.
@@ -48,7 +48,7 @@ pub enum Access {
     MemoryWrite {
         /// Its address on the bus.
         address: u64,
-        /// What to write.
+        /// The data to write.
         data: Vec<u8>,
     },
 }

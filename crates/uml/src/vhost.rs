@@ -22,7 +22,7 @@ pub const PROTOCOL_FEATURES: u64 = 1 << 3 | 1 << 5 | 1 << 14;
 /// The beginning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Which request.
+    /// The request.
     pub request: u32,
     /// The guest waits for an answer.
     pub wants_reply: bool,
@@ -54,28 +54,28 @@ pub struct Region {
     pub address: u64,
     /// Its length.
     pub bytes: u64,
-    /// Where it begins in its file.
+    /// Its start in its file.
     pub offset: u64,
 }
 
-/// What the guest asks.
+/// A request of the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Which features the device has.
+    /// The features of the device.
     GetFeatures,
     /// Those that hold.
     SetFeatures(u64),
     /// The guest is the owner of the device.
     SetOwner,
-    /// Which protocol features there are.
+    /// The protocol features.
     GetProtocolFeatures,
     /// Those that hold.
     SetProtocolFeatures(u64),
     /// The guest's memory; a file descriptor for each range comes along.
     SetMemory(Vec<Region>),
-    /// How long a queue is.
+    /// The length of a queue.
     SetQueueSize(u32, u32),
-    /// Where its rings are: descriptors, available, used.
+    /// The addresses of its rings: descriptors, available, used.
     SetQueueAddresses(u32, [u64; 3]),
     /// At which entry it begins.
     SetQueueBase(u32, u32),
@@ -169,7 +169,7 @@ pub fn call(queue: u32) -> Vec<u8> {
 /// Bytes of the answer to [`call`].
 pub const CALL_ANSWER: usize = HEADER + 8;
 
-/// Whether the guest has taken a [`call`].
+/// True if the guest has taken a [`call`].
 pub fn is_taken(answer: &[u8; CALL_ANSWER]) -> bool {
     let ([header, ..], [.., a, b, c, d, e, f, g, h]) = (answer.as_chunks::<HEADER>().0, *answer) else {
         return false;

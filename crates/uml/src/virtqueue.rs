@@ -9,7 +9,7 @@ const WRITABLE: u16 = 2;
 /// Bytes that a guest sends in one buffer at most: no access is longer.
 const LONGEST: usize = 32 << 20;
 
-/// Where a queue is.
+/// The places of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rings {
     /// Entries, a power of two.

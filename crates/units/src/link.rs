@@ -84,7 +84,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// How bytes become bits on a lane.
+/// The line coding of bytes on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// Ten bits carry a byte.
@@ -133,7 +133,7 @@ impl fmt::Display for Width {
     }
 }
 
-/// How TLPs are framed on the link.
+/// The framing of TLPs on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkMode {
     /// Framed TLPs and DLLPs, each with its own sequence number and CRC.

@@ -5,7 +5,7 @@
 use crate::time::Duration;
 use alloc::string::{String, ToString};
 
-/// Why a text is not a quantity.
+/// The reason that a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {wanted}: {why}")]
 pub struct QuantityError {
@@ -19,6 +19,7 @@ const TIMES: &[(&str, u64)] = &[
     ("ps", 1_000),
     ("ns", 1_000_000),
     ("us", 1_000_000_000),
+    ("µs", 1_000_000_000),
     ("ms", 1_000_000_000_000),
     ("s", 1_000_000_000_000_000),
 ];
@@ -114,6 +115,7 @@ mod tests {
     fn reads_exact_decimals() {
         assert_eq!(time("1.5us").unwrap(), Duration::from_ns(1500));
         assert_eq!(time("200 us").unwrap(), Duration::from_us(200));
+        assert_eq!(time("1.5µs").unwrap(), Duration::from_ns(1500));
         assert_eq!(size("4KiB").unwrap(), 4096);
         assert_eq!(size("0.5KiB").unwrap(), 512);
         assert_eq!(rate("25Gb/s").unwrap(), 25_000_000_000);

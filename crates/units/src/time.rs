@@ -73,7 +73,7 @@ impl Duration {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
-    /// Whether this is no time at all.
+    /// True if this is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -15,7 +15,7 @@ const CONFIG_BYTES: u64 = 4096;
 /// Kinds of interrupts: INTx, MSI, MSI-X, errors, a request to let the device go.
 const IRQS: u32 = 5;
 
-/// What a command comes to: a reply with its payload, a reply later, or a reply that refuses it.
+/// The result of a command: a reply with its payload, a reply later, or a reply that refuses it.
 type Answer = Result<Option<Vec<u8>>, Refused>;
 
 impl Port {

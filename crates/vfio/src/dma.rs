@@ -18,7 +18,7 @@ use tlplab_wire::tlp::CompletionStatus;
 /// Messages that may wait for their answers; a transfer that takes more of them is refused.
 const MOST_ASKED: usize = 1 << 15;
 
-/// What the device has begun, and has not been carried out.
+/// Accesses that the device has begun, and that have not been carried out.
 #[derive(Clone, Debug)]
 enum Task {
     Read { op: OpId, address: u64, bytes: u64 },

@@ -5,21 +5,21 @@
 pub enum ProtocolError {
     /// The size in a header is none that a message can have.
     #[error(
-        "vfio-user: a message of {0} B; it has its header of 16 B, and what one command carries, 1 MiB of data at most"
+        "vfio-user: a message of {0} B; expected a header of 16 B and the fields of one command with at most 1 MiB of data"
     )]
     Size(u32),
     /// The first message is none that agrees on a version.
-    #[error("vfio-user: command {0} came before the version was agreed on")]
+    #[error("vfio-user: command {0} came before the version was negotiated")]
     NoVersion(u16),
     /// The client speaks another protocol.
-    #[error("vfio-user: the client speaks version {0}.{1}, and this server 0.x")]
+    #[error("vfio-user: the client speaks version {0}.{1}, but this server speaks 0.x")]
     Version(u16, u16),
     /// A reply to nothing.
     #[error("vfio-user: a reply to message {0}, which was not sent, or has been answered")]
     Reply(u16),
 }
 
-/// Why a command fails, as its reply says: numbers of `errno`.
+/// The reason that a command fails, as its reply states it: numbers of `errno`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Refused {

@@ -9,7 +9,7 @@ pub struct DmaRange {
     pub address: u64,
     /// Length; not 0.
     pub bytes: u64,
-    /// Where it begins in the file that backs it.
+    /// Its start in the file that backs it.
     pub offset: u64,
     /// The device may read it.
     pub readable: bool,

@@ -44,7 +44,7 @@ pub enum PortEvent {
     ConfigWrite {
         /// First byte.
         offset: u16,
-        /// What is written, within configuration space.
+        /// The data written, within configuration space.
         data: Vec<u8>,
         /// For the answer.
         reply: ReplyToken,
@@ -374,10 +374,10 @@ impl Port {
         match self.accesses.remove(&token.0) {
             // A read that was not answered in time is over, and the device does not know.
             None if token.0 < self.next_access => {}
-            None => self.fail("answered a read that nobody has made".into()),
+            None => self.fail("answered a read that was never issued".into()),
             Some(access) if data.len() != access.bytes as usize => {
                 self.fail(format!(
-                    "answered a read of {} B with {} B; it must be as many as were asked for",
+                    "answered a read of {} B with {} B; the answer must have the requested size",
                     access.bytes,
                     data.len()
                 ));
@@ -463,7 +463,7 @@ impl Port {
     }
 }
 
-/// How the device's refusal is completed.
+/// The completion status of the device's refusal.
 fn status_of(refusal: Refusal) -> CompletionStatus {
     match refusal {
         Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,

@@ -24,7 +24,7 @@ pub struct SeenTlp {
     pub data: Vec<u8>,
 }
 
-/// What has been seen and not been taken.
+/// TLPs that were seen and not yet taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlps {
     function: Bdf,

@@ -255,7 +255,7 @@ def nic(
     check_files(json_file, output, plot, {f"--nic {name}": name for name in nics})
     if min(frames) < SHORTEST_FRAME:
         raise click.UsageError(
-            f"--frame is {min(frames)} B; a frame has {SHORTEST_FRAME} B or more, check sequence included"
+            f"--frame is {min(frames)} B; expected {SHORTEST_FRAME} B or more, check sequence included"
         )
     texts = {name: nic_text(name) for name in nics}
     options = connection(given)

@@ -144,9 +144,7 @@ def target_of(
         return CudaTarget(number_of(str(target)))
     if isinstance(target, str):
         if ".py:" not in target:
-            raise ValueError(
-                f"there is no target {target!r}; the targets are {', '.join(TARGETS)}, cuda and FILE.py:CLASS"
-            )
+            raise ValueError(f"unknown target {target!r}; the targets are {', '.join(TARGETS)}, cuda and FILE.py:CLASS")
         target = software.load(target)
     if device is not None:
         raise ValueError(f"device {device} and a device in Python cannot both be measured; leave one out")

@@ -105,7 +105,7 @@ def uml(
     def show(time: int, text: str) -> None:
         line.clear()
         if not silent:
-            click.echo(f"[{time / MICROSECOND:14,.3f} us] {text}")
+            click.echo(f"[{time / MICROSECOND:14,.3f} µs] {text}")
 
     ended = run(
         experiment, found, files, show=show, watch=lambda now: line.show(f"{q.time_fs(now, 3)} simulated"),
@@ -161,7 +161,7 @@ def boot_several(
     def show(time: int, machine: str, text: str) -> None:
         line.clear()
         if not silent:
-            click.echo(f"[{time / MICROSECOND:14,.3f} us] {machine:{width}} | {text}")
+            click.echo(f"[{time / MICROSECOND:14,.3f} µs] {machine:{width}} | {text}")
 
     ended, frames = run_together(
         experiment, found, files, described["cables"], show=show,

@@ -296,7 +296,7 @@ def each_latency(report: dict[str, Any]) -> Iterator[str]:
     """A line for each operation that succeeded, in the order of each thread, if that was asked for."""
     for number, lane in enumerate(report["lanes"]):
         for nanoseconds in lane.get("latencies_ns", ()):
-            yield f"latency: thread {number}, {nanoseconds / 1e3:.3f} us\n"
+            yield f"latency: thread {number}, {nanoseconds / 1e3:.3f} µs\n"
 
 
 def lines(report: dict[str, Any]) -> list[str]:

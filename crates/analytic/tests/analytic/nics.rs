@@ -71,15 +71,18 @@ fn mistakes_in_a_file_are_told_with_their_place() {
         ("title = ".to_owned(), "n.toml:1:9: "),
         (
             step(&rest.replace("device", "nic")),
-            "n.toml:4:6: receive[1].by: \"nic\" should be \"device\" or \"host\"",
+            "n.toml:4:6: receive[1].by: unknown value \"nic\"; expected \"device\" or \"host\"",
         ),
         (
             step(&rest.replace("write", "wrote")),
-            "n.toml:5:6: receive[1].op: \"wrote\" should be \"read\" or \"write\"",
+            "n.toml:5:6: receive[1].op: unknown value \"wrote\"; expected \"read\" or \"write\"",
         ),
         (step(&rest.replace("packet", "16")), "n.toml:6:8: receive[1].size: \"16\" is not a size"),
-        (step(&rest.replace("packet", "0B")), "n.toml:6:8: receive[1].size: 0 bytes; 1 to"),
-        (step(&format!("{rest}\nbatch = 0")), "n.toml:7:9: receive[1].batch: 0 packets; 1 or more"),
+        (step(&rest.replace("packet", "0B")), "n.toml:6:8: receive[1].size: 0 bytes at once; expected 1 to"),
+        (
+            step(&format!("{rest}\nbatch = 0")),
+            "n.toml:7:9: receive[1].batch: 0 packets to a transaction; expected 1 or more",
+        ),
         (step(&format!("{rest}\nbatchs = 8")), "n.toml:7:1: unknown field `batchs`, expected one of"),
         (step("by = \"host\""), "missing field `op`"),
         (step(rest), "n.toml:1:1: transmit: no [[transmit]] moves the packet"),

@@ -1,11 +1,11 @@
-//! What the difference of two minima says about the link between them, and what it does not.
+//! The conclusions from the difference of two minima about the link between them, and their limits.
 
 use super::{Clock, Samples, Target};
 
 /// Fewer reads say nothing about the shortest one.
 pub const FEWEST: u64 = 100;
 
-/// What a difference is worth.
+/// The quality of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is the latency of the link, to within the resolution.
@@ -40,9 +40,9 @@ pub struct LinkLatency {
     pub resolution_ns: f64,
     /// By how much the minima of parts of the samples disagree, both ends together, ns.
     pub spread_ns: f64,
-    /// What it is worth.
+    /// Its quality.
     pub verdict: Verdict,
-    /// Why, unless it is simply measured.
+    /// The reason, unless it is simply measured.
     pub note: String,
 }
 
@@ -87,22 +87,22 @@ fn difference(
     }
     let fewest = ends.map(Samples::count).into_iter().min().unwrap_or(0);
     let [Some(from), Some(to)] = ends.map(Samples::min) else {
-        return link(None, Verdict::Refused, "an end was never read".into());
+        return link(None, Verdict::Refused, "one end of the link was never read".into());
     };
     if fewest < FEWEST {
         return link(
             None,
             Verdict::Refused,
-            format!("{fewest} samples of an end; {FEWEST} are the least that a minimum takes"),
+            format!("only {fewest} samples of one end; a minimum takes at least {FEWEST}"),
         );
     }
     let latency_ns = ns(to) - ns(from);
     if latency_ns.abs() <= resolution_ns {
-        let note = format!("less than the {resolution_ns:.1} ns that can be told apart");
+        let note = format!("below the resolution of {resolution_ns:.1} ns");
         return link(Some(latency_ns), Verdict::Unresolved, note);
     }
     if latency_ns < 0.0 {
-        let note = "the far end answers sooner than the near one, whose own answer takes longer than to pass a read on";
+        let note = "the far end answers sooner than the near one, which takes longer to answer a read than to forward one";
         return link(None, Verdict::Refused, note.into());
     }
     link(Some(latency_ns), Verdict::Measured, String::new())

@@ -13,7 +13,7 @@
 //! * [`document`]: all of it as JSON, `tlplab/differential/1`
 //! * [`simulator`]: a simulated processor reads
 //!
-//! What reads the machine at hand is elsewhere (`tlplab-hostprobe`).
+//! The reader of the machine at hand is elsewhere (`tlplab-hostprobe`).
 
 pub mod attribution;
 pub mod document;
@@ -27,13 +27,13 @@ pub use samples::Samples;
 /// The clock that times reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
-    /// What it is, such as `rdtsc`.
+    /// Its kind, such as `rdtsc`.
     pub source: String,
     /// Nanoseconds of a tick.
     pub ns_per_tick: f64,
     /// Ticks from one value that it shows to the next: 9 of 1/3 ns on the machine of the paper.
     pub step_ticks: u64,
-    /// What an empty measurement takes, ns; it is not in the samples any more.
+    /// The time of an empty measurement, ns; it is not in the samples any more.
     pub overhead_ns: f64,
 }
 
@@ -44,7 +44,7 @@ impl Clock {
     }
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The root complex, or a function of it.
@@ -71,13 +71,13 @@ impl Kind {
 pub struct Target {
     /// The name of a component, or the address of a function.
     pub name: String,
-    /// What is between it and the processor, as an index into the targets; it comes before. `None` where nothing is that can be read.
+    /// The target between it and the processor, as an index into the targets; it comes before. `None` if no readable target is there.
     pub parent: Option<usize>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What is read of it, such as `configuration 0x0` or `BAR 0 + 0x8`.
+    /// The register that is read, such as `configuration 0x0` or `BAR 0 + 0x8`.
     pub register: String,
-    /// What an Ack and an UpdateFC take on the link above, ns: they may stand before the answer to the very read that they are for, at the same
+    /// The time of an Ack and an UpdateFC on the link above, ns: they may stand before the answer to the very read that they are for, at the same
     /// place in every sample. 0 where there is no link, or nothing is known of it.
     pub acknowledgements_ns: f64,
 }

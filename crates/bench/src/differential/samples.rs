@@ -1,11 +1,11 @@
-//! What is kept of the reads of one target.
+//! The kept durations of the reads of one target.
 
 use crate::Distribution;
 
 /// Parts of the samples whose minima are compared.
 const PARTS: usize = 8;
 
-/// How long reads of one target took, in ticks of a clock.
+/// The durations of the reads of one target, in ticks of a clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     ticks: Distribution,
@@ -21,7 +21,7 @@ impl Samples {
         self.ticks.record(ticks);
     }
 
-    /// How often each duration came.
+    /// The number of each duration.
     pub fn ticks(&self) -> &Distribution {
         &self.ticks
     }

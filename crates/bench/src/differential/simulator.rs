@@ -13,7 +13,7 @@ use tlplab_experiment::run::{Inputs, Run};
 use tlplab_fabric::{Driven, Fabric};
 use tlplab_units::{Bdf, Duration, LinkMode, Time};
 
-/// How the processor samples.
+/// The sampling by the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// Reads of each target.
@@ -24,7 +24,7 @@ pub struct Sampling {
     pub step: Duration,
 }
 
-/// What was read of a simulated topology.
+/// The samples of a simulated topology.
 #[derive(Clone, Debug)]
 pub struct Sampled {
     /// Bridges before what is below them.
@@ -136,7 +136,7 @@ struct Register {
     mapped: bool,
 }
 
-/// What software found: a target for each root port, switch and function of a device, and one more for a function with a mapped register.
+/// The targets that software found: one for each root port, switch and function of a device, and one more for a function with a mapped register.
 fn registers_of(fabric: &mut Fabric) -> Vec<Register> {
     let functions = fabric.hierarchy().map(|hierarchy| hierarchy.functions.clone()).unwrap_or_default();
     let mut registers: Vec<Register> = Vec::new();

@@ -63,7 +63,7 @@ fn mistakes_are_told() {
         Machine::new(&setup, &|_| Err("there is no such file".into())).map(drop).unwrap_err().to_string()
     };
     let message = refuse(Setup { host: "sever".into(), ..Setup::default() });
-    assert!(message.contains("no host profile \"sever\"; did you mean \"server\"?"), "{message}");
+    assert!(message.contains("unknown host profile \"sever\"; did you mean \"server\"?"), "{message}");
     let message = refuse(Setup { link: "gen3".into(), ..Setup::default() });
     assert!(message.contains("link \"gen3\": \"gen3\" is not a link such as"), "{message}");
     let message = refuse(Setup { device: "mine.toml".into(), ..Setup::default() });
@@ -80,7 +80,7 @@ fn mistakes_are_told() {
         });
         let message = tlplab_bench::device::parse("x.toml", &spoilt.collect::<String>()).unwrap_err();
         let right =
-            format!("device profile x.toml: link.{key} is 300; it is a power of two from 128 B to 4096 B");
+            format!("device profile x.toml: link.{key} is 300; expected a power of two from 128 B to 4096 B");
         assert_eq!(message.to_string(), right);
     }
     let message = refuse(Setup { host: "/bin/ls".into(), ..Setup::default() });

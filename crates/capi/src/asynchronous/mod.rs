@@ -80,7 +80,7 @@ impl TlpAsyncConfig {
     }
 }
 
-/// What C gave with an operation, and where its data go.
+/// The arguments of an operation from C, and the destination of its data.
 struct Operation {
     user: *mut c_void,
     buffer: *mut c_void,
@@ -101,7 +101,7 @@ struct State {
     operations: Vec<Option<Operation>>,
     free: Vec<u32>,
     done: VecDeque<TlpAsyncDone>,
-    /// Whether the bell is rung: a caller that polls finds something.
+    /// True if the bell is rung: a caller that polls finds something.
     rung: bool,
     /// For when the timer is set: never later than the engine's deadline.
     armed: Option<Instant>,
@@ -171,7 +171,7 @@ impl TlpAsync {
         self.announce(&mut state)
     }
 
-    /// What came goes into the engine, and what is over comes out. How many datagrams came.
+    /// Feeds received datagrams to the engine and takes finished operations; the number of datagrams.
     fn turn(&self, state: &mut State) -> Result<usize> {
         let mut ready = Ready::default();
         let failed = |error| errno::of_transport(&error);

@@ -1,4 +1,4 @@
-//! Where fields lie: the codecs are asked, by setting each bit of a header alone and looking which bit of the field it is.
+//! The places of fields: the codecs are asked, by setting each bit of a header alone and looking which bit of the field it is.
 
 use std::fmt::Write;
 use tlplab_wire::dllp;
@@ -7,7 +7,7 @@ use tlplab_wire::nettlp::config_api::ConfigAccess;
 use tlplab_wire::nettlp::link;
 use tlplab_wire::tlp::{ByteEnables, Packet, ParseOptions, Repr};
 
-/// What a codec reads a field as; `None` where it refuses the header.
+/// A codec's reading of a field; `None` where it refuses the header.
 type Codec = fn(&[u8]) -> Option<u64>;
 
 /// Fields that one kind of header has: the name of the kind, a header of it without any of them, their names and codecs.
@@ -148,7 +148,7 @@ struct Run {
     /// The first, counted from the header's most significant.
     bit: usize,
     width: usize,
-    /// What the last of them counts in the field.
+    /// The weight of the last of them in the field.
     weight: u64,
 }
 

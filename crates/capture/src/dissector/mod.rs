@@ -30,7 +30,7 @@ const BY_HAND: [(&str, &str); 8] = [
     ("tlplab_tlp.lua", include_str!("../../../../dissector/tlplab_tlp.lua")),
 ];
 
-/// What comes from the codecs, as a Lua table.
+/// The tables of the codecs, in Lua.
 pub fn tables() -> String {
     let mut lua =
         String::from("-- Generated from crates/wire by `tlplab dissector`; do not edit.\nreturn {\n");
@@ -72,7 +72,7 @@ pub fn tables() -> String {
     lua
 }
 
-/// Where fields lie, by the kind of header.
+/// The places of fields, by the kind of header.
 fn layouts(lua: &mut String) {
     put(lua, "\tlayouts = {");
     for (kind, header, fields) in fields::KINDS {
@@ -110,7 +110,7 @@ fn quoted(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// What the parser takes a byte of Fmt and Type for, found by giving it headers that differ in the fields that decide.
+/// The parser's reading of a byte of Fmt and Type, found by giving it headers that differ in the fields that decide.
 fn tlp_type(byte: u8) -> Option<(String, String)> {
     // Lengths that some kind needs; codes of messages; an address above 4 GiB, at which no atomic is misaligned.
     let lengths = [1, 2];

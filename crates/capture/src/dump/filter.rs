@@ -1,4 +1,4 @@
-//! Which frames are shown: a small language.
+//! A small language for the frames that are shown.
 //!
 //! ```text
 //! type=MRd tag=0-15                    both (`and` may stand between)
@@ -20,12 +20,12 @@ use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(Option<Expression>);
 
-/// Why words are no filter.
+/// The reason that words are not a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     /// The word that is wrong; empty at the end.
     pub word: String,
-    /// What is wrong, and what would be right.
+    /// The fact and the fix.
     pub problem: String,
 }
 
@@ -87,7 +87,7 @@ struct Id {
     mask: u16,
 }
 
-/// What may stand before `=`, and what behind it.
+/// The keys before `=`, and their values.
 pub const KEYS: &[(&str, &str)] = &[
     (
         "type",
@@ -95,14 +95,14 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     ("tag", "tags of TLPs"),
     ("requester", "bus:device, or bus:device.function"),
-    ("completer", "the same, of completions"),
+    ("completer", "bus:device, or bus:device.function, of completions"),
     ("status", "SC, UR, CRS or CA"),
     ("address", "one address, first-last, or first+bytes: requests that touch it"),
     ("bytes", "bytes that a request asks for or carries, or a completion carries"),
-    ("port", "UDP ports, of either end"),
-    ("host", "IP addresses or names, of either end"),
-    ("src", "the same, of the sender"),
-    ("dst", "the same, of the receiver"),
+    ("port", "UDP ports of either end"),
+    ("host", "IP addresses or names of either end"),
+    ("src", "IP addresses or names of the sender"),
+    ("dst", "IP addresses or names of the receiver"),
     ("vlan", "802.1Q numbers"),
     ("tc", "traffic classes"),
     ("seq", "sequence numbers of NetTLP"),
@@ -111,7 +111,7 @@ pub const KEYS: &[(&str, &str)] = &[
 
 /// Words that are tests alone.
 pub const WORDS: &[(&str, &str)] = &[
-    ("malformed", "frames that are no TLP, and why"),
+    ("malformed", "frames that are not TLPs, with the reason"),
     ("errors", "malformed, poisoned, corrupted, bad ECRC, completions that are not successful"),
     ("poisoned", "poisoned TLPs"),
 ];
@@ -131,11 +131,11 @@ impl Filter {
         let expression = any(&mut tokens, 0)?;
         match tokens.next() {
             None => Ok(Self(Some(expression))),
-            Some(word) => Err(wrong(word, "there is no ( that it closes")),
+            Some(word) => Err(wrong(word, "the opening ( is missing")),
         }
     }
 
-    /// Whether this frame is to be shown.
+    /// True if this frame is to be shown.
     pub fn matches(&self, decoded: &Decoded<'_>) -> bool {
         self.0.as_ref().is_none_or(|expression| expression.holds(decoded))
     }
@@ -170,15 +170,15 @@ fn one(tokens: &mut Tokens<'_>, depth: usize) -> Result<Expression, FilterError>
     match tokens.next() {
         None => Err(wrong("", "the filter ends where a test is expected, such as type=MRd")),
         Some(word @ ("and" | "or" | ")")) => Err(wrong(word, "a test is expected here, such as type=MRd")),
-        Some("(") if depth == DEEPEST => Err(wrong("(", "too many parentheses within each other")),
+        Some("(") if depth == DEEPEST => Err(wrong("(", "parentheses are nested too deeply")),
         Some("(") => {
             let inside = any(tokens, depth + 1)?;
             match tokens.next() {
                 Some(")") => Ok(inside),
-                _ => Err(wrong("(", "the ) that closes it is missing")),
+                _ => Err(wrong("(", "the closing ) is missing")),
             }
         }
-        Some("not") if depth == DEEPEST => Err(wrong("not", "too many of them within each other")),
+        Some("not") if depth == DEEPEST => Err(wrong("not", "nested too deeply")),
         Some("not") => Ok(Expression::Not(Box::new(one(tokens, depth + 1)?))),
         Some(word) => test(word),
     }
@@ -190,7 +190,7 @@ fn test(word: &str) -> Result<Expression, FilterError> {
             "malformed" => Test::Malformed,
             "errors" => Test::Errors,
             "poisoned" => Test::Poisoned,
-            _ => return Err(wrong(word, format!("it is neither key=value nor one of {}", list(WORDS)))),
+            _ => return Err(wrong(word, format!("expected key=value or one of {}", list(WORDS)))),
         }));
     };
     let (key, negated) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
@@ -198,7 +198,7 @@ fn test(word: &str) -> Result<Expression, FilterError> {
         let ranges = ranges(word, value)?;
         match number.most() {
             Some(most) if ranges.iter().any(|range| range.1 > most) => {
-                Err(wrong(word, format!("{key} is at most {most}")))
+                Err(wrong(word, format!("{key} is too large; expected at most {most}")))
             }
             _ => Ok(Test::Number(number, ranges)),
         }
@@ -220,7 +220,7 @@ fn test(word: &str) -> Result<Expression, FilterError> {
         "host" => Test::Host(names()?),
         "src" => Test::Source(names()?),
         "dst" => Test::Destination(names()?),
-        _ => return Err(wrong(word, format!("the key is none of {}", list(KEYS)))),
+        _ => return Err(wrong(word, format!("unknown key; expected one of {}", list(KEYS)))),
     };
     let test = Expression::Test(test);
     Ok(if negated { Expression::Not(Box::new(test)) } else { test })
@@ -248,7 +248,10 @@ fn types(word: &str, value: &str) -> Result<Vec<String>, FilterError> {
     };
     value
         .split(',')
-        .map(|name| known(name).ok_or_else(|| wrong(word, format!("{name:?} is none of {}", KEYS[0].1))))
+        .map(|name| {
+            known(name)
+                .ok_or_else(|| wrong(word, format!("unknown type {name:?}; expected one of {}", KEYS[0].1)))
+        })
         .collect()
 }
 
@@ -256,7 +259,10 @@ fn types(word: &str, value: &str) -> Result<Vec<String>, FilterError> {
 fn host(word: &str, text: &str) -> Result<String, FilterError> {
     let looks = text.contains('.') && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     if text.is_empty() || looks && text.parse::<Ipv4Addr>().is_err() {
-        return Err(wrong(word, format!("{text:?} is neither an address such as 10.0.0.1 nor a name")));
+        return Err(wrong(
+            word,
+            format!("{text:?} is not valid; expected an address such as 10.0.0.1, or a name"),
+        ));
     }
     Ok(text.into())
 }
@@ -266,7 +272,7 @@ fn statuses(word: &str, value: &str) -> Result<Vec<CompletionStatus>, FilterErro
         let all = (0..8).filter_map(CompletionStatus::from_bits);
         all.into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
     };
-    let wanted = || wrong(word, "a status is SC, UR, CRS or CA");
+    let wanted = || wrong(word, "unknown status; expected SC, UR, CRS or CA");
     value.split(',').map(|name| status(name).ok_or_else(wanted)).collect()
 }
 
@@ -287,7 +293,9 @@ fn ranges(word: &str, value: &str) -> Result<Ranges, FilterError> {
         let (first, last) = (number(first)?, number(last)?);
         (first <= last).then_some((first, last))
     };
-    let wanted = || wrong(word, "numbers are such as 3, 0x1f, 0-15 or 0x1000+64, joined by commas");
+    let wanted = || {
+        wrong(word, "not a number; expected numbers such as 3, 0x1f, 0-15 or 0x1000+64, separated by commas")
+    };
     value.split(',').map(|text| range(text).ok_or_else(wanted)).collect()
 }
 
@@ -300,7 +308,10 @@ fn ids(word: &str, value: &str) -> Result<Vec<Id>, FilterError> {
         Some(Id { bdf, mask: if function.is_some() { 0xffff } else { 0xfff8 } })
     };
     let wanted = || {
-        wrong(word, "a function is such as 1b:00.0, a device such as 1b:00 (hexadecimal, device below 20)")
+        wrong(
+            word,
+            "expected a function such as 1b:00.0, or a device such as 1b:00 (hexadecimal, device number below 20)",
+        )
     };
     value.split(',').map(|text| id(text).ok_or_else(wanted)).collect()
 }
@@ -430,7 +441,7 @@ fn is_error(decoded: &Decoded<'_>) -> bool {
     }
 }
 
-/// Whether this frame has the type `name`, in small letters.
+/// True if this frame has the type `name`, in small letters.
 fn has_type(decoded: &Decoded<'_>, name: &str) -> bool {
     match &decoded.content {
         Ok(What::Tlp(tlp)) => name == "tlp" || tlp.repr.name().eq_ignore_ascii_case(name),

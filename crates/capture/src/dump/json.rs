@@ -110,7 +110,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a TLP means, in the words of the vectors.
+/// The content of a TLP, in the words of the vectors.
 pub(super) fn meaning(repr: &Repr) -> Value {
     let mut map = Map::new();
     let id = repr.transaction_id();
@@ -204,7 +204,7 @@ fn put_attributes(put: &mut impl FnMut(&str, Value), attributes: &Attributes) {
     }
 }
 
-/// What a DLLP means, in the words of `vectors/dllp.json`.
+/// The content of a DLLP, in the words of `vectors/dllp.json`.
 pub(super) fn dllp(repr: &dllp::Repr) -> Value {
     let kind = repr.name();
     match repr {

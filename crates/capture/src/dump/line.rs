@@ -25,7 +25,7 @@ fn put(out: &mut String, decoded: &Decoded<'_>, verbose: bool) -> std::fmt::Resu
         Ok(What::Dllp(repr)) => write!(out, "DLLP: {repr}")?,
         Ok(What::Flit { sequence }) => write!(out, "Flit: seq {sequence}")?,
         Ok(What::Control(control)) => write!(out, "NetTLP {control}")?,
-        Ok(What::Other) => out.push_str("no NetTLP"),
+        Ok(What::Other) => out.push_str("not NetTLP"),
         Err(reason) if decoded.endpoints.is_some() => write!(out, "NetTLP: malformed: {reason}")?,
         Err(reason) => write!(out, "malformed: {reason}")?,
     }

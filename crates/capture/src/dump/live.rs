@@ -19,7 +19,7 @@ use std::path::Path;
 use tlplab_trace::Error;
 
 const FS_PER_NS: i128 = 1_000_000;
-/// What the kernel holds until it is read.
+/// The bytes that the kernel holds until they are read.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// The largest frame, of segments that the kernel has put together.
 const LARGEST: usize = 65_536 + 64;
@@ -55,8 +55,8 @@ impl Live {
     pub(super) fn open(name: &str, link: &LinkAddr) -> Result<Self, Error> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                let wanted = "it takes root, or the capability CAP_NET_RAW";
-                Error::content(String::new(), "you are not permitted to listen on this interface", wanted)
+                let wanted = "run as root, or with the capability CAP_NET_RAW";
+                Error::content(String::new(), "permission to listen on this interface is denied", wanted)
                     .in_file(Path::new(name))
             }
             _ => Error::io(Path::new(name), "listen on this interface", error),
@@ -68,7 +68,7 @@ impl Live {
             libc::ARPHRD_NONE => (RAW_IP, false),
             _ => {
                 let problem = format!("its frames are neither Ethernet nor IP (hardware type {hardware})");
-                let wanted = "an Ethernet, loopback or TUN interface can be heard";
+                let wanted = "expected an Ethernet, loopback or TUN interface";
                 return Err(Error::content(String::new(), problem, wanted).in_file(Path::new(name)));
             }
         };

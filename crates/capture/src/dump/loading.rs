@@ -68,7 +68,7 @@ impl Loading {
         Ok(true)
     }
 
-    /// How much of the file has been read, from 0 to 1; `None` where its length is not known.
+    /// The part of the file that has been read, from 0 to 1; `None` where its length is not known.
     pub fn fraction(&self) -> Option<f64> {
         (self.bytes > 0).then(|| (self.reader.position() as f64 / self.bytes as f64).min(1.0))
     }

@@ -24,14 +24,14 @@ use tlplab_trace::Error;
 use tlplab_trace::output::Output;
 use tlplab_trace::pcapng::{FrameWriter, RawFrame};
 
-/// What is shown, and how.
+/// The frames that are shown, and their form.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which frames.
+    /// The filter of frames.
     pub filter: Filter,
     /// Lines of JSON rather than text.
     pub json: bool,
-    /// How times are shown in text.
+    /// The form of times in text.
     pub time: TimeStyle,
     /// Sequence number, time stamp, 802.1Q number and the payload's beginning, too; in JSON, all of the payload.
     pub verbose: bool,
@@ -43,7 +43,7 @@ pub struct Options {
     pub quiet: bool,
 }
 
-/// How many frames there were.
+/// The number of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames read.
@@ -61,7 +61,7 @@ pub struct Counts {
 /// Bytes of lines after which a step ends.
 const STEP: usize = 64 << 10;
 
-/// How long a step waits for frames of an interface.
+/// The time that a step waits for frames of an interface.
 const WAIT_MS: u16 = 100;
 
 /// A capture on its way to lines.
@@ -71,7 +71,7 @@ pub struct Dump {
     printer: Printer,
 }
 
-/// Where frames come from.
+/// The source of frames.
 enum Source {
     File(Reader<Box<dyn Read + Send>>),
     Interface(Live),
@@ -90,8 +90,8 @@ impl Dump {
         let interfaces = live::interfaces();
         let Some((name, link)) = path.to_str().and_then(|name| interfaces.get_key_value(name)) else {
             let names: Vec<&str> = interfaces.keys().map(String::as_str).collect();
-            let wanted = format!("the interfaces are {}", names.join(", "));
-            let problem = "there is neither such a file nor such an interface";
+            let wanted = format!("expected a file or one of the interfaces {}", names.join(", "));
+            let problem = "no such file or interface";
             return Err(Error::content(String::new(), problem, wanted).in_file(path));
         };
         let source = Source::Interface(Live::open(name, link)?);
@@ -121,7 +121,7 @@ impl Dump {
         Ok(Self { path: path.into(), source, printer: Printer::new(options)? })
     }
 
-    /// Whether it goes on until it is told to end.
+    /// True if it goes on until it is told to end.
     pub fn is_live(&self) -> bool {
         matches!(self.source, Source::Interface(_))
     }
@@ -155,7 +155,7 @@ impl Dump {
         Ok(!printer.is_done())
     }
 
-    /// How many frames there were so far.
+    /// The number of frames so far.
     pub fn counts(&self) -> Counts {
         self.printer.counts
     }
@@ -169,7 +169,7 @@ impl Dump {
     }
 }
 
-/// What errors call the capture at `path`.
+/// The name of the capture at `path` in errors.
 fn called(path: &Path) -> &Path {
     if path == Path::new("-") { Path::new("standard input") } else { path }
 }
@@ -178,7 +178,7 @@ fn called(path: &Path) -> &Path {
 fn reader<R: Read>(input: R, path: &Path) -> Result<Reader<R>, Error> {
     let reader = Reader::new(input).map_err(|stop| stop.in_file(path))?;
     reader.map_err(|_| {
-        Error::content(String::new(), "it is no capture", "pcap and pcapng can be shown").in_file(path)
+        Error::content(String::new(), "it is not a capture", "expected pcap or pcapng").in_file(path)
     })
 }
 

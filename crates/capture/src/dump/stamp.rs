@@ -6,7 +6,7 @@ use std::fmt::Write;
 const FS_PER_SECOND: i128 = 1_000_000_000_000_000;
 const FS_DIGITS: u8 = 15;
 
-/// How the time of a frame is shown; tcpdump's `-t`, `-tt` and so on.
+/// The form of the time of a frame; tcpdump's `-t`, `-tt` and so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeStyle {
     /// The time of the day, in the local time zone.

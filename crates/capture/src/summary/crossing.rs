@@ -15,7 +15,7 @@ const WINDOW: Duration = Duration::from_ns(50_000_000);
 /// Requests to one page that may wait to be passed on; older ones are given up.
 const PER_PAGE: usize = 256;
 
-/// What was done to the requests of one direction on their way into another.
+/// The changes to the requests of one direction on their way into another.
 #[derive(Clone, Debug)]
 pub struct Crossing {
     /// Before.
@@ -28,10 +28,10 @@ pub struct Crossing {
     pub passages: BTreeMap<Passage, u64>,
 }
 
-/// How a request passed.
+/// The passage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passage {
-    /// What it did.
+    /// Its operation.
     pub operation: Operation,
     /// Its bytes.
     pub bytes: u32,
@@ -48,7 +48,7 @@ pub struct Passage {
 /// So many of this size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pieces {
-    /// How many.
+    /// Their number.
     pub count: u32,
     /// Bytes of each, of the first if they differ.
     pub bytes: u32,
@@ -83,7 +83,7 @@ struct Seen {
     parts: Vec<usize>,
 }
 
-/// What was found of one crossing.
+/// The findings about one crossing.
 #[derive(Default)]
 struct Found {
     passages: BTreeMap<Passage, u64>,
@@ -99,7 +99,7 @@ pub(super) struct Crossings {
     first: usize,
     /// Those not wholly passed on, by the 4 KiB that they touch; no request crosses these.
     open: BTreeMap<u64, VecDeque<usize>>,
-    /// What was found of those before them, by the directions before and behind.
+    /// The findings about those before them, by the directions before and behind.
     found: BTreeMap<(u16, u16), Found>,
 }
 
@@ -216,9 +216,9 @@ impl Crossings {
     }
 }
 
-/// Whether the new request is a part of this earlier one.
+/// True if the new request is a part of this earlier one.
 ///
-/// What has the same receiver, or the same sender, comes from two devices that share memory, or goes to them.
+/// True if it has the same receiver, or the same sender, comes from two devices that share memory, or goes to them.
 fn is_part(directions: &[Direction], new: &Seen, earlier: &Seen) -> bool {
     let (before, behind) =
         (&directions[usize::from(earlier.direction)], &directions[usize::from(new.direction)]);
@@ -231,7 +231,7 @@ fn is_part(directions: &[Direction], new: &Seen, earlier: &Seen) -> bool {
         && operation(earlier) == operation(new)
 }
 
-/// Whether two ranges of addresses, first and end, have any in common.
+/// True if two ranges of addresses, first and end, have any in common.
 const fn overlap(one: (u64, u64), other: (u64, u64)) -> bool {
     one.0 < other.1 && other.0 < one.1
 }

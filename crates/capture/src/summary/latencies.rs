@@ -11,7 +11,7 @@ const BITS: u32 = 11;
 /// Percentiles of latencies: exact where there are no more than 4096 different ones, else up to 0.1 % too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentiles {
-    /// How many there were.
+    /// Their number.
     pub count: u64,
     /// The shortest, exact.
     pub min: Duration,
@@ -28,7 +28,7 @@ pub struct Percentiles {
 /// Times that are counted.
 #[derive(Default)]
 pub(super) struct Latencies {
-    /// How many of each, in femtoseconds.
+    /// The number of each, in femtoseconds.
     counts: BTreeMap<u64, u64>,
     rounds: bool,
     count: u64,

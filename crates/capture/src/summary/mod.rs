@@ -1,4 +1,4 @@
-//! What a capture says about the devices in it: sizes of requests, use of tags, how many wait at once, latency, what a root complex or
+//! The summary of a capture about the devices in it: sizes of requests, use of tags, how many wait at once, latency, what a root complex or
 //! a switch on the way did to them, and what is wrong.
 //!
 //! [`Summing`] takes frames one by one and keeps no more of a long capture than of a short one, but for the frames that are malformed, and
@@ -50,18 +50,18 @@ pub struct Summary {
     pub repeated: u64,
     /// From the first record to the last.
     pub duration: Duration,
-    /// What each sender told each receiver.
+    /// The traffic of each sender to each receiver.
     pub directions: Vec<Flow>,
     /// Requests that were seen twice or more, before and behind something that passes them on.
     pub crossings: Vec<Crossing>,
-    /// What could not be read.
+    /// The frames that could not be read.
     pub problems: Vec<Problem>,
 }
 
-/// What went in one direction.
+/// The traffic in one direction.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Who sent it to whom.
+    /// Its sender and receiver.
     pub direction: Direction,
     /// TLPs by name.
     pub kinds: BTreeMap<&'static str, u64>,
@@ -75,7 +75,7 @@ pub struct Flow {
     pub refused: BTreeMap<&'static str, u64>,
     /// Completions that answer nothing in the capture.
     pub unexpected: u64,
-    /// Who asked.
+    /// The requesters.
     pub requesters: BTreeSet<Bdf>,
     /// Tags of the requests that are answered, and how often each was used.
     pub tags: BTreeMap<Tag, u64>,
@@ -120,7 +120,7 @@ enum Unit {
     },
     Link,
     Control,
-    /// What is not summed up, but has a number.
+    /// The frames that are not summed up, but have a number.
     Numbered {
         header: Header,
         port: u16,
@@ -168,7 +168,7 @@ struct Counts {
     counters: Counters,
 }
 
-/// How many requests wait.
+/// The number of requests that wait.
 #[derive(Default)]
 struct Outstanding {
     now: u32,
@@ -356,7 +356,7 @@ impl Summing {
         Some(latency)
     }
 
-    /// What there is to say, and the points, without rows if they were not asked for.
+    /// The summary and the points, without rows if they were not requested.
     pub fn finish(mut self) -> (Summary, Points) {
         while let Some((fs, first)) = self.order.pop() {
             self.take(fs, &first);

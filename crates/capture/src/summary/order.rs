@@ -1,15 +1,15 @@
-//! What happened, in the order of its times: files need not be in order, but nearly are.
+//! Events in the order of their times: files need not be in order, but nearly are.
 
 use std::collections::VecDeque;
 
-/// How many are held back, for one that is earlier.
+/// The number held back, for one that is earlier.
 const HELD: usize = 16_384;
 
 /// Sorts what comes, as far as it can while it holds a part of it.
 pub(super) struct InOrder<T> {
     /// With their times in femtoseconds.
     held: VecDeque<(i128, T)>,
-    /// When the last one happened that was let go.
+    /// The time of the last one that was let go.
     passed: Option<i128>,
 }
 

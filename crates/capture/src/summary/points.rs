@@ -1,4 +1,4 @@
-//! What happened when, for plots: a column for each fact, a row for each TLP.
+//! Events over time, for plots: a column for each fact, a row for each TLP.
 
 use super::super::requests::request;
 use tlplab_units::{Duration, Time};

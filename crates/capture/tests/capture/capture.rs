@@ -143,7 +143,7 @@ fn malformed_frames_are_told_and_do_not_end_the_reading() {
         (change(14, 0x44), "frame 1: IPv4: the header length is below 20 bytes"),
         (change(17, 10), "frame 1: IPv4: the total length is below the header's"),
         (change(20, 0x20), "frame 1: an IPv4 fragment; NetTLP datagrams are never fragmented"),
-        (change(39, 9), "frame 1: the UDP header says 9 bytes, the IPv4 header leaves 26"),
+        (change(39, 9), "frame 1: the UDP length is 9 bytes, but the IPv4 header leaves 26"),
         (good[..30].to_vec(), "frame 1: the IPv4 header is cut: only 30 bytes were captured"),
         (reserved, "frame 1: not a TLP: "),
     ];
@@ -261,7 +261,7 @@ fn what_is_no_capture_is_an_error() {
     let error = capture::read_file("/no/such/file.pcap").unwrap_err().to_string();
     assert!(error.starts_with("/no/such/file.pcap: cannot read: "), "{error}");
     let error = capture::read(b"hello").unwrap_err().to_string();
-    assert!(error.contains("pcap, pcapng and trace tables"), "{error}");
+    assert!(error.contains("expected pcap, pcapng or a trace table"), "{error}");
 }
 
 proptest! {

@@ -146,7 +146,7 @@ fn what_cannot_be_written_ends_the_capture_with_a_message() {
     let error = refused(&unit(0, 0, 0, tlp(&write, Some(&[1; 7]))));
     assert!(error.contains("MWr") && error.contains(" on ssd → sw0 at 0s: Payload"), "{error}");
     let error = refused(&unit(2, 0, 1_000, tlp(&write, None)));
-    assert!(error.ends_with(" on link 2 at 1ps: the capture was begun without this link"), "{error}");
+    assert!(error.ends_with(" on link 2 at 1ps: the capture was started without this link"), "{error}");
 }
 
 #[test]

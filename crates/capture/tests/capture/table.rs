@@ -54,19 +54,16 @@ fn what_is_written_reads_back() {
 #[test]
 fn errors_name_line_and_column() {
     for (line, message) in [
-        ("0,read,0x1000,64,00:01.0", ", line 5: there are 5 columns; there have to be seven"),
-        ("x,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is \"x\"; it has to be nanoseconds"),
+        ("0,read,0x1000,64,00:01.0", ", line 5: the line has 5 columns; expected seven"),
+        ("x,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is \"x\"; expected nanoseconds"),
         ("1.1234567,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is"),
         ("99999999999999999,read,0x1000,64,00:01.0,0,", ", line 5: time_ns is"),
-        ("0,copy,0x1000,64,00:01.0,0,", ", line 5: op is \"copy\"; it has to be \"read\" or \"write\""),
+        ("0,copy,0x1000,64,00:01.0,0,", ", line 5: op is \"copy\"; expected \"read\" or \"write\""),
         ("0,read,1000h,64,00:01.0,0,", ", line 5: address is \"1000h\""),
         ("0,read,0x1000,-1,00:01.0,0,", ", line 5: bytes is \"-1\""),
-        (
-            "0,read,0x1000,64,00:20.0,0,",
-            ", line 5: requester is \"00:20.0\"; it has to be bus:device.function",
-        ),
-        ("0,read,0x1000,64,00:01.0,16384,", ", line 5: tag is \"16384\"; it has to be a number below 16384"),
-        ("0,read,0x1000,64,00:01.0,0,XX", ", line 5: attributes is \"XX\"; it has to be RO, IDO and NS"),
+        ("0,read,0x1000,64,00:20.0,0,", ", line 5: requester is \"00:20.0\"; expected bus:device.function"),
+        ("0,read,0x1000,64,00:01.0,16384,", ", line 5: tag is \"16384\"; expected a number below 16384"),
+        ("0,read,0x1000,64,00:01.0,0,XX", ", line 5: attributes is \"XX\"; expected RO, IDO and NS"),
         ("0,read,0x1ff0,64,00:01.0,0,", ", line 5: Length: the request crosses a 4 KiB boundary (PCIe"),
     ] {
         let error = capture::read(format!("{HEAD}{line}\n").as_bytes()).unwrap_err().to_string();

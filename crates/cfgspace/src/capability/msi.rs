@@ -71,10 +71,10 @@ impl MsiX {
         for (part, bar, range) in [("table", self.table.0, table), ("pending bits", self.pending.0, pending)]
         {
             let why = match bars.get(usize::from(bar)).copied().flatten() {
-                None => "are nowhere: the function has no such BAR",
+                None => "do not exist: the function has no such BAR",
                 Some(found) if found.kind.is_io() => "are in I/O space; they must be in memory",
                 Some(found) if range.end > found.size => "are not all inside it; make the BAR larger",
-                _ if meet => "are where the other part is; give each its own bytes",
+                _ if meet => "overlap the other part; give each part its own bytes",
                 _ => continue,
             };
             return Err(LayoutError::MsixMemory { part, bar, range, why });

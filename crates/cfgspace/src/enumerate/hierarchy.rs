@@ -147,7 +147,7 @@ pub enum ProblemKind {
     HeaderType(u8),
     /// A chain of capabilities leads back, or to where none can be.
     CapabilityChain(u16),
-    /// The bits of a BAR that can be written are no size.
+    /// The writable bits of a BAR are not a size.
     BarSize {
         /// The number of the BAR.
         index: u8,
@@ -255,7 +255,7 @@ impl fmt::Display for Problem {
             }
             ProblemKind::BarSize { index, mask } => {
                 let bar = BarName(index);
-                write!(f, "{bar} reads {mask:#x} after ones were written, which is no size; left out")
+                write!(f, "{bar} reads {mask:#x} after ones were written, which is not a size; left out")
             }
             ProblemKind::NoAddress { index, size, low_memory } => {
                 let (bar, size) = (BarName(index), Size(size));
@@ -267,9 +267,9 @@ impl fmt::Display for Problem {
                 write!(f, "{bar} reads {found:#x}, not the address that was written; that space stays off")
             }
             ProblemKind::MsixTable => {
-                f.write_str("the table of MSI-X is not within a BAR; it interrupts by other means")
+                f.write_str("the MSI-X table is not within a BAR; another kind of interrupt is used")
             }
-            ProblemKind::NoBusNumber => f.write_str("no bus number is left for what is below; left out"),
+            ProblemKind::NoBusNumber => f.write_str("no bus number is left for the bus below; left out"),
             ProblemKind::VirtualIds { offset, stride } => {
                 write!(
                     f,

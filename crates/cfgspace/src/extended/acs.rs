@@ -84,10 +84,10 @@ impl Acs {
             controls.contains(enabled),
             "enabled controls",
             enabled.0,
-            "of the controls there are",
+            "a subset of the controls",
         )?;
         let inside = ports >= 64 || forbidden >> ports == 0;
-        block.require(inside, "egress control vector", forbidden, "of the ports there are")?;
+        block.require(inside, "egress control vector", forbidden, "a subset of the ports")?;
         block.set(acs::CAPABILITIES, u16::from(controls.0) | u16::from(ports) << 8);
         block.set(acs::CONTROL, enabled.0);
         block.writable(acs::CONTROL, controls.0);

@@ -44,7 +44,7 @@ impl SrIov {
                 !(taken || wide && index == 5),
                 "VF BAR",
                 index,
-                "free behind a 64-bit BAR, which takes two places",
+                "unused: the 64-bit BAR before it takes two numbers",
             )?;
             let right = bar.size.is_power_of_two() && bar.size >= 4096 && (wide || bar.size <= 1 << 31);
             block.require(

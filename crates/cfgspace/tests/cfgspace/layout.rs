@@ -16,9 +16,9 @@ fn msix_needs_memory_for_its_table_and_pending_bits() {
     let with = |table, pending| board(bars).capability(MsiX { vectors: 256, table, pending });
     let table = "MSI-X: the bytes 0x0 to 0x1000 of BAR";
     for (layout, expected) in [
-        (with((2, 0), (0, 0)), format!("{table} 2, for the table, are nowhere: the function has no such BAR")),
+        (with((2, 0), (0, 0)), format!("{table} 2, for the table, do not exist: the function has no such BAR")),
         (with((1, 0), (0, 0)), format!("{table} 1, for the table, are in I/O space; they must be in memory")),
-        (with((0, 0), (0, 0)), format!("{table} 0, for the table, are where the other part is; give each its own bytes")),
+        (with((0, 0), (0, 0)), format!("{table} 0, for the table, overlap the other part; give each part its own bytes")),
         (
             with((0, 0), (0, 0x1000)),
             "MSI-X: the bytes 0x1000 to 0x1020 of BAR 0, for the pending bits, are not all inside it; make the BAR larger".into(),
@@ -35,7 +35,7 @@ fn msix_needs_memory_for_its_table_and_pending_bits() {
 fn capabilities_do_not_overlap() {
     let vendor = |bytes: usize| Capability::Vendor(vec![0; bytes]);
     let layout = board([None; 6]).capability_at(0x80, vendor(20)).capability_at(0x90, vendor(1));
-    let expected = "vendor specific at 0x90 overlaps vendor specific from 0x80 to 0x98; give each its own bytes, or let one find its place";
+    let expected = "vendor specific at 0x90 overlaps vendor specific from 0x80 to 0x98; give each its own bytes, or leave the offset of one out";
     assert_eq!(complaint(&layout), expected);
     let layout = board([None; 6]).capability_at(0x80, vendor(20)).capability_at(0x98, vendor(1));
     assert_eq!(complaint(&layout), "");

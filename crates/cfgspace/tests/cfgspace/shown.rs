@@ -57,7 +57,7 @@ fn resets_but_that_of_power_leave_what_is_shown() {
 fn bytes_that_are_not_the_devices_are_refused() {
     let mut space = drive();
     let cases: [(u16, usize, &str); 5] = [
-        (0, 0, "0 bytes of its configuration space at 0x0; it has 4096"),
+        (0, 0, "0 bytes of its configuration space at 0x0; expected one or more bytes within its 4096"),
         (4094, 3, "3 bytes of its configuration space at 0xffe"),
         (u16::MAX, 4, "4 bytes of its configuration space at 0xffff"),
         (0x0C, 1, "the byte at 0xc of its configuration space"),

@@ -16,7 +16,7 @@ use tlplab_device_library::dynamic;
 use tlplab_device_library::interface::{Bar, ERROR_MAX};
 
 /// Of what a library without these functions is none.
-const OTHERWISE: &str = "model that was built with rtl/include/tlplab_rtl.h";
+const OTHERWISE: &str = "model built with rtl/include/tlplab_rtl.h";
 /// Version of the interface.
 const ABI: u32 = 2;
 /// Longest TLP.
@@ -116,7 +116,7 @@ impl Functions {
 
     /// Makes a model. The error is the library's own.
     pub(super) fn open(self: &Arc<Self>, parameters: &str) -> Result<(Handle, Identity), String> {
-        let parameters = CString::new(parameters).map_err(|_| "a parameter holds a zero byte")?;
+        let parameters = CString::new(parameters).map_err(|_| "a parameter contains a zero byte")?;
         let (mut identity, mut error) = (Identity::default(), [0; ERROR_MAX]);
         // SAFETY: all four outlive the call; the library writes no more than a message of ERROR_MAX bytes.
         let model = unsafe {
@@ -126,7 +126,7 @@ impl Functions {
         let handle = Handle { functions: self.clone(), model, output: Box::new(Output::EMPTY) };
         if identity.abi != ABI {
             return Err(format!(
-                "it was built with version {} of tlplab_rtl.h, but this is version {ABI}; build it anew",
+                "it was built with version {} of tlplab_rtl.h, but this is version {ABI}; rebuild it",
                 identity.abi
             ));
         }
@@ -136,7 +136,7 @@ impl Functions {
 
 /// The message of an error.
 fn text(message: &[u8; ERROR_MAX]) -> String {
-    dynamic::message(message, "its model does not say why")
+    dynamic::message(message, "its model gives no reason")
 }
 
 /// An open model.
@@ -156,7 +156,7 @@ impl Handle {
         unsafe { (self.functions.configure)(self.model.as_ptr(), registers) }
     }
 
-    /// Whether there was room for it.
+    /// True if there was room for it.
     pub(super) fn receive(&mut self, tlp: &[u8], bar: u8) -> bool {
         // SAFETY: the model is open, and reads so many bytes during the call.
         unsafe { (self.functions.receive)(self.model.as_ptr(), tlp.as_ptr(), tlp.len(), bar) == 0 }
@@ -171,14 +171,13 @@ impl Handle {
             return Err(text(&output.error));
         }
         let tlp = output.tlp.get(..output.tlp_bytes.into());
-        tlp.map(|tlp| (output, tlp)).ok_or_else(|| {
-            format!("its model sent a TLP of {} bytes, more than there can be", output.tlp_bytes)
-        })
+        tlp.map(|tlp| (output, tlp))
+            .ok_or_else(|| format!("its model sent a TLP of {} bytes, above the maximum", output.tlp_bytes))
     }
 
     pub(super) fn trace(&mut self, path: &Path) -> Result<(), String> {
         let path =
-            CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| "its name holds a zero byte")?;
+            CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| "its name contains a zero byte")?;
         let mut error = [0; ERROR_MAX];
         // SAFETY: the model is open; the library writes no more than a message of ERROR_MAX bytes.
         let status = unsafe {

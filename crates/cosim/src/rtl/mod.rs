@@ -43,11 +43,11 @@ impl RtlDevice {
     /// Loads the library and makes a model.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fact and the fix.
     pub fn open(spec: &RtlSpec) -> Result<Self, String> {
         let path = Path::new(&spec.file);
         if !path.is_file() {
-            return Err("there is no such file; `make rtl` builds the project's own, docs/attach-rtl.md says how others are".into());
+            return Err("there is no such file; `make rtl` builds the project's own cores, docs/attach-rtl.md shows how to build others".into());
         }
         let mut parameters = String::new();
         for (key, value) in &spec.parameters {
@@ -60,13 +60,13 @@ impl RtlDevice {
             && !folder.as_os_str().is_empty()
             && !folder.is_dir()
         {
-            return Err(format!("waveform: there is no folder {}", folder.display()));
+            return Err(format!("waveform: the folder {} does not exist", folder.display()));
         }
         Ok(Self { handle, identity, waveform })
     }
 }
 
-/// What a library says of its function.
+/// The identity of a library's function.
 fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
     let function = Identity {
         revision: said.revision,
@@ -84,13 +84,13 @@ fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
         table: (said.msix_table_bar, said.msix_table_offset),
         pending: (said.msix_pba_bar, said.msix_pba_offset),
     });
-    let wrong = |what: String| format!("its model tells of itself what cannot be: {what}");
+    let wrong = |what: String| format!("its model reports an invalid property: {what}");
     if said.intx_pin > 4 {
-        return Err(wrong(format!("interrupt pin {}; there are 1 to 4, or 0 for none", said.intx_pin)));
+        return Err(wrong(format!("interrupt pin {}; expected 1 to 4, or 0 for none", said.intx_pin)));
     }
     let max_payload = Mps::ALL.get(usize::from(said.mps_supported)).copied();
     let max_payload = max_payload.ok_or_else(|| {
-        wrong(format!("payload code {}; it is 0 to 5, for 128 to 4096 B", said.mps_supported))
+        wrong(format!("payload code {}; expected 0 to 5, for 128 to 4096 B", said.mps_supported))
     })?;
     let extended_tags = said.extended_tags != 0;
     let identity = TlpIdentity {

@@ -46,16 +46,16 @@ pub struct Cable {
     pub delay: Duration,
 }
 
-/// What went over a cable.
+/// A signal that went over a cable.
 #[derive(Clone, Debug)]
 pub struct Carried {
     /// The cable.
     pub cable: usize,
     /// The plug that it came from.
     pub from: usize,
-    /// When it left.
+    /// The time at which it left.
     pub at: Time,
-    /// What.
+    /// The signal.
     pub signal: Signal,
 }
 
@@ -63,7 +63,7 @@ pub struct Carried {
 pub struct Cabling {
     cables: Vec<Cable>,
     ends: Vec<Option<GuestEnd>>,
-    /// Whose turn it is, and how far it goes.
+    /// The machine in turn, and the end of its turn.
     turn: Option<(usize, Time)>,
     carried: Vec<Carried>,
 }
@@ -74,12 +74,12 @@ impl Cabling {
         Self { cables, ends: vec![None; parties], turn: None, carried: Vec::new() }
     }
 
-    /// How each guest has ended, if it has.
+    /// The end of each guest, if it has ended.
     pub fn ends(&self) -> &[Option<GuestEnd>] {
         &self.ends
     }
 
-    /// What has left NICs since the last call, in the order of turns.
+    /// The signals that have left NICs since the last call, in the order of turns.
     pub fn take_carried(&mut self) -> Vec<Carried> {
         std::mem::take(&mut self.carried)
     }

@@ -19,7 +19,7 @@ const WRITE: u16 = 2;
 /// Simulated time between two looks whether nothing but refreshes happens.
 const LOOK: Duration = Duration::from_us(100);
 
-/// Why a machine stands still for good.
+/// The reason that a machine stands still for good.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stop {
     /// Its run is over.
@@ -32,7 +32,7 @@ pub(super) enum Stop {
     #[error("{0}")]
     Resident(ResidentFailure),
     /// An access can never end.
-    #[error("at {0} nothing more will happen, and an access of the guest is not over")]
+    #[error("an access by the guest never completes: no event is left at {0}")]
     Stuck(Time),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct FabricMachine<'a> {
     pub(super) processor: &'a mut Processor,
 }
 
-/// What a guest's processor has under way, and has not looked at.
+/// The accesses that a guest's processor has under way, and has not looked at.
 #[derive(Debug, Default)]
 pub(super) struct Processor {
     pub(super) interrupts: VecDeque<Interrupt>,
@@ -63,7 +63,7 @@ struct UnderWay {
     op: OpId,
     /// Those behind it.
     further: VecDeque<Request>,
-    /// What reads have brought so far.
+    /// The data of reads so far.
     data: Vec<u8>,
     /// Bytes that the one under way reads.
     reads: u32,
@@ -76,7 +76,7 @@ enum Request {
     Write { stream: u16, address: u64, data: Vec<u8> },
 }
 
-/// How a request has ended; a write brings nothing.
+/// The end of a request; a write brings nothing.
 type Ended = Option<Vec<u8>>;
 
 impl FabricMachine<'_> {
@@ -143,7 +143,7 @@ impl FabricMachine<'_> {
         }
     }
 
-    /// When something happens next of itself, be it that nothing does but refreshes.
+    /// The time of the next event, be it only a refresh.
     pub(super) fn next_event(&mut self) -> Time {
         let fabric = self.run.fabric();
         if fabric.is_idle() {

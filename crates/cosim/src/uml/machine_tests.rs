@@ -9,12 +9,12 @@ use tlplab_uml::pcidev::Access;
 use tlplab_uml::{Interrupt, Machine};
 use tlplab_units::{Duration, Time};
 
-/// Where BARs of a guest lie.
+/// The addresses of BARs of a guest.
 const BAR: u64 = 0xF000_0000;
 /// The host bridge is 00.0.
 const PORT: u32 = 1 << 15;
 const DEVICE: u32 = 1 << 20;
-/// Where the kernel has messages written.
+/// The address of messages of the kernel.
 const MESSAGES: u64 = 0xA_0000;
 
 /// A byte takes 4 ns; nothing else on the wires.
@@ -74,7 +74,7 @@ impl Bench {
         act(&mut FabricMachine { run: &mut self.run, residents: &mut (), processor })
     }
 
-    /// What an access brings, and what it takes.
+    /// The data of an access, and its time.
     fn access(&mut self, access: Access) -> (Vec<u8>, Duration) {
         self.with(|machine| {
             let begun = machine.now();
@@ -108,7 +108,7 @@ impl Bench {
         })
     }
 
-    /// Where the capability of a function with this number is.
+    /// The place of the capability of a function with this number.
     fn capability(&mut self, function: u32, number: u8) -> u32 {
         let mut at = self.look(function + 0x34, 1)[0];
         for _ in 0..48 {

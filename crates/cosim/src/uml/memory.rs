@@ -79,7 +79,7 @@ impl GuestMemory for SharedMemory {
     }
 }
 
-/// What devices read where nothing is shared is zero, and what they write there is gone; [`SharedMemory::missed`] tells of it.
+/// Devices read zeros where nothing is shared, and their writes there are lost; [`SharedMemory::missed`] counts them.
 impl HostMemory for SharedMemory {
     fn read(&self, address: u64, out: &mut [u8]) {
         if !GuestMemory::read(self, address, out) {

@@ -40,10 +40,10 @@ const MESSAGES: u32 = 4096;
 /// Of an interactive guest: it sleeps for so long at once at most, and does not sleep for less.
 const PACE: Duration = Duration::from_ms(20);
 const SHORTEST_PAUSE: Duration = Duration::from_ms(1);
-/// What a program in the guest sends to all to tell its exit status: these bits, and the status below them.
+/// The message of a program in the guest to all with its exit status: these bits, and the status below them.
 const STATUS: u64 = 0x746C_7000;
 
-/// How a guest is started.
+/// The parameters of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestConfig {
     /// The user-mode kernel.
@@ -54,9 +54,9 @@ pub struct GuestConfig {
     pub seed: u64,
     /// Bytes of memory.
     pub memory: u64,
-    /// What a system call takes, in nanoseconds.
+    /// The time of a system call, in nanoseconds.
     pub syscall_ns: u64,
-    /// What an interrupt takes, in nanoseconds.
+    /// The time of an interrupt, in nanoseconds.
     pub interrupt_ns: u64,
     /// The folder that guest and host share.
     pub share: Option<PathBuf>,
@@ -66,24 +66,24 @@ pub struct GuestConfig {
     pub interactive: bool,
 }
 
-/// Why a guest cannot be, or cannot go on.
+/// The reason that a guest cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// It could not be started.
     #[error("the guest cannot be started: {what}: {source}")]
     Start {
-        /// What failed.
+        /// The failed action.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// It ended before it connected.
     #[error(
-        "the guest's kernel ended before it asked for its devices: {0}; is it a user-mode kernel with linux/patches?"
+        "the guest's kernel ended before it asked for its devices: {0}; expected a user-mode kernel with linux/patches"
     )]
     Stillborn(String),
     /// It does not keep to its protocols.
-    #[error("the guest's kernel said what was not expected: {0}")]
+    #[error("unexpected message from the guest's kernel: {0}")]
     Protocol(#[from] ProtocolError),
     /// A socket or pipe failed.
     #[error("the connection to the guest failed: {0}")]
@@ -93,8 +93,7 @@ pub enum GuestError {
     Memory(io::Error),
     /// A device was told an address that the guest does not share.
     #[error(
-        "a device accessed {bytes} B at {address:#x}, which the guest does not share: there are its kernel's own code and data; a driver gave \
-         an address that is not from the DMA API"
+        "a device accessed {bytes} B at {address:#x}, which belong to the kernel's own code and data; a driver must use addresses from the DMA API"
     )]
     Unshared {
         /// The address.
@@ -106,9 +105,7 @@ pub enum GuestError {
     #[error("the guest sleeps beyond the end of simulated time, which is 5.1 hours")]
     EndOfTime,
     /// It sleeps for ever.
-    #[error(
-        "at {0} the guest sleeps for ever: no timer of its kernel is set and no device has anything to do"
-    )]
+    #[error("at {0} the guest sleeps forever: no timer of its kernel is set, and no device has work left")]
     Asleep(Time),
     /// The run failed.
     #[error(transparent)]
@@ -117,11 +114,11 @@ pub enum GuestError {
     #[error("{0}")]
     Resident(ResidentFailure),
     /// An access of the guest can never end.
-    #[error("at {0} nothing more will happen, and an access of the guest is not over")]
+    #[error("an access by the guest never completes: no event is left at {0}")]
     Stuck(Time),
 }
 
-/// How a guest has ended.
+/// The end of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestEnd {
     /// Its kernel has powered off; with the status that its script told, if it told one.
@@ -132,7 +129,7 @@ pub enum GuestEnd {
     RunOver,
 }
 
-/// How far a guest is.
+/// The progress of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// It goes on.
@@ -152,12 +149,12 @@ pub struct Session {
     calendar: Option<UnixStream>,
     device: Option<UnixStream>,
     back: Option<UnixStream>,
-    /// What came with the last message of the device.
+    /// The descriptors of the last message of the device.
     descriptors: Vec<OwnedFd>,
     console: Vec<(Time, Vec<u8>)>,
     status: Option<u8>,
     end: Option<GuestEnd>,
-    /// Why it cannot go on, while the console has words from before.
+    /// The reason that it cannot go on, while the console has words from before.
     failure: Option<GuestError>,
     /// Its console is our terminal.
     interactive: bool,
@@ -165,7 +162,7 @@ pub struct Session {
     woken: bool,
 }
 
-/// Where something is to be read.
+/// The source to read next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Calendar,
@@ -259,7 +256,7 @@ impl Session {
         Ok(self.end.clone().map_or(Progress::UnderWay, Progress::Ended))
     }
 
-    /// When something happens next in the guest or its machine, of itself; now, while it runs.
+    /// The time of the next event in the guest or its machine; now, while it runs.
     fn next_event(&mut self, run: &mut Run, residents: &mut dyn Residents) -> Time {
         let mut machine = FabricMachine { run, residents, processor: &mut self.processor };
         let now = machine.now();
@@ -270,7 +267,7 @@ impl Session {
         wanted.min(machine.next_event()).max(now)
     }
 
-    /// What the guest has printed since the last call, with the simulated time of each piece.
+    /// The guest's output since the last call, with the simulated time of each piece.
     pub fn take_console(&mut self) -> Vec<(Time, Vec<u8>)> {
         std::mem::take(&mut self.console)
     }
@@ -444,12 +441,12 @@ impl Session {
         Ok(match status {
             Some(status) if status.success() => GuestEnd::PoweredOff(self.status),
             Some(status) => GuestEnd::Died(process::in_words(status)),
-            None => GuestEnd::Died("it closed its sockets and did not end".into()),
+            None => GuestEnd::Died("it closed its sockets but did not exit".into()),
         })
     }
 }
 
-/// Why the exchange of messages pauses.
+/// The reason that the exchange of messages pauses.
 enum Pause {
     /// Time may pass no further.
     Limit,

@@ -18,7 +18,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 const DEVICE: &str = "pci";
 const CALENDAR: &str = "time";
 
-/// How often a process that has closed its sockets is looked at until it has ended, and how many milliseconds lie between.
+/// The number of looks at a process that has closed its sockets until it has ended, and the milliseconds between them.
 const LOOKS: u32 = 500;
 const BETWEEN_LOOKS: u8 = 10;
 
@@ -28,7 +28,7 @@ pub(super) struct GuestProcess {
     folder: PathBuf,
     pub(super) device: UnixListener,
     pub(super) calendar: UnixListener,
-    /// What it prints; `None`: on our own terminal.
+    /// Its output; `None`: on our own terminal.
     pub(super) console: Option<File>,
     _processor: Option<OneProcessor>,
 }
@@ -71,12 +71,12 @@ impl GuestProcess {
         Ok(process)
     }
 
-    /// How it has ended, if it has.
+    /// Its end, if it has ended.
     pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// How it has ended, once it is seen to end: a moment after it closed its sockets. `None`: it does not.
+    /// Its end, once it is seen to end: a moment after it closed its sockets. `None`: it does not.
     pub(super) fn wait_a_while(&mut self) -> io::Result<Option<ExitStatus>> {
         for _ in 0..LOOKS {
             if let Some(status) = self.child.try_wait()? {
@@ -156,7 +156,7 @@ fn arguments(config: &GuestConfig) -> Vec<String> {
     all
 }
 
-/// How a process has ended, in words.
+/// The end of a process, in words.
 pub(super) fn in_words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("it exited with status {code}"),

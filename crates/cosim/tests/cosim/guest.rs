@@ -195,7 +195,7 @@ fn a_kernel_that_talks_nonsense_is_not_believed() {
 #[test]
 fn a_kernel_that_closes_its_sockets_and_stays_is_ended() {
     let end = boot(&kernel_that("close its sockets")).end.expect("no error");
-    assert_eq!(end, GuestEnd::Died("it closed its sockets and did not end".into()));
+    assert_eq!(end, GuestEnd::Died("it closed its sockets but did not exit".into()));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_kernel_that_is_not_there_leaves_nothing() {
     assert!(!folder.exists());
 }
 
-/// Whether there is a process with this number that has not ended.
+/// True if there is a process with this number that has not ended.
 fn lives(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit(") ").next().and_then(|rest| rest.chars().next());

@@ -486,45 +486,39 @@ fn descriptions_that_cannot_work() {
         (|c| c.generation = Generation::Gen6, "mode: gen6 exists in flit mode only"),
         (
             |c| (c.mode, c.flow_control) = (LinkMode::Flit, FlowControl::DropAndReplaySlipping),
-            "flow_control: links in flit mode have credits",
+            "flow_control: links in flit mode use credits",
         ),
         (|c| c.receive.vcs[0] = None, "receive: virtual channel 0 must have buffers"),
         (
             |c| c.receive = buffers(ClassBuffer::finite(0, 64)),
-            "receive VC0 Posted header credits: 0 is not within 1 and 2032, nor infinite",
+            "receive VC0 Posted header credits: 0 is out of range; expected 1 to 2032, or infinite",
         ),
         (
             |c| c.receive = buffers(ClassBuffer::finite(2033, 64)),
-            "receive VC0 Posted header credits: 2033 is not within 1 and 2032, nor infinite",
+            "receive VC0 Posted header credits: 2033 is out of range; expected 1 to 2032, or infinite",
         ),
         (
             |c| c.receive = buffers(ClassBuffer::finite(1, 7)),
-            "receive VC0 Posted data credits: 7 is not within 8 and 32752, nor infinite",
+            "receive VC0 Posted data credits: 7 is out of range; expected 8 to 32752, or infinite",
         ),
         (|c| c.receive = buffers(ClassBuffer::finite(2032, 8)), ""),
         (|c| c.replay.tlps = Some(0), "replay.tlps: the replay buffer must hold at least one TLP"),
         (|c| c.replay.bytes = Some(163), "replay.bytes: the largest TLP (MPS 128 B) needs 164 bytes"),
         (
             |c| c.fc.batch = CreditBatch::Part(1),
-            "fc.batch: more than half of a buffer leaves no other batch under way",
+            "fc.batch: a batch above half of the buffer leaves no room for a second one",
         ),
         (
             |c| (c.fc.batch, c.fc.latency) = (CreditBatch::Unlimited, UpdateFcLatency::Unlimited),
-            "fc: neither credits nor time say when an UpdateFC is due",
+            "fc: UpdateFCs need a batch of credits or a latency",
         ),
         (
             |c| (c.flow_control, c.ack.every) = (FlowControl::DropAndReplay, Some(2)),
-            "ack.every: without credits only time says when an Ack goes",
+            "ack.every: without credits Acks are scheduled by time only",
         ),
         (|c| c.ack.every = Some(0), "ack.every: it must be at least 1"),
-        (
-            |c| c.init_repeat = Duration::ZERO,
-            "init_repeat, fc.refresh: a repeated DLLP needs some time between",
-        ),
-        (
-            |c| c.fc.refresh = Some(Duration::ZERO),
-            "init_repeat, fc.refresh: a repeated DLLP needs some time between",
-        ),
+        (|c| c.init_repeat = Duration::ZERO, "init_repeat, fc.refresh: the interval must be above 0"),
+        (|c| c.fc.refresh = Some(Duration::ZERO), "init_repeat, fc.refresh: the interval must be above 0"),
     ];
     for (change, wrong) in rows {
         let mut config = slow();

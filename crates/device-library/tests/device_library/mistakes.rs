@@ -43,14 +43,14 @@ fn files_that_are_no_libraries_are_refused() {
     assert!(refusal(&text, &[]).contains("file too short"), "{}", refusal(&text, &[]));
     let (source, other) = (folder.path().join("other.c"), "int other(void) { return 1; }");
     std::fs::write(&source, other).unwrap();
-    assert!(refusal(&compile("other", &source), &[]).starts_with("it has no tlplab_device_open"));
+    assert!(refusal(&compile("other", &source), &[]).starts_with("it does not export tlplab_device_open"));
 }
 
 #[test]
 fn a_library_refuses_parameters_in_its_own_words() {
     assert_eq!(refusal(&library(), &[("depth", "4")]), "the copier has no parameters");
     assert!(refusal(&library(), &[("depth", "4\0")]).contains("zero byte"));
-    assert_eq!(refusal(&opening("mute", "return NULL;"), &[]), "it does not say why");
+    assert_eq!(refusal(&opening("mute", "return NULL;"), &[]), "it gives no reason");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn an_identity_that_cannot_be_is_refused() {
         ("three", "identity->msi_vectors = 3;"),
     ] {
         let why = refusal(&opening(name, open), &[]);
-        assert!(why.starts_with("it tells of itself what cannot be: "), "{name}: {why}");
+        assert!(why.starts_with("it reports an invalid property: "), "{name}: {why}");
     }
     assert!(LibraryDevice::open(&opening("plain", ""), &BTreeMap::new()).is_ok());
 }

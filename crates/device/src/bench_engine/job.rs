@@ -1,9 +1,9 @@
-//! What a benchmark device is asked to do, and where.
+//! The job of a benchmark device.
 
 use crate::random::Random;
 use tlplab_units::Time;
 
-/// What is measured.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The latency of one read at a time.
@@ -19,7 +19,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Whether it is about latency.
+    /// True if it is about latency.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::ReadLatency | Self::WriteReadLatency)
     }
@@ -37,7 +37,7 @@ pub enum Interface {
 /// One run of a benchmark device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What is measured.
+    /// The measured quantity.
     pub measure: Measure,
     /// By which interface.
     pub interface: Interface,
@@ -111,7 +111,7 @@ impl Job {
 }
 
 impl Operations {
-    /// How many there are still.
+    /// The number left.
     pub fn left(&self) -> u64 {
         self.left
     }

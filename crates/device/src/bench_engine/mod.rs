@@ -205,7 +205,7 @@ impl Device for BenchEngine {
                     self.step(cx, step);
                 }
             }
-            (Event::Reset, _) => cx.fault("the device was reset while it measured".into()),
+            (Event::Reset, _) => cx.fault("the device was reset during the measurement".into()),
             // It has no BARs.
             (Event::MmioRead { .. } | Event::MmioWrite { .. }, _) => {}
         }

@@ -1,4 +1,4 @@
-//! What distinguishes one benchmark device from another.
+//! The properties that distinguish one benchmark device from another.
 
 use tlplab_units::Duration;
 
@@ -24,7 +24,7 @@ pub struct CommandInterface {
     pub write: Overhead,
 }
 
-/// What an operation costs that is alone in the device.
+/// The cost of an operation that is alone in the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// From the beginning of an operation until the engine takes it (a descriptor is written and fetched).
@@ -40,9 +40,9 @@ pub struct DmaEngine {
     pub slots: u32,
     /// Alignment of the device's memory in bytes.
     pub alignment: u64,
-    /// How reads are done.
+    /// The unit that does reads.
     pub reads: ReadUnit,
-    /// How writes are done.
+    /// The unit that does writes.
     pub writes: WriteUnit,
     /// The way to the link.
     pub transmission: Transmission,
@@ -72,7 +72,7 @@ pub struct ReadUnit {
     pub interval: Duration,
     /// From one request of an operation to the next.
     pub interval_within: Duration,
-    /// Where data wait; `None`: without limit.
+    /// The buffer where data wait; `None`: without limit.
     pub buffer: Option<ReadBuffer>,
     /// Passing of data that begin and end at the alignment of the device's memory: of each operation by itself, they keep nobody waiting.
     pub aligned: Passing,
@@ -93,7 +93,7 @@ pub struct ReadBuffer {
     pub margin: u32,
 }
 
-/// How long data keep the way into the device's memory: a start, and so much for each chunk.
+/// The time that data occupy the path into the device's memory: a start, and a time for each chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passing {
     /// For an operation.
@@ -102,7 +102,7 @@ pub struct Passing {
     pub chunk_time: Duration,
     /// Bytes of a chunk.
     pub chunk: u64,
-    /// Where both ends of an operation are unaligned, one chunk more for each segment of so many bytes; 0: none.
+    /// Where both ends of an operation are unaligned, one chunk more for each segment of this many bytes; 0: none.
     pub segment: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct WriteUnit {
     pub least: Duration,
     /// Max_Payload_Size: where operations are cut.
     pub mps: u32,
-    /// How long an operation keeps the way out of the device's memory. Chunks begin at multiples of the alignment.
+    /// The time that an operation occupies the path out of the device's memory. Chunks begin at multiples of the alignment.
     pub passing: Passing,
     /// The link gets an operation in segments of so many bytes.
     pub segment: u64,
@@ -173,7 +173,7 @@ impl WriteUnit {
 }
 
 impl DmaEngine {
-    /// How long the data of a read take into the device's memory, once all have come.
+    /// The time of the data of a read into the device's memory, once all have come.
     pub fn read_passes(&self, offset: u64, bytes: u64) -> Duration {
         let ReadUnit { aligned, unaligned, .. } = &self.reads;
         if self.is_aligned(offset, bytes) {
@@ -187,7 +187,7 @@ impl DmaEngine {
         unaligned.time_of(chunks + segments)
     }
 
-    /// How long the data of a read keep those of others from the device's memory. Aligned data pass as they come.
+    /// The time that the data of a read keep those of others from the device's memory. Aligned data pass as they come.
     pub fn read_occupies(&self, offset: u64, bytes: u64) -> Duration {
         if self.is_aligned(offset, bytes) { Duration::ZERO } else { self.read_passes(offset, bytes) }
     }
@@ -198,7 +198,7 @@ impl DmaEngine {
         head == 0 && tail == 0 || head + bytes <= self.alignment
     }
 
-    /// How long the data of a write keep the way out of the device's memory.
+    /// The time that the data of a write occupy the path out of the device's memory.
     pub fn write_passes(&self, offset: u64, bytes: u64) -> Duration {
         let passing = &self.writes.passing;
         passing.time_of((offset % self.alignment + bytes).div_ceil(passing.chunk))

@@ -18,11 +18,11 @@ struct Request {
     /// By which it comes back; known when it has left.
     op: Option<OpId>,
     blocks: u32,
-    /// How long its data keep those of others from passing.
+    /// The time that its data keep those of others from passing.
     occupies: Duration,
     /// Of the last request of an operation: how long all its data take to pass.
     whole: Option<Duration>,
-    /// When its last data came.
+    /// The arrival of its last data.
     arrived: Option<Time>,
 }
 
@@ -31,7 +31,7 @@ struct Request {
 struct Cutting {
     requests: RequestChunks,
     bytes: u64,
-    /// How long its data keep those of others from passing, and how long they take to pass once all are there.
+    /// The time that its data keep those of others from passing, and the time that they take to pass once all are there.
     occupies: Duration,
     passes: Duration,
 }
@@ -122,7 +122,7 @@ impl Reads {
         self.issue(cx, way);
     }
 
-    /// Whether an operation has requests left to make.
+    /// True if an operation has requests left to make.
     fn next_operation(&mut self) -> bool {
         if self.cutting.is_none()
             && let Some((address, bytes)) = self.taken.pop_front()
@@ -206,7 +206,7 @@ impl Reads {
 #[derive(Debug, Default)]
 struct Ring {
     taken: u32,
-    /// Where the next request's blocks begin.
+    /// The start of the next request's blocks.
     next: u32,
     /// The next request is at the start of the ring again, when so many operations have passed.
     starts_over_after: Option<u64>,

@@ -1,4 +1,4 @@
-//! What the engine waits for with timers. Timers of one kind come in the order in which they were asked for, so none needs a name.
+//! The events that the engine waits for with timers. Timers of one kind come in the order in which they were set, so none needs a name.
 
 use crate::contract::Context;
 use tlplab_units::Duration;

@@ -55,7 +55,7 @@ impl Transmitter {
         self.send(cx);
     }
 
-    /// What waits goes while the way is free.
+    /// Sends waiting TLPs while the path is free.
     fn send(&mut self, cx: &mut Context<'_>) {
         while !self.busy && (self.given.is_empty() || self.profile.beat_time.is_zero()) {
             let Some(request) = self.waiting.pop_front() else { return };

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 
 /// An unsigned number of 1, 2, 4 or 8 bytes.
 pub trait Number: Copy + Debug + PartialEq {
-    /// How many bytes it has.
+    /// Its size in bytes.
     const BYTES: usize;
     /// From that many bytes.
     fn from_slice(bytes: &[u8]) -> Self;
@@ -64,11 +64,11 @@ pub fn put<T: Number>(bytes: &mut [u8], at: usize, number: T) {
     number.to_slice(&mut bytes[at..at + T::BYTES]);
 }
 
-/// What a structure in memory holds: a number, or a flag.
+/// A value in a structure in memory: a number, or a flag.
 pub trait Stored {
     /// Puts it at the beginning of `bytes`; a flag at that bit.
     fn store(self, bytes: &mut [u8], bit: usize);
-    /// What is there.
+    /// The value.
     fn load(bytes: &[u8], bit: usize) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! What devices have in common: registers, a ring of descriptors, operations under way, timers with a purpose, streams with names.
+//! The common parts of devices: registers, a ring of descriptors, operations under way, timers with a purpose, streams with names.
 //!
 //! Each piece knows one thing, and none knows an event: a device hands it what the event says, and asks it what follows.
 //!

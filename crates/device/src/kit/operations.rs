@@ -1,6 +1,6 @@
-//! What is under way, and what each is for: DMA whose end an [`OpId`] tells, timers whose end a number tells.
+//! Operations under way, each with its purpose: DMA whose end an [`OpId`] tells, timers whose end a number tells.
 //!
-//! What was forgotten (`clear`, a new value) is over without a word: its end, should it come late, is nobody's.
+//! A forgotten operation (`clear`, a new value) is over silently: its end, should it come late, belongs to no operation.
 
 use crate::contract::{Context, OpId};
 use std::collections::VecDeque;
@@ -69,11 +69,11 @@ impl<T> Operations<T> {
         }
     }
 
-    /// What the operation that began last is for.
+    /// The purpose of the operation that began last.
     pub fn last_mut(&mut self) -> Option<&mut T> {
         self.places.back_mut()?.1.as_mut()
     }
-    /// What each is for, in the order of their beginnings.
+    /// The purpose of each, in the order of their beginnings.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|(_, what)| what.as_ref())
     }
@@ -81,11 +81,11 @@ impl<T> Operations<T> {
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.places.iter_mut().filter_map(|(_, what)| what.as_mut())
     }
-    /// How many are under way.
+    /// The number under way.
     pub fn len(&self) -> usize {
         self.under_way
     }
-    /// Whether none is.
+    /// True if none is.
     pub fn is_empty(&self) -> bool {
         self.under_way == 0
     }
@@ -165,15 +165,15 @@ impl<T, R> InOrder<T, R> {
         self.queue.push_front(Entry { op: None, what, result: Some(result) });
     }
 
-    /// How many are not counted: under way, or over behind others that are.
+    /// The number not yet counted: under way, or over behind others that are.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
-    /// Whether an operation is under way.
+    /// True if an operation is under way.
     pub fn waits(&self) -> bool {
         self.queue.iter().any(|entry| entry.op.is_some())
     }

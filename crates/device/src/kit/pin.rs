@@ -18,7 +18,7 @@ use crate::contract::Context;
 pub struct Pin(bool);
 
 impl Pin {
-    /// Whether it is asserted.
+    /// True if it is asserted.
     pub fn is_asserted(self) -> bool {
         self.0
     }

@@ -28,7 +28,7 @@ use std::marker::PhantomData;
 use std::ops::Add;
 use tlplab_transaction::Payload;
 
-/// Where a register is in its BAR, and how wide: `u8` to `u64`.
+/// The place of a register in its BAR, and its width: `u8` to `u64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register<T> {
     at: u32,
@@ -92,7 +92,7 @@ pub struct Field {
     mask: u32,
 }
 
-/// What software may do to a register.
+/// The access of software to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read it.
@@ -117,7 +117,7 @@ pub struct RegisterEntry {
 }
 
 impl RegisterEntry {
-    /// What it holds after a reset; 0 by default.
+    /// Its value after a reset; 0 by default.
     #[must_use]
     pub const fn reset(self, value: u64) -> Self {
         Self { reset: value, ..self }
@@ -136,7 +136,7 @@ impl RegisterEntry {
         self.at + self.width * self.count
     }
 
-    /// What the bytes of the file from byte `at` on, which are of this register, hold after software wrote `new` over them.
+    /// The bytes of the file from byte `at` on, which are of this register, after software wrote `new` over them.
     fn write(&self, at: usize, bytes: &mut [u8], new: &[u8]) {
         match self.access {
             Access::ReadOnly => {}
@@ -172,7 +172,7 @@ pub const fn table(entries: &[RegisterEntry]) -> &[RegisterEntry] {
 macro_rules! registers {
     ($($(#[$doc:meta])* $see:vis $name:ident: $width:ty = $at:expr, $access:ident $(.$option:ident($value:expr))*;)+) => {
         $($(#[$doc])* $see const $name: $crate::kit::Register<$width> = $crate::kit::Register::at($at);)+
-        /// What software may do to each.
+        /// The access of software to each.
         #[allow(unreachable_pub)]
         pub const TABLE: &[$crate::kit::RegisterEntry] =
             $crate::kit::table(&[$($name.$access()$(.$option($value))*),+]);
@@ -192,7 +192,7 @@ impl Touched {
     pub fn by(offset: u64, bytes: u64) -> Self {
         Self { from: offset, to: offset.saturating_add(bytes) }
     }
-    /// Whether a byte of that register is among them.
+    /// True if a byte of that register is among them.
     #[inline]
     pub fn touches<T: Number>(self, register: Register<T>) -> bool {
         let end = register.offset() + T::BYTES as u64;
@@ -200,7 +200,7 @@ impl Touched {
     }
 }
 
-/// What a table of registers holds. What is not in the table reads as zero, and writes to it are lost.
+/// The values of a table of registers. Addresses outside the table read as zero, and writes to them are lost.
 #[derive(Clone, Debug)]
 pub struct RegisterFile {
     table: &'static [RegisterEntry],
@@ -223,7 +223,7 @@ impl RegisterFile {
         Self { table, bytes, hides }
     }
 
-    /// What a register holds.
+    /// The value of a register.
     ///
     /// # Panics
     /// Like all that the device does with a register: if it lies behind the table.
@@ -253,7 +253,7 @@ impl RegisterFile {
         self.set(field.register, others | (value & field.mask) << field.shift);
     }
 
-    /// What software reads.
+    /// A read by software.
     pub fn read(&self, offset: u64, bytes: u32) -> Payload {
         let mut data = vec![0; bytes as usize];
         self.read_into(offset, &mut data);
@@ -277,7 +277,7 @@ impl RegisterFile {
         }
     }
 
-    /// What software writes: of each byte the bits that it may change. Of a write of which only the length is known nothing comes.
+    /// A write by software: of each byte the bits that it may change. A write of which only the length is known has no effect.
     pub fn write(&mut self, offset: u64, data: &Payload) -> Touched {
         data.bytes().map_or(Touched::by(offset, 0), |data| self.write_bytes(offset, data))
     }
@@ -308,7 +308,7 @@ mod tests {
         MANY: u8 = 0x1C, rw.masked(0x0F).reset(0x30).times(5);
     }
 
-    /// What byte `at` becomes by the rules, said once more and one by one; `None` if there is none.
+    /// Byte `at` by the rules, stated again and one by one; `None` if there is none.
     fn rule(at: u64, old: u8, new: u8) -> Option<u8> {
         match at {
             0x00..0x04 => Some(new),

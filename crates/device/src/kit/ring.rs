@@ -30,13 +30,13 @@ use crate::contract::{Context, OpId};
 /// Descriptors that follow each other in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Where the first is.
+    /// The address of the first.
     pub address: u64,
-    /// How many.
+    /// Their number.
     pub count: u32,
 }
 
-/// How far the device is with a ring; see the [module](self).
+/// The progress of the device with a ring; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Ring {
     stream: u16,
@@ -61,12 +61,12 @@ impl Ring {
     pub fn done(&self) -> u32 {
         self.done
     }
-    /// Whether descriptors are on their way.
+    /// True if descriptors are on their way.
     #[inline]
     pub fn is_fetching(&self) -> bool {
         self.fetch.is_some()
     }
-    /// Where the descriptor with that number is in a ring of so many entries.
+    /// The address of the descriptor with that number in a ring of this many entries.
     #[inline]
     pub fn address(&self, base: u64, entries: u32, number: u32) -> u64 {
         base.wrapping_add(u64::from(number % entries.max(1)) * u64::from(self.bytes))

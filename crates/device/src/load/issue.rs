@@ -1,11 +1,11 @@
-//! What loads need of a context, so that the same load runs as a device (DMA) and on the host (MMIO).
+//! The interface of loads to a context, so that the same load runs as a device (DMA) and on the host (MMIO).
 
 use crate::contract::Context;
 use crate::host::{DeviceInfo, HostContext};
 use tlplab_transaction::Payload;
 use tlplab_units::Time;
 
-/// Where a load goes.
+/// The target of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// An address.
@@ -35,7 +35,7 @@ pub(crate) trait Issue {
             Target::Address(address) => return Ok((*address, None)),
             Target::Bar { device, bar } => (device, *bar),
         };
-        let info = self.find(device).ok_or_else(|| format!("there is no device {device:?} to aim at"))?;
+        let info = self.find(device).ok_or_else(|| format!("the load's target {device:?} does not exist"))?;
         match info.bars.get(usize::from(bar)).copied().flatten() {
             Some((base, size)) => Ok((base, Some(size))),
             None => Err(format!("{device} has no BAR {bar}")),

@@ -13,7 +13,7 @@ use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::{Bytes, Payload};
 use tlplab_units::{Duration, Time};
 
-/// What a load does.
+/// The operation of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadOp {
     /// Reads, in stream 0.
@@ -25,7 +25,7 @@ pub enum LoadOp {
     Both,
 }
 
-/// Which address is next. The window is cut into slots, one per `stride`.
+/// The order of addresses. The window is cut into slots, one per `stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// Slot after slot, again from the start after the last.
@@ -39,7 +39,7 @@ pub enum Pattern {
 /// A load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadConfig {
-    /// What.
+    /// The operation.
     pub op: LoadOp,
     /// Bytes of an operation.
     pub size: u64,
@@ -60,7 +60,7 @@ pub struct LoadConfig {
     pub rate: Option<u64>,
     /// Operations of an engine; `None` for no end.
     pub count: Option<u64>,
-    /// When it begins, after [`Event::Start`].
+    /// Its start, after [`Event::Start`].
     pub start: Duration,
 }
 
@@ -83,7 +83,7 @@ impl Default for LoadConfig {
     }
 }
 
-/// Why a load is impossible.
+/// The reason that a load is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// Nothing would ever be issued.
@@ -312,7 +312,7 @@ impl Load {
     }
 }
 
-/// What the BAR of a load, which stores nothing, reads as.
+/// The data of reads of a load's BAR, which stores nothing.
 static ZEROS: [u8; 4096] = [0; 4096];
 
 impl Device for Load {

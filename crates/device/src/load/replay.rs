@@ -11,7 +11,7 @@ use tlplab_units::{Duration, Time};
 /// A captured memory request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, since the first record. Records are in the order of time.
+    /// The time since the first record. Records are in the order of time.
     pub at: Duration,
     /// A write, or a read.
     pub write: bool,
@@ -21,7 +21,7 @@ pub struct Record {
     pub bytes: u32,
 }
 
-/// How fast a trace is replayed.
+/// The pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayPace {
     /// Each request at its captured time (or when tags allow).
@@ -33,10 +33,10 @@ pub enum ReplayPace {
     },
 }
 
-/// Where captured addresses lie here.
+/// The relocation of captured addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relocation {
-    /// Where they were.
+    /// The addresses as captured.
     Keep,
     /// In a window: the address modulo its size, which is a multiple of 4 KiB, so that offsets in a page stay.
     Window {
@@ -47,7 +47,7 @@ pub enum Relocation {
     },
 }
 
-/// Why a trace cannot be replayed.
+/// The reason that a trace cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The trace has no requests.

@@ -8,7 +8,7 @@ use tlplab_wire::nettlp::ETHERNET_OVERHEAD;
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     rate: LinkRate,
-    /// How long the wire takes for a full buffer.
+    /// The time of a full buffer on the wire.
     room: Duration,
     free_at: Time,
     pub(super) count: Direction,
@@ -20,7 +20,7 @@ impl Wire {
         Self { rate, room: rate.time_of(buffer), free_at: Time::ZERO, count: Direction::default() }
     }
 
-    /// When the last bit of a TLP of `tlp` bytes, `data` of them payload, arrives that wants to leave now; `None` if the buffer has no room
+    /// The arrival of the last bit of a TLP of `tlp` bytes, `data` of them payload, that wants to leave now; `None` if the buffer has no room
     /// for it.
     pub(super) fn send(&mut self, now: Time, tlp: u64, data: u64, counts: bool) -> Option<Time> {
         let time = self.rate.time_of(tlp + ETHERNET_OVERHEAD);
@@ -38,7 +38,7 @@ impl Wire {
         })
     }
 
-    /// When the buffer has room for a TLP of `tlp` bytes. An idle wire takes any.
+    /// The time at which the buffer has room for a TLP of `tlp` bytes. An idle wire takes any.
     pub(super) fn room_at(&self, now: Time, tlp: u64) -> Time {
         let wanted = self.rate.time_of(tlp + ETHERNET_OVERHEAD);
         let excess = (self.free_at.saturating_since(now) + wanted).saturating_sub(self.room.max(wanted));

@@ -39,8 +39,7 @@ pub const WINDOW_BAR: u8 = 4;
 const TABLE_BAR: u8 = 2;
 const VECTORS: u16 = 16;
 /// The fault of a device behind NetTLP that changes its configuration space.
-pub const CONFIG_IS_THE_CARDS: &str = "it changes its configuration space, which behind NetTLP is the card's: no message of NetTLP changes what \
-                                       software cannot write; simulate the device, or give it to a guest by vfio-user";
+pub const CONFIG_IS_THE_CARDS: &str = "it changes its configuration space, which is the card's behind NetTLP, and no NetTLP message writes read-only registers; simulate the device, or attach it to a guest by vfio-user";
 
 /// A card, its link and the software behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +50,9 @@ pub struct CardConfig {
     pub buffer: u64,
     /// Processors of the software.
     pub cores: u16,
-    /// What one takes to send a datagram.
+    /// The time of one to send a datagram.
     pub send: Duration,
-    /// What one takes to receive a datagram.
+    /// The time of one to receive a datagram.
     pub receive: Duration,
     /// From the arrival of a datagram to the beginning of its reception: interrupt, network stack, the waking of a thread.
     pub wake: Duration,
@@ -73,7 +72,7 @@ pub struct CardConfig {
     pub peers: Vec<String>,
 }
 
-/// What comes to the card from its software.
+/// A message to the card from its software.
 #[derive(Clone, Debug)]
 enum ToCard {
     Read { job: u64, address: u64, bytes: u64, carry: bool },
@@ -96,7 +95,7 @@ impl ToCard {
     }
 }
 
-/// What comes to the software from the card.
+/// A message to the software from the card.
 #[derive(Clone, Debug)]
 enum ToSoftware {
     /// One of the completions of a request; `result` comes with the last.
@@ -115,7 +114,7 @@ enum ToSoftware {
     },
 }
 
-/// What happens next to a datagram, at the time of its timer.
+/// The next step of a datagram, at the time of its timer.
 #[derive(Clone, Debug)]
 enum Step {
     /// A core has made a datagram: it goes to the wire when that has room.
@@ -132,7 +131,7 @@ enum Step {
     Own(u64),
 }
 
-/// What the host waits for: a read at `offset` that the software has been told of.
+/// An answer that the host waits for: of a read at `offset` that the software has received.
 #[derive(Clone, Debug)]
 struct Answer {
     offset: u64,

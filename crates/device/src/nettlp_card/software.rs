@@ -14,7 +14,7 @@ pub(super) struct Over {
     pub(super) result: Result<Payload, DmaError>,
 }
 
-/// What an operation is.
+/// The kind of an operation.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     /// A DMA read, and what of it has come.

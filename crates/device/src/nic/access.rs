@@ -1,4 +1,4 @@
-//! What software reads and writes: BARs, and the registers that do more than keep a value.
+//! Accesses by software: BARs, and the registers that do more than keep a value.
 
 use super::Nic;
 use super::phy::Wish;

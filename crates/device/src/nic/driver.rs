@@ -9,7 +9,7 @@ use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 
-/// What a NIC driver does.
+/// The work of a NIC driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicLoad {
     /// Descriptors in each ring: a multiple of 8, at least 8.
@@ -217,11 +217,13 @@ impl NicDriver {
         let sum = self.kept[1..65].iter().fold(0u16, |sum, word| sum.wrapping_add((word >> 16) as u16));
         let id = (self.kept[65] & 0xFFFF) << 16 | self.kept[66] & 0xFFFF;
         if sum != 0xBABA {
-            return cx
-                .fault(format!("the NVM of {} adds up to {sum:#06x}; it should be 0xbaba", self.device));
+            return cx.fault(format!(
+                "the words of the NVM of {} sum to {sum:#06x}; expected 0xbaba",
+                self.device
+            ));
         }
         if id != 0x0141_0CB1 {
-            return cx.fault(format!("{} has the PHY {id:#010x}; it should be 0x01410cb1", self.device));
+            return cx.fault(format!("the PHY ID of {} is {id:#010x}; expected 0x01410cb1", self.device));
         }
         self.up = true;
         self.post(cx);
@@ -300,7 +302,7 @@ impl NicDriver {
                 if number >= self.posted || data != self.frame(number) {
                     let (device, number) = (&self.device, self.expected);
                     return cx
-                        .fault(format!("{device} received frame {number}, but it is not what was sent"));
+                        .fault(format!("frame {number} that {device} received differs from the frame sent"));
                 }
                 self.expected = number + 1;
             }

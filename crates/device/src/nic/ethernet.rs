@@ -17,7 +17,7 @@ pub const VLAN: u16 = 0x8100;
 /// EtherType of the generated frames: for local experiments (IEEE 802, clause 9.2.4).
 const EXPERIMENT: u16 = 0x88B5;
 
-/// What the NIC's cable leads to.
+/// The other end of the NIC's cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cable {
     /// Nothing: the link stays down.
@@ -43,7 +43,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// When frame `number` (from 0) has arrived on a line of this speed, behind the first frame's start.
+    /// The arrival of frame `number` (from 0) on a line of this speed, after the first frame's start.
     pub(crate) fn arrival(&self, number: u64, speed: Speed) -> Duration {
         let bytes = u64::from(self.bytes).max(LEAST);
         let line = speed.frame(bytes);
@@ -74,7 +74,7 @@ impl Traffic {
     }
 }
 
-/// How fast a line is.
+/// The speed of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
     /// Bits per second, each way.
@@ -92,7 +92,7 @@ impl Speed {
         Self { bps: bps.max(1) }
     }
 
-    /// How long a frame of so many bytes keeps the line, with its check sequence, preamble and gap.
+    /// The time of a frame of this many bytes on the line, with its check sequence, preamble and gap.
     pub fn frame(self, bytes: u64) -> Duration {
         let bits = 8 * (bytes.max(LEAST) + FCS + BETWEEN);
         let fs = u128::from(bits) * 1_000_000_000_000_000 / u128::from(self.bps);

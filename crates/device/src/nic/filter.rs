@@ -1,9 +1,9 @@
-//! Which frames the receiver takes.
+//! The frames that the receiver accepts.
 
 use super::registers::Registers;
 use super::regs::{self, rctl};
 
-/// Why a frame was taken.
+/// The reason that a frame was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
     /// One of the receive addresses, or all are taken.
@@ -12,7 +12,7 @@ pub(super) enum Match {
     Hashed,
 }
 
-/// Whether the receiver takes a frame to `destination` with this VLAN tag.
+/// The match by which the receiver takes a frame to `destination` with this VLAN tag, if it does.
 pub(super) fn accept(file: &Registers, destination: [u8; 6], tag: Option<u16>) -> Option<Match> {
     let control = file.get(regs::RCTL);
     if control & rctl::VFE != 0 && tag.is_some_and(|tag| !bit(file, regs::VFTA, tag & 0xFFF)) {

@@ -19,10 +19,10 @@ const GROUPS: [(u32, u32); 5] =
     [(cause::RXQ0, 0), (1 << 21, 4), (cause::TXQ0, 8), (1 << 23, 12), (cause::OTHER, 16)];
 /// In `IVAR`: this group has a vector.
 const VALID: u32 = 1 << 3;
-/// What counts as [`cause::OTHER`].
+/// The causes that count as [`cause::OTHER`].
 const OTHERS: u32 = cause::LSC | cause::RXO | cause::MDAC | cause::SRPD | cause::ACK | cause::MNG;
 
-/// When the next interrupt may go, of each vector; the last is of the pin and MSI.
+/// The time at which the next interrupt may go, of each vector; the last is of the pin and MSI.
 #[derive(Clone, Copy, Debug, Default)]
 struct Throttle {
     next: Time,
@@ -156,7 +156,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether this vector may interrupt now. If not, a timer brings us back.
+    /// True if this vector may interrupt now. If not, a timer brings us back.
     fn passes(&mut self, cx: &mut Context<'_>, vector: usize, interval: u32) -> bool {
         let throttle = &mut self.throttles[vector];
         if cx.now() >= throttle.next {
@@ -171,7 +171,7 @@ impl Interrupts {
     }
 }
 
-/// Whether the pin follows the causes. Its level is set even while the pin is disabled: configuration space shows it (PCIe 5.0 §7.5.1.1.4).
+/// True if the pin follows the causes. Its level is set even while the pin is disabled: configuration space shows it (PCIe 5.0 §7.5.1.1.4).
 fn by_pin(cx: &Context<'_>) -> bool {
     matches!(cx.interrupt_mode(), InterruptMode::Intx | InterruptMode::Disabled)
 }

@@ -81,7 +81,7 @@ crate::streams! {
     WRITES: "receive" = "write";
 }
 
-/// What a timer is for.
+/// The purpose of a timer.
 mod timer {
     pub(super) const LINK: u64 = 0;
     pub(super) const SENT: u64 = 1;
@@ -96,14 +96,14 @@ mod timer {
 /// The timer that wakes a NIC when a signal arrives at its [`OpenEnd`].
 pub const SIGNAL: u64 = timer::SIGNAL;
 
-/// What a NIC is and what is plugged in.
+/// The properties of a NIC and of its cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicConfig {
     /// Its address, as the NVM has it.
     pub mac: [u8; 6],
-    /// Where its cable leads.
+    /// The other end of its cable.
     pub cable: Cable,
-    /// How fast frames go over it. Its registers say 1 Gb/s, whatever this is.
+    /// The speed of frames on it. Its registers show 1 Gb/s, whatever this is.
     pub speed: ethernet::Speed,
 }
 
@@ -128,17 +128,17 @@ pub struct Nic {
     /// Frames on the line or waiting for it, and when each has left.
     outgoing: VecDeque<(Time, Outgoing)>,
     line: ethernet::Line,
-    /// When the generator at the other end began, and what it has sent.
+    /// The start of the generator at the other end, and the number of frames that it has sent.
     generator: Option<(Time, u64)>,
     /// The register that the I/O window shows.
     window: u32,
-    /// When `SYSTIM` was last set, and to what.
+    /// The time at which `SYSTIM` was last set, and its value.
     clock: (Time, u64),
     /// Since when the link is being negotiated: a later wish replaces it.
     negotiation: Time,
     /// Its own transceiver has negotiated.
     ready: bool,
-    /// Where its cable leads, if that is another simulation, and whether the other end is ready.
+    /// The other end of its cable, if that is another simulation, and whether it is ready.
     open_end: Option<OpenEnd>,
     partner: bool,
 }

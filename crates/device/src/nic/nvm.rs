@@ -3,17 +3,17 @@
 use super::regs::eerd;
 
 const WORDS: usize = 64;
-/// Where the checksum is: it makes the sum of all words [`SUM`].
+/// The place of the checksum: it makes the sum of all words [`SUM`].
 const CHECKSUM: usize = 0x3F;
-/// What a valid memory adds up to.
+/// The sum of a valid memory.
 const SUM: u16 = 0xBABA;
 
 #[derive(Clone, Debug)]
 pub(super) struct Nvm {
     words: [u16; WORDS],
-    /// What [`EERD`](super::regs::EERD) shows.
+    /// The value of [`EERD`](super::regs::EERD).
     read: u32,
-    /// What [`EEWR`](super::regs::EEWR) shows.
+    /// The value of [`EEWR`](super::regs::EEWR).
     written: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Checksums and segmentation: what the NIC does to frames on behalf of the network stack (RFC 791, 793, 768, 1071, 8200).
 
-/// What a context descriptor says about the frames behind it. Places are byte offsets in the frame.
+/// The information of a context descriptor about the frames behind it. Places are byte offsets in the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// Network header: first byte, where its checksum is, last byte (0: to the end).
@@ -17,18 +17,18 @@ pub struct Offload {
     pub ipv4: bool,
 }
 
-/// What a checksum covers and where it goes.
+/// The bytes that a checksum covers and its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// First byte.
     pub start: u8,
-    /// Where the checksum is.
+    /// The place of the checksum.
     pub at: u8,
     /// Last byte; 0 for the frame's.
     pub last: u16,
 }
 
-/// Which checksums to insert.
+/// The checksums to insert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Insert {
     /// The network header's.
@@ -129,7 +129,7 @@ fn renumber(segment: &mut [u8], offload: &Offload, number: usize, last: bool) {
     }
 }
 
-/// What a receiver can tell of a frame's checksums; `None` where there is none or it cannot tell.
+/// The result of a receiver's check of a frame's checksums; `None` without one, or if it cannot check it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// The IPv4 header is right.

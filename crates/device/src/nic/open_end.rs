@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 
-/// What goes over a cable.
+/// A signal on a cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// A frame, when its last byte is there.
     Frame(Payload),
-    /// Whether the end that says so is ready for frames: its transceiver is on and has negotiated.
+    /// True if the sending end is ready for frames: its transceiver is on and has negotiated.
     Ready(bool),
 }
 
@@ -57,7 +57,7 @@ impl OpenEnd {
         lines.coming.pop_front()
     }
 
-    /// When each of the signals arrives that are under way.
+    /// The arrivals of the signals that are under way.
     pub(super) fn expected(&self) -> Vec<Time> {
         self.lines().coming.iter().map(|(at, _)| *at).collect()
     }

@@ -35,11 +35,11 @@ pub(super) struct Phy {
     link: bool,
     /// The link was down since the status was last read: that bit latches low.
     fell: bool,
-    /// What `MDIC` shows.
+    /// The value of `MDIC`.
     access: u32,
 }
 
-/// What an access asks for.
+/// The request of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,

@@ -102,7 +102,7 @@ impl Registers {
         Self(RegisterFile::new(PLAIN))
     }
 
-    /// What the word at `at` holds; 0 where there is none.
+    /// The value of the word at `at`; 0 if there is none.
     #[inline]
     pub(super) fn get(&self, at: u32) -> u32 {
         if at < END { self.0.get(Register::at(at)) } else { 0 }

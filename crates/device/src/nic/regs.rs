@@ -36,7 +36,7 @@ pub const EITR: u32 = 0x00E8;
 pub const RCTL: u32 = 0x0100;
 /// Transmit control; `tctl` has its bits.
 pub const TCTL: u32 = 0x0400;
-/// Who owns the PHY and the NVM.
+/// The owner of the PHY and the NVM.
 pub const EXTCNF_CTRL: u32 = 0x0F00;
 /// Packet buffer: KiB for reception (low half, writable) and for transmission.
 pub const PBA: u32 = 0x1000;
@@ -52,7 +52,7 @@ pub const RDH: u32 = 0x2810;
 pub const RDT: u32 = 0x2818;
 /// Delay of the receive interrupt behind the last frame, in 1.024 µs.
 pub const RDTR: u32 = 0x2820;
-/// When receive descriptors are fetched.
+/// The thresholds for fetching receive descriptors.
 pub const RXDCTL: u32 = 0x2828;
 /// Delay of the receive interrupt behind the first frame, in 1.024 µs.
 pub const RADV: u32 = 0x282C;
@@ -64,7 +64,7 @@ pub const TDH: u32 = 0x3810;
 pub const TDT: u32 = 0x3818;
 /// Delay of the transmit interrupt behind the last write-back, in 1.024 µs.
 pub const TIDV: u32 = 0x3820;
-/// When transmit descriptors are fetched.
+/// The thresholds for fetching transmit descriptors.
 pub const TXDCTL: u32 = 0x3828;
 /// Delay of the transmit interrupt behind the first write-back, in 1.024 µs.
 pub const TADV: u32 = 0x382C;
@@ -82,7 +82,7 @@ pub const VFTA: u32 = 0x5600;
 pub const SWSM: u32 = 0x5B50;
 /// System time of IEEE 1588, low and high half.
 pub const SYSTIML: u32 = 0xB600;
-/// How it advances: bits 31:24 periods of 40 ns, by bits 23:0.
+/// Its increment: bits 31:24 periods of 40 ns, by bits 23:0.
 pub const TIMINCA: u32 = 0xB608;
 
 /// Bits of [`CTRL`].
@@ -192,7 +192,7 @@ pub mod rctl {
     pub const MPE: u32 = 1 << 4;
     /// Frames of more than 1522 bytes.
     pub const LPE: u32 = 1 << 5;
-    /// What is sent comes back in the MAC.
+    /// Loopback in the MAC.
     pub const LBM_MAC: u32 = 1 << 6;
     /// Packet-split descriptors.
     pub const DTYP_PS: u32 = 1 << 10;

@@ -15,7 +15,7 @@ pub(super) const UNIT: u64 = 16;
 /// Units that the device holds at most.
 const CACHE: u32 = 64;
 
-/// Where the registers of a ring are, from its base register on: the same in both directions.
+/// The places of the registers of a ring, from its base register on: the same in both directions.
 const LENGTH: u32 = 0x08;
 const HEAD: u32 = 0x10;
 const TAIL: u32 = 0x18;

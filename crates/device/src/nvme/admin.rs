@@ -49,7 +49,7 @@ impl Nvme {
         }
     }
 
-    /// What both commands that create a queue say: its number, its entries, its memory.
+    /// The common fields of the commands that create a queue: its number, its entries, its memory.
     fn new_queue(&self, entry: &Submission, exists: bool) -> Result<(u16, u32, u64), Status> {
         let (queue, entries) = (entry.word(10) as u16, (entry.word(10) >> 16) + 1);
         if queue == 0 || queue > self.config.queues || exists {

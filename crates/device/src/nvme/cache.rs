@@ -10,7 +10,7 @@ pub(super) type Place = (usize, u64);
 
 #[derive(Clone, Debug)]
 struct Line {
-    /// When its oldest data came that are not on the medium, counted in writes.
+    /// The age of its oldest data that are not on the medium, counted in writes.
     since: u64,
     bytes: u64,
     /// Its page is being programmed.
@@ -43,7 +43,7 @@ impl Cache {
         self.capacity
     }
 
-    /// What is written from now on is younger than this.
+    /// The present age: later writes are younger.
     pub(super) fn now(&self) -> u64 {
         self.next
     }
@@ -82,7 +82,7 @@ impl Cache {
         }
     }
 
-    /// Whether all these bytes are in the cache.
+    /// True if all these bytes are in the cache.
     pub(super) fn covers(&self, namespace: usize, at: u64, bytes: u64, block: u64) -> bool {
         let first = at - at % block;
         let lines = self.lines.range((namespace, first)..(namespace, at + bytes)).count() as u64;

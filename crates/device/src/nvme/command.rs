@@ -22,7 +22,7 @@ impl Submission {
     pub(super) fn is_fused(&self) -> bool {
         self.0[1] & 3 != 0
     }
-    /// How the data pointer is meant: 0 for PRPs, 1 for an SGL.
+    /// The kind of the data pointer: 0 for PRPs, 1 for an SGL.
     pub(super) fn pointer_kind(&self) -> u8 {
         self.0[1] >> 6
     }
@@ -56,11 +56,11 @@ pub(super) struct Range {
     pub(super) namespace: usize,
     /// First byte.
     pub(super) at: u64,
-    /// How many.
+    /// Their number.
     pub(super) bytes: u64,
 }
 
-/// What a command has to do that takes time.
+/// The part of a command that takes time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// These bytes to the host.
@@ -121,13 +121,13 @@ pub(super) struct Command {
     /// The controller has begun with it.
     pub(super) begun: bool,
     pub(super) work: Work,
-    /// Where its data are in host memory, as far as that is known.
+    /// The places of its data in host memory, as far as they are known.
     pub(super) walk: Walk,
     /// DMA and accesses to the medium that are not over.
     pub(super) open: u32,
-    /// What came from the host.
+    /// The data from the host.
     pub(super) data: Vec<u8>,
-    /// What went wrong first.
+    /// The first error.
     pub(super) status: Status,
 }
 

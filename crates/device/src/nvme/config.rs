@@ -1,4 +1,4 @@
-//! What an NVMe controller is made of.
+//! The configuration of an NVMe controller.
 
 use super::medium::{Medium, SparseMedium};
 use super::regs;
@@ -25,7 +25,7 @@ pub enum Offered {
     Intx,
 }
 
-/// What an NVMe controller is and how fast.
+/// The parts and times of an NVMe controller.
 ///
 /// The times by default are those of a well-known emulated drive, FEMU's black-box SSD (github.com/MoatLab/FEMU, `hw/femu/bbssd`): a page of
 /// 4 KiB is read in 40 µs and programmed in 200 µs, 8 channels of 8 dies work at once. All else takes no time, and there is no cache.
@@ -39,7 +39,7 @@ pub struct NvmeConfig {
     pub entries: u32,
     /// Interrupt vectors of MSI-X, 1 to 2048. Of MSI there are as many, but 32 at most.
     pub vectors: u16,
-    /// How it interrupts.
+    /// The kind of its interrupts.
     pub interrupts: Offered,
     /// Bytes of a transfer at most: a power of two, at least 8 KiB, which is the least that the controller can tell (MDTS).
     pub mdts: u64,
@@ -57,7 +57,7 @@ pub struct NvmeConfig {
     pub hit: Duration,
     /// Between the beginnings of two pages that the cache writes back by itself; zero: it does so only when it is full or told.
     pub destage: Duration,
-    /// What the controller is busy with each command before it begins, one command at a time.
+    /// The time of the controller for each command before it begins, one command at a time.
     pub command: Duration,
     /// From being enabled to being ready, at most 127 s.
     pub ready: Duration,
@@ -106,7 +106,7 @@ impl NvmeConfig {
     pub fn check(&self) -> Result<(), String> {
         let text = |what: &str, text: &str, most: usize| match text.len() <= most && text.is_ascii() {
             true => Ok(()),
-            false => Err(format!("the {what} \"{text}\" is not up to {most} ASCII characters")),
+            false => Err(format!("invalid {what} \"{text}\"; expected at most {most} ASCII characters")),
         };
         text("serial number", &self.serial, 20)?;
         text("model", &self.model, 40)?;
@@ -115,38 +115,38 @@ impl NvmeConfig {
         let doorbells = (regs::BYTES - regs::DOORBELLS) / 8;
         sound(
             (1..doorbells.min(1024)).contains(&self.queues.into()),
-            format!("{} queue pairs; there can be 1 to 1023", self.queues),
+            format!("{} queue pairs; expected 1 to 1023", self.queues),
         )?;
         sound(
             (2..=65_536).contains(&self.entries),
-            format!("queues of {} entries; they have 2 to 65536", self.entries),
+            format!("queues of {} entries; expected 2 to 65536", self.entries),
         )?;
         sound(
             (1..=2048).contains(&self.vectors),
-            format!("{} interrupt vectors; there can be 1 to 2048", self.vectors),
+            format!("{} interrupt vectors; expected 1 to 2048", self.vectors),
         )?;
         let mdts = self.mdts.is_power_of_two() && (8 << 10..=1 << 30).contains(&self.mdts);
         sound(
             mdts,
             format!(
-                "transfers of {} B at most; it is a power of two from 8KiB (MDTS = 1) to 1GiB",
+                "transfers of {} B at most; expected a power of two from 8KiB (MDTS = 1) to 1GiB",
                 self.mdts
             ),
         )?;
         sound(
             self.page.is_power_of_two() && (4096..=1 << 20).contains(&self.page),
-            format!("pages of {} B on the medium; they have a power of two from 4KiB to 1MiB", self.page),
+            format!("pages of {} B on the medium; expected a power of two from 4KiB to 1MiB", self.page),
         )?;
         sound(
             self.channels > 0 && self.outstanding > 0,
-            "channels and outstanding accesses are at least 1".into(),
+            "channels and outstanding accesses must be at least 1".into(),
         )?;
         sound(
             self.ready.as_fs() <= Duration::from_ms(127_000).as_fs(),
-            format!("{} until it is ready; it can tell 127 s at most", self.ready),
+            format!("{} until it is ready; the controller can report at most 127 s", self.ready),
         )?;
         let namespaces = (1..=1024).contains(&self.namespaces.len());
-        sound(namespaces, format!("{} namespaces; there can be 1 to 1024", self.namespaces.len()))?;
+        sound(namespaces, format!("{} namespaces; expected 1 to 1024", self.namespaces.len()))?;
         self.namespaces.iter().try_for_each(NamespaceConfig::check)
     }
 
@@ -171,10 +171,10 @@ impl NvmeConfig {
 impl NamespaceConfig {
     fn check(&self) -> Result<(), String> {
         if !matches!(self.block, 512 | 4096) {
-            return Err(format!("blocks of {} B; they have 512 or 4096", self.block));
+            return Err(format!("blocks of {} B; expected 512 or 4096", self.block));
         }
         if self.bytes == 0 || !self.bytes.is_multiple_of(4096) || self.bytes > 1 << 52 {
-            return Err(format!("a namespace of {} B; it has a multiple of 4KiB, up to 4PiB", self.bytes));
+            return Err(format!("a namespace of {} B; expected a multiple of 4KiB, up to 4PiB", self.bytes));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What software does with the registers: it enables, disables and shuts down the controller, and rings doorbells (NVMe 1.4 §3.1, §7.6).
+//! Software's use of the registers: it enables, disables and shuts down the controller, and rings doorbells (NVMe 1.4 §3.1, §7.6).
 
 use super::logs::{Events, Failure, Happened};
 use super::queue::{CompletionQueue, InvalidDoorbell, SubmissionQueue};
@@ -127,7 +127,7 @@ impl Nvme {
         self.turn = 0;
     }
 
-    /// Whether it is ready, and can go on.
+    /// True if it is ready, and can go on.
     pub(super) fn runs(&self) -> bool {
         self.file.field(regs::READY) == 1 && self.file.field(regs::FATAL) == 0 && !self.stopping
     }

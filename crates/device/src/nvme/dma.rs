@@ -16,7 +16,7 @@ crate::streams! {
     pub(super) WRITES: "to_host" = "write";
 }
 
-/// Whose an access is.
+/// The purpose of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Entries of this submission queue.

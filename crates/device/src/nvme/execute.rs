@@ -1,4 +1,4 @@
-//! How commands are done: their lists are read, their data moved, their completions written.
+//! The execution of commands: their lists are read, their data moved, their completions written.
 
 use super::command::{Command, Range, Work};
 use super::dma::{LISTS, Purpose};

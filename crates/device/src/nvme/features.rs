@@ -162,7 +162,7 @@ impl Features {
     }
 }
 
-/// Which threshold command dword 11 means: there is only the composite temperature.
+/// The threshold that command dword 11 names: there is only the composite temperature.
 fn threshold(word: u32) -> Result<usize, Status> {
     match (word >> 16 & 0xF, word >> 20 & 3) {
         (0 | 0xF, kind @ (0 | 1)) => Ok(kind as usize),

@@ -1,4 +1,4 @@
-//! Whose commands are fetched: round robin among the submission queues, a burst from each (NVMe 1.4 §4.13).
+//! The fetching of commands: round robin among the submission queues, a burst from each (NVMe 1.4 §4.13).
 
 use super::command::{Command, ENTRY, Submission};
 use super::dma::{FETCH, Purpose};

@@ -1,4 +1,4 @@
-//! How long the medium takes: channels that serve one page at a time.
+//! The times of the medium: channels that serve one page at a time.
 
 use super::config::NvmeConfig;
 use tlplab_units::{Duration, Time};
@@ -19,11 +19,11 @@ impl Flash {
         Self { busy, page: config.page, read: config.read, program: config.program }
     }
 
-    /// When the page at byte `at` of a namespace is read, if that is asked for now.
+    /// The end of a read of the page at byte `at` of a namespace that is requested now.
     pub(super) fn read(&mut self, now: Time, at: u64) -> Time {
         self.serve(now, at, self.read)
     }
-    /// When it is programmed.
+    /// The end of its programming.
     pub(super) fn program(&mut self, now: Time, at: u64) -> Time {
         self.serve(now, at, self.program)
     }

@@ -1,4 +1,4 @@
-//! What the controller says of itself and its namespaces (NVMe 1.4 §5.15).
+//! The identification of the controller and its namespaces (NVMe 1.4 §5.15).
 
 use super::config::NvmeConfig;
 use super::features::WARM;
@@ -97,7 +97,7 @@ pub(super) struct Size {
     pub(super) block: u64,
 }
 
-/// What Identify can be asked for.
+/// The data structures of Identify.
 pub(super) struct Identify<'a> {
     pub(super) config: &'a NvmeConfig,
     pub(super) sizes: Vec<Size>,
@@ -184,7 +184,7 @@ impl Identify<'_> {
         Ok(page.bytes)
     }
 
-    /// How the namespace is called: a UUID, and its command set.
+    /// The identifiers of the namespace: a UUID, and its command set.
     fn descriptors(&self, namespace: u32) -> Result<Vec<u8>, Status> {
         self.size(namespace)?;
         let mut page = Page::new(BYTES);

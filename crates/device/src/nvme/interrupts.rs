@@ -1,4 +1,4 @@
-//! How the controller tells that there are completions (NVMe 1.4 §7.5).
+//! The interrupts of the controller for completions (NVMe 1.4 §7.5).
 
 use super::dma::WRITES;
 use crate::contract::Context;
@@ -24,7 +24,7 @@ pub(super) struct Interrupts {
     held: BTreeMap<u16, Held>,
 }
 
-/// What becomes of a completion's interrupt.
+/// The fate of a completion's interrupt.
 #[derive(Clone)]
 pub(super) enum Coalesced {
     /// It goes out.

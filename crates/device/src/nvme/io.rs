@@ -6,7 +6,7 @@ use super::identify::nvm;
 use super::status::Status;
 
 impl Nvme {
-    /// What an I/O command has to do.
+    /// The work of an I/O command.
     pub(super) fn io(&self, entry: &Submission) -> Result<Work, Status> {
         if entry.is_fused() {
             return Err(Status::INVALID_FIELD);

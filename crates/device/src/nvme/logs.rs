@@ -1,4 +1,4 @@
-//! What the controller remembers for Get Log Page (NVMe 1.4 §5.14), and events of which it tells unasked (§5.2).
+//! The controller's data for Get Log Page (NVMe 1.4 §5.14), and its asynchronous events (§5.2).
 
 use super::command::Range;
 use super::identify::{Page, SUPPORTED_ADMIN, SUPPORTED_IO};
@@ -33,7 +33,7 @@ pub(super) struct Failure {
 /// The latest failures.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ErrorLog {
-    /// How many there ever were.
+    /// Their number since the start.
     pub(super) count: u64,
     entries: VecDeque<(u64, Failure)>,
 }
@@ -62,7 +62,7 @@ impl ErrorLog {
     }
 }
 
-/// What the drive counts over its life. Resets leave it as it is.
+/// The drive's counters over its life. Resets leave them as they are.
 #[derive(Clone, Debug)]
 pub(super) struct Health {
     bytes_read: u64,
@@ -104,7 +104,7 @@ impl Health {
         self.writes += 1;
         self.bytes_written += range.bytes;
     }
-    /// Whether I/O commands are under way.
+    /// Notes if I/O commands are under way.
     pub(super) fn busy(&mut self, now: Time, busy: bool) {
         match (self.busy_since, busy) {
             (None, true) => self.busy_since = Some(now),

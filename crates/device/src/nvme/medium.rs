@@ -1,4 +1,4 @@
-//! Where the data of a namespace are kept.
+//! The store of a namespace's data.
 
 use crate::pages::Pages;
 
@@ -7,7 +7,7 @@ use crate::pages::Pages;
 #[error("the medium: {0}")]
 pub struct MediumError(pub String);
 
-/// What holds the data of a namespace when power is off. What was written is there after the next [`flush`](Self::flush); before
+/// The holder of a namespace's data when power is off. What was written is there after the next [`flush`](Self::flush); before
 /// that, whoever implements it may hold it back.
 pub trait Medium: Send {
     /// Copies what is at byte `at` into `out`. What was never written, or was discarded, reads as zero.

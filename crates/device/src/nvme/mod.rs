@@ -6,7 +6,7 @@
 //!                                                  cache ──▶ channels of the medium ┘
 //! ```
 //!
-//! What it sends is what a drive sends: 64 B are read for each command (several at once if they are there), data move page by page, 16 B
+//! Its traffic is that of a drive: 64 B are read for each command (several at once if they are there), data move page by page, 16 B
 //! are written for its completion when the last of its data were accepted, and an interrupt follows. All that is written goes by one
 //! stream, so nothing overtakes.
 //!
@@ -15,7 +15,7 @@
 //! * `admin`, `identify`, `features`, `logs`: administration; `io`: what I/O commands ask for; `execute`, `store`: how it is done
 //! * `flash`: how long the medium takes; `cache`: what is not on it yet; `interrupts`
 //!
-//! What it does not have: fused operations, metadata and protection information, several controllers or paths, reservations, namespace
+//! Not supported: fused operations, metadata and protection information, several controllers or paths, reservations, namespace
 //! management, firmware updates, self tests, sanitising, memory buffers on either side. Such commands are refused as the specification says.
 
 mod admin;
@@ -73,7 +73,7 @@ struct Namespace {
     medium: Box<dyn Medium>,
 }
 
-/// What a command came to when it was begun.
+/// The state of a command that was begun.
 #[derive(Clone)]
 enum Next {
     /// It is done; dword 0 of its completion.
@@ -82,7 +82,7 @@ enum Next {
     Work(Work),
 }
 
-/// What a timer was set for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     /// The controller is ready.

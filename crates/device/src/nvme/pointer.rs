@@ -1,4 +1,4 @@
-//! Where in host memory the data of a command are: PRP lists and SGLs, followed as their pieces arrive (NVMe 1.4 §4.3, §4.4).
+//! The places of a command's data in host memory: PRP lists and SGLs, followed as their pieces arrive (NVMe 1.4 §4.3, §4.4).
 
 use super::command::Submission;
 use super::status::Status;
@@ -17,7 +17,7 @@ const PIECE: u64 = 4096;
 /// Consecutive bytes of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Where in the command's data.
+    /// The offset in the command's data.
     pub(super) offset: u64,
     pub(super) address: u64,
     pub(super) bytes: u64,
@@ -107,7 +107,7 @@ impl Walk {
         }
     }
 
-    /// What was wanted is here.
+    /// Takes the requested data.
     pub(super) fn read(&mut self, data: &[u8]) -> Result<(), Status> {
         match self.next.take() {
             Some(List::Prp { address }) => self.read_prp(address, data),

@@ -4,7 +4,7 @@ use super::command::{COMPLETION, ENTRY};
 use super::status::Status;
 use std::collections::VecDeque;
 
-/// Why a doorbell was not obeyed.
+/// A doorbell was invalid and ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InvalidDoorbell;
 
@@ -72,7 +72,7 @@ impl SubmissionQueue {
     }
 }
 
-/// What a completion says, but for the phase tag.
+/// The content of a completion, but for the phase tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     /// Command specific: dword 0.

@@ -1,4 +1,4 @@
-//! What a command's completion says of it (NVMe 1.4 §4.6.1).
+//! The status in a command's completion (NVMe 1.4 §4.6.1).
 
 /// The status field of a completion: status code, status code type, Do Not Retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Status {
     pub const NOT_SAVEABLE: Self = Self(0x10D | DNR);
     /// The medium did not take what was written.
     pub const WRITE_FAULT: Self = Self(0x280);
-    /// What is on the medium and what the host has differ.
+    /// The data on the medium differ from those of the host.
     pub const COMPARE_FAILURE: Self = Self(0x285 | DNR);
 
     /// As in a completion, without the phase tag: status code in bits 7:0, type in bits 10:8, Do Not Retry in bit 14.

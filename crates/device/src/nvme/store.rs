@@ -1,4 +1,4 @@
-//! How data get to the medium: through the cache or at once, by flushes and by themselves.
+//! The paths of data to the medium: through the cache or at once, by flushes and in the background.
 
 use super::command::{Range, Work};
 use super::regs;
@@ -6,7 +6,7 @@ use super::status::Status;
 use super::{Due, Nvme};
 use crate::contract::Context;
 
-/// Who waits until the cache is on the medium.
+/// Commands that wait until the cache is on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     Command(u64),
@@ -38,7 +38,7 @@ impl Nvme {
         self.let_in(cx);
     }
 
-    /// When each page of a range is programmed, if that begins now. A page is programmed as a whole, however little of it is new.
+    /// The end of the programming of each page of a range that begins now. A page is programmed as a whole, however little of it is new.
     fn program(&mut self, cx: &Context<'_>, range: &Range) -> Vec<tlplab_units::Time> {
         let pages: Vec<_> = self.flash.pages(range.at, range.bytes).collect();
         pages.into_iter().map(|(at, _)| self.flash.program(cx.now(), at)).collect()

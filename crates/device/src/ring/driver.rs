@@ -3,7 +3,7 @@
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::ring::{Descriptor, regs};
 
-/// What a ring driver does.
+/// The work of a ring driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingLoad {
     /// Descriptors in the ring.
@@ -107,8 +107,7 @@ impl RingDriver {
         let head = u32::from_le_bytes(head);
         if head.wrapping_sub(self.head) > self.posted.wrapping_sub(self.head) {
             let (device, posted) = (&self.device, self.posted);
-            return cx
-                .fault(format!("{device} says that {head} descriptors are done, but {posted} were posted"));
+            return cx.fault(format!("{device} reports {head} descriptors done, but {posted} were posted"));
         }
         let progress = head != self.head;
         self.head = head;

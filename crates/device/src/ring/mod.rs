@@ -20,7 +20,7 @@ pub mod regs {
         pub ENTRIES: u32 = 0x08, rw;
         /// Doorbell: descriptors ever posted, modulo 2^32.
         pub TAIL: u32 = 0x0C, rw;
-        /// Where the device writes its head.
+        /// The address where the device writes its head.
         pub WRITE_BACK: u64 = 0x10, rw;
         /// Descriptors done, modulo 2^32.
         pub HEAD: u32 = 0x18, ro;
@@ -44,7 +44,7 @@ crate::record! {
     }
 }
 
-/// How a ring device works.
+/// The properties of a ring device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingConfig {
     /// Descriptors fetched by one read, at most; at least 1.
@@ -75,9 +75,9 @@ pub struct Ring {
     config: RingConfig,
     file: RegisterFile,
     ring: Descriptors,
-    /// Which descriptors ask for an interrupt.
+    /// The descriptors that ask for an interrupt.
     under_way: InOrder<bool, ()>,
-    /// What a receive writes in payload-carrying runs; grows to the longest buffer.
+    /// The data of receives in payload-carrying runs; grows to the longest buffer.
     data: Vec<u8>,
 }
 

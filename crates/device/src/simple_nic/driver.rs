@@ -7,14 +7,14 @@ use crate::simple_nic::{BAR, DEVICE, Frames, RECEIVED, SENT};
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
-/// Who has frames to send, and takes those that come.
+/// A source of frames to send, and receiver of those that come.
 pub trait Stack: Send + 'static {
     /// The next frame to send. It is asked whenever the ring has room.
     fn next(&mut self, length_only: bool) -> Option<Payload>;
     /// A frame has come.
     ///
     /// # Errors
-    /// What is wrong with it: the run fails.
+    /// The reason that it is wrong: the run fails.
     fn received(&mut self, frame: Payload) -> Result<(), String>;
     /// A copy; none, if others share the frames.
     fn snapshot(&self) -> Option<Self>
@@ -82,7 +82,7 @@ impl Stack for FrameLoad {
             number = its.map_or(0, |its| u64::from_be_bytes(*its));
             let sent = destination.map(|to| self.traffic.frame(number, *to, false));
             if sent.as_ref() != Some(&frame) || number < self.expected {
-                return Err(format!("frame {} came changed, twice or out of order", self.expected));
+                return Err(format!("frame {} arrived changed, twice or out of order", self.expected));
             }
         }
         self.expected = number + 1;
@@ -98,7 +98,7 @@ impl Stack for FrameLoad {
     }
 }
 
-/// How a driver uses its NIC.
+/// A driver's use of its NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimpleNicRings {
     /// Descriptors in each ring; 1 for the published protocol, in which each frame is waited for.
@@ -158,15 +158,13 @@ impl Ring {
         self.posted += 1;
     }
 
-    /// How far the device is, by its own account modulo 2^32. What it said before what is known counts for nothing.
+    /// The progress of the device by its own count modulo 2^32. A count from before the known one has no effect.
     fn advance(&self, head: u32) -> Result<u64, String> {
         let new = head.wrapping_sub(self.head as u32);
         match u64::from(new) {
             new if new <= self.under_way() => Ok(self.head + new),
             new if new > 1 << 31 => Ok(self.head),
-            _ => {
-                Err(format!("says that {head} descriptors are done, but {} were posted", self.posted as u32))
-            }
+            _ => Err(format!("reports {head} descriptors done, but {} were posted", self.posted as u32)),
         }
     }
 }
@@ -182,7 +180,7 @@ pub struct SimpleNicDriver<S> {
     heads: u64,
     send: Ring,
     receive: Ring,
-    /// How far sending was when the watchdog last looked.
+    /// The progress of sending at the watchdog's last look.
     watched: Option<u64>,
     over: bool,
 }

@@ -59,7 +59,7 @@ impl Frames {
         self.queues().outward.pop_front()
     }
 
-    /// What was dropped so far.
+    /// The frames dropped so far.
     pub fn dropped(&self) -> Dropped {
         self.queues().dropped
     }

@@ -59,7 +59,7 @@ crate::streams! {
 /// Timers below this number are the port's.
 const MODERATION: u64 = 1 << 32;
 
-/// What a simple NIC is.
+/// The properties of a simple NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimpleNicConfig {
     /// Its address.
@@ -82,7 +82,7 @@ impl SimpleNicConfig {
     }
 }
 
-/// What keeps interrupts apart.
+/// The moderation of interrupts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moderation {
     /// The last interrupt was not long ago.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
-/// Where frames go to and come from. A frame is what stands from its destination address to the last byte of its data.
+/// The destination and source of frames. A frame begins with its destination address and ends with the last byte of its data.
 ///
 /// A port keeps no time: it asks to be called back after a while.
 pub trait Port: Send + 'static {
@@ -68,7 +68,7 @@ pub struct CablePort {
     arrived: VecDeque<Payload>,
     /// Frames that found no room.
     dropped: u64,
-    /// What the generator has sent; `None` as long as it waits for a driver.
+    /// The number of frames that the generator has sent; `None` while it waits for a driver.
     number: Option<u64>,
     mac: [u8; 6],
     length_only: bool,

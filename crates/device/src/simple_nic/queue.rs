@@ -32,7 +32,7 @@ pub(super) struct Queue {
     /// The place that is posted next.
     place: u32,
     fetch: Option<(OpId, u64, u32)>,
-    /// What was fetched and not taken.
+    /// The descriptors that were fetched and not taken.
     ready: VecDeque<Fetched>,
 }
 

@@ -1,4 +1,4 @@
-//! What software sees of a simple NIC: registers in BAR 4 and descriptors in memory, little-endian.
+//! The software interface of a simple NIC: registers in BAR 4 and descriptors in memory, little-endian.
 
 use super::SimpleNicConfig;
 use crate::kit::RegisterFile;
@@ -22,7 +22,7 @@ crate::registers! {
     pub TX_SIZE: u32 = 0x20, rw;
     /// Descriptors in the receive ring, as [`TX_SIZE`].
     pub RX_SIZE: u32 = 0x24, rw;
-    /// Where the device writes [`TX_HEAD`] and [`RX_HEAD`] before each interrupt; 0 for nowhere.
+    /// The address where the device writes [`TX_HEAD`] and [`RX_HEAD`] before each interrupt; 0 for none.
     pub HEADS: u64 = 0x28, rw;
     /// Least time between two interrupts of a vector in nanoseconds.
     pub MODERATION: u32 = 0x30, rw;
@@ -72,6 +72,6 @@ crate::record! {
 }
 
 impl Descriptor {
-    /// Where the length is in it.
+    /// The place of the length in it.
     pub const LENGTH: u64 = 8;
 }

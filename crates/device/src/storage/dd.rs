@@ -8,7 +8,7 @@ use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 
-/// What a dd does.
+/// The work of a dd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DdLoad {
     /// The device is written; otherwise it is read.
@@ -19,13 +19,13 @@ pub struct DdLoad {
     pub count: u64,
     /// Bytes of a request to the device at most, a multiple of [`SECTOR`].
     pub request: u64,
-    /// What the host spends on each sector of a request before it is issued, when nothing else is under way.
+    /// The time of the host for each sector of a request before it is issued, when nothing else is under way.
     pub cost: Duration,
-    /// What the host spends on each sector of a request ahead of it, while the device works on the one before: it pins the pages.
+    /// The time of the host for each sector of a request ahead of it, while the device works on the one before: it pins the pages.
     pub ahead: Duration,
     /// The pages of the buffer are scattered: the device gets a list of them ([`Command::listed`]).
     pub page_list: bool,
-    /// When it begins, after [`HostEvent::Start`].
+    /// Its start, after [`HostEvent::Start`].
     pub start: Duration,
 }
 
@@ -43,7 +43,7 @@ pub struct Dd {
     buffer: u64,
     /// The list of the pages of a request.
     list: u64,
-    /// When the host is done with what it does ahead for the next request.
+    /// The end of the host's work ahead for the next request.
     ready: Time,
     /// Requests ever posted.
     posted: u32,
@@ -157,7 +157,7 @@ impl Dd {
         }
     }
 
-    /// Whether the request is done.
+    /// Checks for the end of the request.
     fn look(&mut self, cx: &mut HostContext<'_>) {
         let mut status = [0; 4];
         cx.memory().read(self.ring + Command::STATUS, &mut status);
@@ -169,7 +169,7 @@ impl Dd {
             _ => return cx.fault(format!("{} failed the request at byte {}", self.device, self.moved)),
         }
         if let Some(at) = self.first_wrong(cx) {
-            return cx.fault(format!("byte {at} of {} came wrong", self.device));
+            return cx.fault(format!("byte {at} of {} is wrong", self.device));
         }
         self.moved += self.moving;
         self.moving = 0;
@@ -194,7 +194,7 @@ impl Dd {
     }
 }
 
-/// What is written to a sector: other than what [`unwritten`] sectors hold.
+/// The data written to a sector: other than those of [`unwritten`] sectors.
 pub fn written(lba: u64) -> Vec<u8> {
     unwritten(lba).into_iter().map(|byte| !byte).collect()
 }

@@ -46,7 +46,7 @@ crate::record! {
         pub address: u64 = 0,
         /// The first sector on the medium.
         pub lba: u64 = 8,
-        /// How many sectors, at least 1.
+        /// The number of sectors, at least 1.
         pub sectors: u32 = 16,
         /// The medium is written, from the buffer; otherwise it is read.
         pub write: bool = 20 bit 0,
@@ -59,7 +59,7 @@ crate::record! {
 }
 
 impl Command {
-    /// Where in it the device writes its status word.
+    /// The place in it where the device writes its status word.
     pub const STATUS: u64 = 24;
     /// Status: not done yet, as the driver leaves it.
     pub const PENDING: u32 = 0;
@@ -69,13 +69,13 @@ impl Command {
     pub const FAILED: u32 = 2;
 }
 
-/// What a sector holds that was never written: the place of each 8 bytes on the medium, in bytes.
+/// The data of a sector that was never written: the place of each 8 bytes on the medium, in bytes.
 pub fn unwritten(lba: u64) -> Vec<u8> {
     let first = lba.wrapping_mul(SECTOR);
     (0..SECTOR).step_by(8).flat_map(|at| first.wrapping_add(at).to_le_bytes()).collect()
 }
 
-/// How a storage device works.
+/// The properties of a storage device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageConfig {
     /// Time from the beginning of a sector's access to its data, whatever came before.
@@ -129,7 +129,7 @@ struct Sector {
     page: u64,
 }
 
-/// What an operation is for.
+/// The purpose of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     /// The address of a sector's page.
@@ -179,7 +179,7 @@ impl Storage {
         }
     }
 
-    /// What is on the medium, from a payload-carrying run.
+    /// The data on the medium, from a payload-carrying run.
     pub fn sector(&self, lba: u64) -> Vec<u8> {
         let mut data = vec![0; SECTOR as usize];
         let at = lba.wrapping_mul(SECTOR);

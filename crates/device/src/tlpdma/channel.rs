@@ -22,11 +22,11 @@ pub(super) struct Piece {
     pub(super) host: u64,
     pub(super) local: u32,
     pub(super) bytes: u32,
-    /// What its descriptor wants at its end, if this is that.
+    /// Its descriptor, if this is its end.
     pub(super) last: Option<Descriptor>,
 }
 
-/// What a channel has to tell after something was done.
+/// The results of a channel to report after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) record: bool,
@@ -120,7 +120,7 @@ impl Channel {
         self.held.push_back(descriptor);
     }
 
-    /// What to ask for next, with at most `depth` pieces under way.
+    /// The next piece to request, with at most `depth` pieces under way.
     pub(super) fn next_piece(&mut self, depth: usize) -> Option<Piece> {
         if !self.runs() || self.under_way.len() >= depth {
             return None;

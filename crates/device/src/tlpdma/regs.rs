@@ -9,9 +9,9 @@ pub const BAR: (u8, u64) = (0, 64 << 10);
 /// The BAR of the window into the card's memory, and its size.
 pub const WINDOW_BAR: (u8, u64) = (2, 1 << 20);
 
-/// What [`ID`] reads as.
+/// The value of [`ID`].
 pub const ID_VALUE: u32 = 0x544C_5044;
-/// What [`VERSION`] reads as.
+/// The value of [`VERSION`].
 pub const VERSION_VALUE: u32 = 0x0001_0000;
 
 crate::registers! {
@@ -27,7 +27,7 @@ crate::registers! {
     pub CONFIG: u32 = 0x010, ro;
     /// Causes of interrupts, cleared by writing ones: bit 0 to the card, bit 1 from the card, bit 2 an error.
     pub IRQ_STATUS: u32 = 0x014, rw1c;
-    /// Which causes interrupt.
+    /// The causes that interrupt.
     pub IRQ_ENABLE: u32 = 0x018, rw;
     /// Interrupt moderation.
     pub IRQ_MODERATION: u32 = 0x01C, rw;
@@ -41,7 +41,7 @@ crate::registers! {
     pub MEM_MIB: u32 = 0x048, ro;
 }
 
-/// Where the registers of the channel to the card begin.
+/// The start of the registers of the channel to the card.
 pub const TO_CARD: u64 = 0x100;
 /// Those of the channel from the card.
 pub const FROM_CARD: u64 = 0x180;
@@ -73,7 +73,7 @@ pub mod ch {
         pub HEAD: u32 = 0x10, ro;
         /// Read-only: descriptors ever fetched.
         pub FETCHED: u32 = 0x14, ro;
-        /// Where the write-back record goes; 0: nowhere.
+        /// The address of the write-back record; 0: none.
         pub WRITE_BACK: u64 = 0x18, rw;
         /// [`RUN`], [`RESET`], [`PIO`].
         pub CONTROL: u32 = 0x20, rw.masked((RUN | PIO) as u64);
@@ -129,7 +129,7 @@ impl Descriptor {
     }
 }
 
-/// What the card tells in host memory.
+/// The card's record in host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Descriptors ever done, modulo 2^32.
@@ -141,7 +141,7 @@ pub struct Record {
 impl Record {
     /// Size in memory.
     pub const BYTES: usize = 8;
-    /// Why the channel halted: one of [`error_name`]'s codes.
+    /// The reason that the channel halted: one of [`error_name`]'s codes.
     pub const ERROR: u32 = 7;
     /// The channel halted at its head.
     pub const HALTED: u32 = 8;
@@ -157,7 +157,7 @@ impl Record {
     }
 }
 
-/// What an error code of a record means.
+/// The meaning of an error code of a record.
 pub fn error_name(status: u32) -> &'static str {
     match status & Record::ERROR {
         0 => "no error",

@@ -80,7 +80,7 @@ fn a_failed_copy_is_noticed() {
     let mut world = Ideal::new(false).device("dma", Dma::new()).host(DmaDriver::new("dma", 64, 2));
     world.poison = Some(0x10_0000);
     world.run(us(1000));
-    assert_eq!(world.faults, ["copy 0 of dma is wrong from byte 1 of 64 on"]);
+    assert_eq!(world.faults, ["copy 0 of dma is wrong from byte 1 of 64 onwards"]);
     assert_eq!((world.finished, world.ops("write").len()), (0, 0));
 }
 
@@ -197,7 +197,7 @@ fn drivers_that_cannot_be_interrupted_say_so() {
         world.mode = InterruptMode::Disabled;
         world.run(Time::ZERO + Duration::from_us(1));
         assert_eq!(world.faults.len(), 1);
-        assert!(world.faults[0].starts_with("it interrupts in no way that the host allows"));
+        assert!(world.faults[0].starts_with("it has no kind of interrupt that the host allows"));
     }
 }
 

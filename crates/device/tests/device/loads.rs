@@ -120,7 +120,7 @@ fn the_host_loads_a_bar_and_devices_load_each_other() {
     // Errors name what is wrong.
     let mut world = Ideal::new(false).host(load(config.clone()));
     world.run(us(1));
-    assert_eq!(world.faults, ["there is no device \"mem\" to aim at"]);
+    assert_eq!(world.faults, ["the load's target \"mem\" does not exist"]);
     let mut world = Ideal::new(false).device("mem", Memory::new(1024)).host(load(config));
     world.run(us(1));
     assert_eq!(world.faults, ["the load's window of 4096 B is larger than its target of 1024 B"]);

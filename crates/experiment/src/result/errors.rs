@@ -1,4 +1,4 @@
-//! What went wrong: errors, faults, links that went down.
+//! Errors, faults, and links that went down.
 
 use super::words::{ErrorName, FaultDamage, FaultOf, MessageName, Way};
 use schemars::JsonSchema;
@@ -11,15 +11,15 @@ pub struct Detected {
     pub name: ErrorName,
     /// The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd.
     pub port: String,
-    /// How often.
+    /// Number of times.
     pub count: u64,
-    /// When it happened first.
+    /// Time of the first.
     pub first_fs: u64,
     /// Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known.
     pub header: Option<String>,
     /// The message that told the root complex of it; null: no message was sent.
     pub message: Option<MessageName>,
-    /// How many messages were sent.
+    /// Number of messages sent.
     pub messages: u64,
 }
 
@@ -32,11 +32,11 @@ pub struct Reported {
     pub source: String,
     /// Its severity.
     pub message: MessageName,
-    /// How many arrived.
+    /// Number of messages that arrived.
     pub count: u64,
-    /// When the first arrived.
+    /// Arrival of the first.
     pub first_fs: u64,
-    /// How often the root port interrupted for them.
+    /// Number of times that the root port interrupted for them.
     pub interrupts: u64,
 }
 
@@ -47,13 +47,13 @@ pub struct Struck {
     pub link: String,
     /// The direction of the units that it hits.
     pub direction: Way,
-    /// What it does: as the key `damage` says, or `ber`.
+    /// Its damage: a value of the key `damage`, or `ber`.
     pub damage: FaultDamage,
-    /// What it counts; null: all units.
+    /// Units that it counts; null: all units.
     pub of: Option<FaultOf>,
     /// The first that it hits, from 1.
     pub first: u64,
-    /// How many it has hit.
+    /// Number of units that it has hit.
     pub struck: u64,
 }
 
@@ -62,12 +62,12 @@ pub struct Struck {
 pub struct Outage {
     /// The link, named by the component below it.
     pub link: String,
-    /// When it went down.
+    /// Time at which it went down.
     pub down_fs: u64,
-    /// When hot-plug software of the host heard of it; null: it never did.
+    /// Time at which hot-plug software of the host was notified; null: it never was.
     pub heard_fs: Option<u64>,
-    /// When its data link layer was active again; null: it never was.
+    /// Time at which its data link layer was active again; null: it never was.
     pub up_fs: Option<u64>,
-    /// When software had configured again what is below it; null: it never had.
+    /// Time at which software had configured the components below it again; null: it never had.
     pub configured_fs: Option<u64>,
 }

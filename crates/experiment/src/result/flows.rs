@@ -11,7 +11,7 @@ pub struct Flow {
     pub name: String,
     /// The component that issues the requests: a device or `host`.
     pub device: String,
-    /// What the requests do: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`,
+    /// Operation of the requests: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`,
     /// `peer`, `config`, `configuration`, or as the author of a device calls it.
     pub op: String,
     /// `host`, or the device whose BAR is meant.
@@ -28,7 +28,7 @@ pub struct Flow {
     pub latency_ns: Option<Latency>,
     /// Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out.
     pub histogram: Vec<Bar>,
-    /// Where the time went of those that ended well.
+    /// Attribution of the time of successful transactions.
     pub attribution: Vec<Attribution>,
     /// Those that did not end well, by how, and where their time went.
     pub failures: Vec<Failures>,
@@ -37,13 +37,13 @@ pub struct Flow {
 /// Transactions of a flow that ended in the same way, which was not well.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Failures {
-    /// How; never `done`.
+    /// Their ending; never `done`.
     pub ending: Ending,
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Their mean latency, until the requester knew.
     pub mean_ns: f64,
-    /// Where their time went, on the way of what is last known of each; shares are of the sum of their latencies.
+    /// Attribution of their time, up to the last known place of each; shares are of the sum of their latencies.
     pub attribution: Vec<Attribution>,
 }
 
@@ -90,7 +90,7 @@ pub struct Bar {
     pub from_ns: f64,
     /// Up to this.
     pub to_ns: f64,
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Their mean time by cause.
     pub causes_ns: Vec<f64>,
@@ -99,9 +99,9 @@ pub struct Bar {
 /// Time that all transactions of a flow spent for one cause at one place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Attribution {
-    /// Why: an index in `causes` of the document.
+    /// Cause: an index in `causes` of the document.
     pub cause: usize,
-    /// Where: a link direction `from → to`, or a node.
+    /// Place: a link direction `from → to`, or a node.
     pub place: String,
     /// The flow one queued behind; null where one did not queue.
     pub behind: Option<String>,
@@ -115,20 +115,20 @@ pub struct Attribution {
     pub share: f64,
 }
 
-/// What a program of the host measured, as a benchmark prints it.
+/// Measurement by a program of the host, as a benchmark prints it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Measured {
     /// The load or program.
     pub name: String,
     /// Bytes it moved.
     pub bytes: u64,
-    /// When it began.
+    /// Start of the measurement.
     pub from_fs: u64,
-    /// When the last of them were there.
+    /// Arrival of the last of them.
     pub to_fs: u64,
     /// Bits per second between these times.
     pub payload_bps: f64,
-    /// How long its calls took, if it makes calls.
+    /// Durations of its calls, if it makes calls.
     pub calls: Option<Calls>,
 }
 
@@ -152,9 +152,9 @@ pub struct Calls {
 pub struct Sample {
     /// Its flow: an index in `flows`.
     pub flow: usize,
-    /// When it started.
+    /// Start.
     pub start_fs: u64,
-    /// How long it took until its last byte.
+    /// Time until its last byte.
     pub latency_ns: f64,
     /// Links that it crossed: indices in `links`, in any order.
     pub links: Vec<usize>,

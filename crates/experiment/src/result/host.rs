@@ -1,10 +1,10 @@
-//! What the host's cache and IOMMU did, and devices with translations.
+//! The use of the host's cache and IOMMU, and of devices with translations.
 
 use super::words::{Access, RefusalReason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What the host's cache and IOMMU did for requests of devices.
+/// Use of the host's cache and IOMMU by requests of devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HostUse {
     /// The last-level cache; null if there is none.
@@ -33,13 +33,13 @@ pub struct IommuUse {
     pub walks: u64,
     /// Hits as a fraction of both.
     pub hit_rate: f64,
-    /// How long walks waited for others, in all.
+    /// Total time that walks waited for others.
     pub waited_ns: f64,
     /// Page walks as a fraction of those that could have been made.
     pub busy: f64,
     /// Accesses that were refused, by function and reason, the warm-up included.
     pub faults: Vec<TranslationFault>,
-    /// What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are.
+    /// Translations that devices requested, the warm-up included; null where no device can request any and all addresses stay as they are.
     pub answered: Option<AnsweredTranslations>,
 }
 
@@ -50,15 +50,15 @@ pub struct TranslationFault {
     pub device: String,
     /// The requester's ID: `03:00.0`.
     pub requester: String,
-    /// Why they were refused.
+    /// Reason of the refusal.
     pub reason: RefusalReason,
-    /// What the first was.
+    /// Operation of the first.
     pub operation: Access,
     /// The address of the first, hexadecimal.
     pub address: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// When the first was refused.
+    /// Time of the first refusal.
     pub first_fs: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct AnsweredTranslations {
     pub invalidation_max_ns: f64,
 }
 
-/// What a device did with translations, the warm-up included.
+/// Translations of a device, the warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceTranslations {
     /// The device.

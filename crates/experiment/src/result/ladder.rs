@@ -9,9 +9,9 @@ use serde::Serialize;
 pub struct Ladder {
     /// Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is.
     pub columns: Vec<String>,
-    /// Where the window begins.
+    /// Start of the window.
     pub from_fs: u64,
-    /// Where it ends.
+    /// End of the window.
     pub to_fs: u64,
     /// Its packets, in the order of their start.
     pub packets: Vec<Packet>,
@@ -28,23 +28,23 @@ pub struct Packet {
     pub link: usize,
     /// 0: up, 1: down.
     pub direction: usize,
-    /// When its first symbol leaves.
+    /// Departure of its first symbol.
     pub start_fs: u64,
-    /// When its last symbol has left.
+    /// Departure of its last symbol.
     pub end_fs: u64,
-    /// When its last symbol has arrived.
+    /// Arrival of its last symbol.
     pub arrive_fs: u64,
     /// The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`.
     pub kind: String,
     /// TLP, DLLP or flit.
     pub class: PacketClass,
-    /// What it is in its transaction; null for what is no TLP.
+    /// Its role in its transaction; null for units other than TLPs.
     #[schemars(extend("x-revision" = 2))]
     pub role: Option<PacketRole>,
-    /// What the header of a TLP says; null for what is no TLP.
+    /// Header of a TLP; null for other units.
     #[schemars(extend("x-revision" = 2))]
     pub header: Option<TlpHeader>,
-    /// What it says, in a line, for people.
+    /// Its content, in a line, for people.
     pub text: String,
     /// Its flow, an index in `flows`; null where it has none.
     pub flow: Option<usize>,
@@ -102,7 +102,7 @@ pub struct TlpHeader {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub completer: Option<String>,
-    /// How a completion ends its request.
+    /// Status with which a completion ends its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CompletionWord")]
     pub status: Option<CompletionWord>,
@@ -116,7 +116,7 @@ pub struct TlpHeader {
     pub lower_address: Option<u8>,
 }
 
-/// What a unit on a wire is.
+/// Kind of a unit on a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PacketClass {
@@ -138,13 +138,13 @@ pub struct Transaction {
     pub id: u64,
     /// Its flow: an index in `flows`.
     pub flow: usize,
-    /// When it started.
+    /// Start.
     pub start_fs: u64,
-    /// When its last byte arrived, or it ended otherwise.
+    /// Arrival of its last byte, or its other ending.
     pub end_fs: u64,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub text: String,
-    /// How it ended.
+    /// Its ending.
     pub ending: Ending,
     /// Its critical path; of one that did not end well that of what is last known of it.
     pub intervals: Vec<Interval>,
@@ -153,14 +153,14 @@ pub struct Transaction {
 /// A part of a critical path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
-    /// Why: an index in `causes` of the document.
+    /// Cause: an index in `causes` of the document.
     pub cause: usize,
-    /// Where: a link direction `from → to`, or a node.
+    /// Place: a link direction `from → to`, or a node.
     pub place: String,
     /// The flow one queued behind; null where one did not queue.
     pub behind: Option<String>,
-    /// When it begins.
+    /// Start.
     pub start_fs: u64,
-    /// How long it is.
+    /// Duration.
     pub duration_fs: u64,
 }

@@ -1,20 +1,20 @@
-//! What limits a run, and how that was found.
+//! The limit of a run, and its evidence.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What limits the run.
+/// The limit of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// One sentence that names it.
     pub sentence: String,
     /// The resource and the evidence.
     pub limit: Limit,
-    /// What would limit next; null if nothing else is near.
+    /// The next limit; null if no other is near.
     pub next: Option<Next>,
     /// All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge.
     pub limits: Vec<Limit>,
-    /// Where different things happened one after the other: what limited each of them. Empty where there is but one.
+    /// Phases with different activity, one after the other: the limit of each. Empty where there is but one.
     pub phases: Vec<Phase>,
     /// The runs that the verdict was found by; null: by the figures of the run alone.
     pub tried: Option<Tried>,
@@ -29,22 +29,22 @@ pub struct Phase {
     pub until_fs: u64,
     /// The flows that were active; of an outage none.
     pub flows: Vec<String>,
-    /// What limited them: nothing, if nothing would have carried more.
+    /// Limits of the phase: empty, if no relaxation would have carried more.
     pub limits: Vec<Limit>,
 }
 
 /// Runs in which one resource was relaxed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Tried {
-    /// What could limit.
+    /// Number of candidates for the limit.
     pub candidates: usize,
-    /// How many of these were relaxed.
+    /// Number of these that were relaxed.
     pub tried: usize,
     /// Events of all these runs, with what it took to build their fabrics.
     pub events: u64,
     /// They were compared with the beginning of the run until here; null: with all of it.
     pub until_fs: Option<u64>,
-    /// What gained something, or cost something, the best first.
+    /// Relaxations that gained or cost something, the best first.
     pub gains: Vec<Gain>,
 }
 
@@ -53,11 +53,11 @@ pub struct Tried {
 pub struct Gain {
     /// Its name.
     pub resource: String,
-    /// What kind of resource it is.
+    /// Kind of the resource.
     pub kind: LimitKind,
-    /// What was changed: `16 → 32`.
+    /// The change: `16 → 32`.
     pub change: String,
-    /// How much more the run carries: 0.5 is half as much again.
+    /// Additional payload of the run: 0.5 is half as much again.
     pub gain: f64,
 }
 
@@ -66,18 +66,18 @@ pub struct Gain {
 pub struct Limit {
     /// Its name: a place, `tags of ssd`, `load nic`.
     pub resource: String,
-    /// What kind of resource it is.
+    /// Kind of the resource.
     pub kind: LimitKind,
     /// The links that it belongs to: indices in `links` of the document; none if it belongs to no link.
     #[schemars(extend("x-revision" = 2))]
     pub links: Vec<usize>,
-    /// How much of it is used, a fraction of 1.
+    /// Utilisation, a fraction of 1.
     pub utilization: f64,
     /// Figures that show it.
     pub evidence: Vec<String>,
-    /// How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried.
+    /// Additional payload of the run with twice as much of it: 0.5 is half as much again. Null: it was not tried.
     pub gain: Option<f64>,
-    /// What was changed for that: `16 → 32`; null: it was not tried.
+    /// The change for that: `16 → 32`; null: it was not tried.
     pub change: Option<String>,
 }
 
@@ -110,12 +110,12 @@ pub enum LimitKind {
     None,
 }
 
-/// What would limit next.
+/// The next limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Next {
     /// Its name.
     pub resource: String,
-    /// What kind of resource it is.
+    /// Kind of the resource.
     pub kind: LimitKind,
     /// By how much throughput could grow before it limits: 0.4 is 40 %.
     pub headroom: f64,

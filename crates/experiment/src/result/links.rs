@@ -16,13 +16,13 @@ pub struct Topology {
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Kind of the component.
     pub kind: NodeKind,
     /// A device's model, a bus's mode and width; null for others.
     pub model: Option<String>,
     /// The component above it; null for the host.
     pub parent: Option<String>,
-    /// What else is known of it, in a line.
+    /// Further details, in a line.
     pub detail: String,
 }
 
@@ -60,11 +60,11 @@ pub struct Link {
     pub generation: u8,
     /// Lanes.
     pub width: u8,
-    /// How it frames what it carries.
+    /// Framing of its units.
     pub mode: Framing,
     /// Max_Payload_Size in force, in bytes.
     pub mps: u32,
-    /// What it carries after line coding.
+    /// Rate after line coding.
     pub raw_bps: f64,
     /// Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used
     /// for is of the bus's time, which all ways share. Null for a link.
@@ -82,7 +82,7 @@ pub struct Direction {
     pub to: String,
     /// Number of the interface in a pcapng capture of the same run.
     pub interface: u32,
-    /// What the wire was used for, as fractions of time.
+    /// Use of the wire, as fractions of time.
     pub utilization: Utilization,
     /// TLPs, without copies.
     pub tlps: u64,

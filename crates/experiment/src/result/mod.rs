@@ -58,21 +58,21 @@ pub struct Guest {
     pub initramfs: String,
     /// SHA-256 of what it printed, hexadecimal.
     pub console: String,
-    /// How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`.
+    /// Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`.
     pub end: String,
-    /// How it ended.
+    /// Its ending.
     #[schemars(extend("x-revision" = 2))]
     pub ending: GuestEnding,
     /// The exit status of its script; null if it told none.
     pub status: Option<u8>,
 }
 
-/// What a run tells: the document of the schema `tlplab/result/1`.
+/// The result of a run: the document of the schema `tlplab/result/1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Document {
     /// The schema, `tlplab/result/1`.
     pub schema: String,
-    /// How many times keys were added to the schema, from 1; a document without this key is of revision 1.
+    /// Number of times that keys were added to the schema, from 1; a document without this key is of revision 1.
     #[schemars(extend("x-revision" = 2))]
     pub revision: u32,
     /// Title of the experiment.
@@ -85,28 +85,28 @@ pub struct Document {
     pub seed: u64,
     /// The experiment as it was run: TOML, with what was included and overridden.
     pub experiment: String,
-    /// What that came to: each key of the experiment with its value, defaults of devices, switches and loads included.
+    /// The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included.
     pub settings: Settings,
     /// Hash of everything that went over the wires: 16 hexadecimal digits.
     pub trace_hash: String,
-    /// Where statistics begin.
+    /// Start of the statistics.
     pub start_fs: u64,
-    /// Where the run ended.
+    /// End of the run.
     pub end_fs: u64,
-    /// Why the run ended.
+    /// Reason that the run ended.
     #[schemars(with = "Stopped")]
     pub stop_reason: StopReason,
-    /// Why the run ended, for people.
+    /// Reason that the run ended, for people.
     pub stop_text: String,
     /// Programs of the host that wait for what never comes: the run got nowhere.
     pub waiting: Vec<Waiting>,
     /// The Linux that was the host's software; null if none was.
     pub guest: Option<Guest>,
-    /// What limits the run.
+    /// The limit of the run.
     pub verdict: Verdict,
     /// Streams of transactions: loads and programs.
     pub flows: Vec<Flow>,
-    /// What programs of the host measured themselves.
+    /// Measurements of programs of the host.
     pub measured: Vec<Measured>,
     /// The networks behind devices.
     pub networks: Vec<Network>,
@@ -115,20 +115,20 @@ pub struct Document {
     pub frames: Vec<Frames>,
     /// The causes of latency; every `cause` and `causes_ns` is indexed like this list.
     pub causes: Vec<CauseName>,
-    /// What receivers and requesters detected, the warm-up included.
+    /// Errors that receivers and requesters detected, the warm-up included.
     pub errors: Vec<Detected>,
-    /// What root ports heard of them, the warm-up included.
+    /// Errors reported to root ports, the warm-up included.
     pub reported: Vec<Reported>,
     /// Links that went down, the warm-up included; of very many the first.
     pub outages: Vec<Outage>,
     /// Faults of units, and how many they have hit, the warm-up included.
     pub faults: Vec<Struck>,
-    /// What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers
+    /// Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers
     /// or addresses run out makes the run a failed one.
     pub problems: Vec<Problem>,
-    /// What the host's cache and IOMMU did; null if it has neither.
+    /// Use of the host's cache and IOMMU; null if it has neither.
     pub host: Option<HostUse>,
-    /// What devices did with translations: those that can ask for some.
+    /// Translations of devices that can request some.
     pub translations: Vec<DeviceTranslations>,
     /// Components.
     pub topology: Topology,
@@ -156,10 +156,10 @@ fn exact<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> 
 pub struct Waiting {
     /// The device that it drives.
     pub device: String,
-    /// What it waits for.
+    /// The operation that it waits for.
     pub operation: WaitedFor,
     /// The same, for people: `irq 3`.
     pub what: String,
-    /// Where it says so: `file:line`.
+    /// The place in its source: `file:line`.
     pub place: String,
 }

@@ -21,7 +21,7 @@ pub struct Network {
     pub reads: u64,
     /// Reads by the software that did not.
     pub failed_reads: u64,
-    /// How long those that ended well took, as the software sees it; null without any.
+    /// Latency of the successful ones, as the software sees it; null without any.
     pub latency_ns: Option<Latency>,
 }
 

@@ -135,7 +135,7 @@ mod tests {
         assert!(count > 200, "{count} keys and types");
     }
 
-    /// What experiments can say, results can tell.
+    /// Results have words for all that experiments can express.
     #[test]
     fn faults_have_the_words_of_experiments() {
         use crate::choices::Choice;

@@ -7,15 +7,15 @@ use serde::Serialize;
 /// Everything over time, in bins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
-    /// Where the first bin begins.
+    /// Start of the first bin.
     pub start_fs: u64,
     /// Width of a bin.
     pub bin_fs: u64,
-    /// How many; every array has so many entries.
+    /// Number of bins; every array has as many entries.
     pub bins: usize,
     /// Payload of flows.
     pub flows: Vec<FlowSeries>,
-    /// What wires were used for.
+    /// Use of the wires.
     pub directions: Vec<DirectionSeries>,
     /// Tags, credits, buffers.
     pub resources: Vec<Resource>,
@@ -49,18 +49,18 @@ pub struct DirectionSeries {
     pub replay: Vec<f64>,
 }
 
-/// How much of something countable was in use over time.
+/// Use of a countable resource over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Resource {
     /// Its name: `tags of ssd`.
     pub name: String,
-    /// What is counted.
+    /// Kind of the resource.
     pub kind: ResourceKind,
     /// The link it belongs to, an index in `links`; for the tags of a device, the device's link.
     pub link: Option<usize>,
     /// The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction.
     pub direction: Option<usize>,
-    /// How much there is; null: no limit.
+    /// Capacity; null: no limit.
     pub capacity: Option<u64>,
     /// The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`.
     pub unit: String,

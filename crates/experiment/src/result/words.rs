@@ -57,7 +57,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Why a run ended.
+    /// Reason that a run ended.
     #[schemars(rename = "StopReason")]
     Stopped {
         /// It goes on.
@@ -81,7 +81,7 @@ words! {
         /// A device or a driver of the user's own raised.
         Failed = "failed",
     }
-    /// How a guest ended.
+    /// Ending of a guest.
     GuestEnding {
         /// It did not: somebody interrupted it, or its run could not go on.
         Running = "running",
@@ -92,7 +92,7 @@ words! {
         /// The run was over before it was.
         LostPower = "lost-power",
     }
-    /// What a program of the host waits for.
+    /// Operation that a program of the host waits for.
     WaitedFor {
         /// A time.
         Timer = "timer",
@@ -103,7 +103,7 @@ words! {
         /// An interrupt.
         Irq = "irq",
     }
-    /// How a transaction ended.
+    /// Ending of a transaction.
     Ending {
         /// All its data arrived.
         Done = "done",
@@ -179,7 +179,7 @@ words! {
         /// Away from it.
         Down = "down",
     }
-    /// What a fault does: the key `damage`, or `ber`.
+    /// Damage by a fault: the key `damage`, or `ber`.
     FaultDamage {
         /// Bits arrive inverted, at a rate.
         Ber = "ber",
@@ -230,7 +230,7 @@ words! {
         /// An Ack acknowledges what was not sent.
         Unsent = "unsent",
     }
-    /// What a fault counts.
+    /// Units that a fault counts.
     FaultOf {
         /// TLPs.
         Tlp = "tlp",
@@ -271,7 +271,7 @@ words! {
         /// The second round of InitFCs.
         InitFc2 = "InitFC2",
     }
-    /// What software that enumerates could not do.
+    /// Problem of the software that enumerates.
     ProblemName {
         /// A device was not ready in time.
         NeverReady = "never-ready",
@@ -281,7 +281,7 @@ words! {
         HeaderType = "header-type",
         /// The list of capabilities leads nowhere.
         CapabilityChain = "capability-chain",
-        /// The bits of a BAR that can be written are no size.
+        /// The writable bits of a BAR are not a size.
         BarSize = "bar-size",
         /// There is no address left for a BAR.
         NoAddress = "no-address",
@@ -296,7 +296,7 @@ words! {
         /// There is no bus number left for the virtual functions.
         NoVirtualBus = "no-virtual-bus",
     }
-    /// Why the IOMMU refuses an access.
+    /// Reason that the IOMMU refuses an access.
     RefusalReason {
         /// Nothing is mapped there.
         NotMapped = "not-mapped",
@@ -309,21 +309,21 @@ words! {
         /// A translation was asked for by a function that may not ask.
         Asked = "translation-request",
     }
-    /// What an access does.
+    /// Operation of an access.
     Access {
         /// It reads.
         Read = "read",
         /// It writes.
         Write = "write",
     }
-    /// How a link frames what it carries.
+    /// Framing of the units of a link.
     Framing {
         /// TLPs and DLLPs have frames of their own.
         NonFlit = "non-flit",
         /// Flits of 256 bytes.
         Flit = "flit",
     }
-    /// What is counted over time.
+    /// Kind of a resource over time.
     ResourceKind {
         /// Tags of a requester.
         Tags = "tags",
@@ -334,7 +334,7 @@ words! {
         /// TLPs in a replay buffer.
         Replay = "replay",
     }
-    /// What a TLP is in its transaction.
+    /// Role of a TLP in its transaction.
     PacketRole {
         /// A request whose answer has data: reads and atomic operations.
         Read = "read",
@@ -343,7 +343,7 @@ words! {
         /// A completion.
         Completion = "completion",
     }
-    /// How a completion ends its request.
+    /// Status with which a completion ends its request.
     #[schemars(rename = "CompletionStatus")]
     CompletionWord {
         /// Successful completion.
@@ -355,7 +355,7 @@ words! {
         /// Completer abort.
         CompleterAbort = "CA",
     }
-    /// What came of a transaction of a bus.
+    /// Outcome of a transaction of a bus.
     Outcome {
         /// Data were moved.
         Data = "data",

@@ -6,7 +6,7 @@ use crate::keys::{Key, Kind, key};
 use crate::section::{Section, Set, row};
 use tlplab_fabric::config::{BridgeConfig, BusCompletion, BusConfig, BusMode, BusWidth, DeviceSelect};
 
-/// How fast a target claims a transaction.
+/// The speed at which a target claims a transaction.
 const DEVICE_SELECT: Kind = choice::<DeviceSelect>();
 const OVERHEAD: Key = key(
     ("overhead", Kind::Integer { min: 0, max: 1000 }, "4", "6"),
@@ -73,7 +73,7 @@ pub(crate) static BRIDGE: Section<BridgeConfig> = Section {
     ],
 };
 
-/// What a device on a bus has besides.
+/// The further keys of a device on a bus.
 pub(super) const DEVSEL: Key = key(
     ("devsel", DEVICE_SELECT, r#""medium""#, r#""slow""#),
     "On a bus: it claims its transactions 1, 2 or 3 clocks after the address phase.",

@@ -47,7 +47,7 @@ pub(crate) static DEVICE: Section<DeviceConfig> = Section {
         ),
         row(
             ("completion_timeout", Kind::Time, r#""10ms""#, r#""50ms""#),
-            "A request unanswered for so long has failed.",
+            "A request that is unanswered for this long fails.",
             Set::Time(|device, it| device.completion_timeout = it),
         ),
         row(
@@ -62,12 +62,12 @@ pub(crate) static DEVICE: Section<DeviceConfig> = Section {
         bus::OVERHEAD_OF_DEVICE.row(Set::U16(|device, it| of(device, |bus| bus.overhead = it))),
         row(
             ("cut", choice::<RequestPolicy>(), "", r#""packed""#),
-            "Where its transfers are cut into requests: at multiples of MPS and MRRS, as DMA engines do (aligned), or after so many bytes from wherever they start and at 4 KiB (packed), as NetTLP cards and captured requests are. Absent: as its model does, mostly aligned.",
+            "Where its transfers are cut into requests: at multiples of MPS and MRRS, as DMA engines do (aligned), or after that many bytes from their start, and at 4 KiB (packed), as NetTLP cards and captured requests are. Absent: as its model does, mostly aligned.",
             Set::Read(|device, v| v.chosen().map(|it| device.cut = Some(it))),
         ),
         row(
             ("relaxed_ordering", Kind::Boolean, "false", "true"),
-            "Sets RO on its memory requests but interrupts: also on writes that tell that others are done, which no device of this kind should do.",
+            "Sets RO on its memory requests except interrupts, also on writes that report the end of others, which a real device of this kind should not do.",
             Set::Boolean(|device, it| device.relaxed_ordering = it),
         ),
         row(

@@ -59,7 +59,7 @@ pub(crate) static FAULT: Section<fault::Said> = Section {
         ),
         row(
             ("reset", Kind::Time, "", r#""10us""#),
-            "The port above holds all below the link in reset from this time on, as by its Secondary Bus Reset: no error is detected.",
+            "The port above holds all components below the link in reset from this time on, as by its Secondary Bus Reset: no error is detected.",
             Set::Instant(|fault, it| fault.at = it),
         ),
         row(

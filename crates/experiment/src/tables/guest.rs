@@ -39,12 +39,12 @@ pub(crate) static CPU: Section<GuestSpec> = Section {
     rows: &[
         row(
             ("syscall", Kind::Time, r#""0s""#, r#""200ns""#),
-            "Every system call takes so long.",
+            "Time of a system call.",
             Set::Time(|guest, it| guest.syscall = it),
         ),
         row(
             ("interrupt", Kind::Time, r#""0s""#, r#""1us""#),
-            "Every interrupt takes so long before its handler begins.",
+            "Time from an interrupt to the start of its handler.",
             Set::Time(|guest, it| guest.interrupt = it),
         ),
     ],

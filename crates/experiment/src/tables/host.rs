@@ -100,7 +100,7 @@ pub(crate) static HOST: Section<HostConfig> = Section {
         ),
         row(
             ("jitter", Kind::Table(&JITTER), "", r#"{ quantiles = ["0% 0ns", "99.9% 60ns", "100% 300ns"] }"#),
-            "How the latency of reads of devices varies.",
+            "Variation of the latency of reads by devices.",
             Set::Read(|host, v| {
                 JITTER.read_into(v, JitterConfig::default()).map(|it| host.jitter = Some(it))
             }),
@@ -117,22 +117,22 @@ pub(crate) static HOST: Section<HostConfig> = Section {
         ),
         row(
             ("stall", Kind::Table(&STALL), "", r#"{ every = "4ms", lasts = "2ms" }"#),
-            "Now and then the host answers nothing, as when its package sleeps deeply.",
+            "From time to time the host stops answering, as when its package sleeps deeply.",
             Set::Read(|host, v| host_memory::stall(v).map(|it| host.stall = Some(it))),
         ),
         row(
             ("write_interval", Kind::Time, r#""0s""#, r#""28ns""#),
-            "From one posted write of a device that goes to memory to the next, at least.",
+            "Least time between two posted writes of devices to memory.",
             Set::Time(|host, it| host.write_interval = it),
         ),
         row(
             ("write_turnaround", Kind::Time, "", r#""20ns""#),
-            "A posted write of a device to another root port than the one before it, from below the same root port, waits until all before have left by theirs, and so much longer; Relaxed Ordering spares it that. A hypothesis (docs/peer-to-peer.md). Absent: it does not wait.",
+            "A posted write of a device to another root port than the one before it, from below the same root port, waits until all before have left by theirs, and this much longer; Relaxed Ordering avoids the wait. A hypothesis (docs/peer-to-peer.md). Absent: it does not wait.",
             Set::Time(|host, it| host.write_turnaround = Some(it)),
         ),
         row(
             ("commit", Kind::Time, r#""0s""#, r#""60ns""#),
-            "From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.",
+            "From the arrival of a posted write of a device at memory until it is visible, for all TLPs that must not pass it.",
             Set::Time(|host, it| host.commit = it),
         ),
         row(
@@ -178,7 +178,7 @@ pub(crate) static HOST: Section<HostConfig> = Section {
         ),
         row(
             ("payloads", choice::<MpsPolicy>(), "", r#""upward""#),
-            "The payload (Max_Payload_Size) that software sets: to all below a root port the largest that all of them support (common; Linux: pci=pcie_bus_safe), to each the largest that it and the ports above it support, and read requests no larger (upward; pcie_bus_perf), or 128 B (smallest; pcie_bus_peer2peer). With upward what one sends to another that can less is malformed.",
+            "The payload (Max_Payload_Size) that software sets: to all below a root port the largest that all of them support (common; Linux: pci=pcie_bus_safe), to each the largest that it and the ports above it support, and read requests no larger (upward; pcie_bus_perf), or 128 B (smallest; pcie_bus_peer2peer). With upward a TLP to a function that supports less is malformed.",
             Set::Read(|host, v| v.chosen().map(|it| host.payloads = it)),
         ),
         row(
@@ -206,7 +206,7 @@ pub(crate) static CACHE: Section<CacheConfig> = Section {
         ),
         row(
             ("ddio_ways", WAYS, "", "2"),
-            "Ways in which a write of a device may place a line that is not there yet; a line that is there it writes wherever it is. Required.",
+            "Ways in which a write of a device may place an absent line; a present line is written in its own way. Required.",
             Set::U16(|cache, it| cache.ddio_ways = it),
         ),
         row(
@@ -216,7 +216,7 @@ pub(crate) static CACHE: Section<CacheConfig> = Section {
         ),
         row(
             ("snoop", Kind::Time, r#""0s""#, r#""15ns""#),
-            "As much more where the processor wrote one of the lines last: its own caches are asked.",
+            "Additional time where the processor wrote one of the lines last: its own caches are snooped.",
             Set::Time(|cache, it| cache.snoop = it),
         ),
         row(
@@ -241,7 +241,7 @@ pub(crate) static NUMA: Section<NumaConfig> = Section {
         ),
         row(
             ("write_allocate", Kind::Time, "", r#""175ns""#),
-            "As much later a write is in memory that has to place a whole line of the other node's memory. Default: that of the cache and the hop.",
+            "Additional time of a write that has to place a whole line of the other node's memory. Default: that of the cache and the hop.",
             Set::Time(|numa, it| numa.write_allocate = Some(it)),
         ),
     ],
@@ -291,7 +291,7 @@ pub(crate) static IOMMU: Section<IommuConfig> = Section {
         ),
         row(
             ("interval", Kind::Time, r#""0s""#, r#""46ns""#),
-            "From the start of a page walk to that of the next, at least.",
+            "Least time from the start of a page walk to the start of the next.",
             Set::Time(|iommu, it| iommu.interval = it),
         ),
     ],
@@ -319,7 +319,7 @@ pub(crate) static JITTER: Section<JitterConfig> = Section {
                 "",
                 r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
             ),
-            "The same, for reads that miss in the cache; once in each 7.8 us, the interval of refresh, from the largest down to the smallest.",
+            "The same, for reads that miss in the cache; once in each 7.8 µs, the interval of refresh, from the largest down to the smallest.",
             Set::Read(|jitter, v| host_memory::quantiles(v).map(|it| jitter.memory = it)),
         ),
     ],
@@ -332,7 +332,7 @@ pub(crate) static SLEEP: Section<SleepConfig> = Section {
     rows: &[
         row(
             ("after", Kind::Time, "", r#""430ns""#),
-            "The host sleeps when a pause has lasted so long: since the answer to the last read of a device left, or `host.latency` and `host.memory.latency` after that went on to memory. Posted writes neither wake the host nor wait for it. Required.",
+            "The host sleeps when a pause has lasted this long: since the answer to the last read of a device left, or `host.latency` and `host.memory.latency` after that went on to memory. Posted writes neither wake the host nor wait for it. Required.",
             Set::Time(|sleep, it| sleep.after = it),
         ),
         row(
@@ -347,7 +347,7 @@ pub(crate) static SLEEP: Section<SleepConfig> = Section {
         ),
         row(
             ("doze_after", Kind::Time, r#""0s""#, r#""280ns""#),
-            "Before it sleeps it dozes, when a pause has lasted so long.",
+            "Before it sleeps it dozes, when a pause has lasted this long.",
             Set::Time(|sleep, it| sleep.doze_after = it),
         ),
         row(
@@ -393,7 +393,7 @@ pub(crate) static HOST_STAGE: Section<HostStageConfig> = Section {
         ),
         row(
             ("rate", Kind::Rate, "", r#""128Gb/s""#),
-            "How fast data pass, in each direction. Default: at once.",
+            "Rate of data in each direction. Default: no limit.",
             Set::Rate(|stage, it| stage.rate = Some(it)),
         ),
         row(

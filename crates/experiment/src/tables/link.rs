@@ -147,7 +147,7 @@ pub(crate) static PORT: Section<link::End> = Section {
         ),
         row(
             ("ack_every", Kind::Integer { min: 1, max: 2048 }, "", "4"),
-            "Acknowledges after so many TLPs at the latest; absent: by time only.",
+            "Acknowledges after this many TLPs at the latest; absent: by time only.",
             Set::U16(|end, it| end.port.ack_every = Some(it)),
         ),
         row(
@@ -157,12 +157,12 @@ pub(crate) static PORT: Section<link::End> = Section {
                 r#""eighth""#,
                 r#""specification""#,
             ),
-            "Time at which freed credits are returned to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With more buffer never less is carried by each, eighth and quarter; by half, and by a time, a credit more may fall out of step with tags or bursts, and half the buffer, or so much time, is what it can cost.",
+            "Time at which freed credits are returned to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With each, eighth and quarter a larger buffer never carries less; with half, and with a time, one more credit may fall out of step with tags or bursts, which costs half the buffer, or that time, at most.",
             Set::Read(|end, v| link::update_fc(v).map(|it| end.port.update_fc = it)),
         ),
         row(
             ("max_payload", MPS, "", r#""256B""#),
-            "Largest payload that this port can (Max_Payload_Size Supported); absent: the link's mps.",
+            "Largest payload that this port supports (Max_Payload_Size Supported); absent: the link's mps.",
             Set::Read(|end, v| v.bytes_of(Mps::new).map(|it| end.port.max_payload = Some(it))),
         ),
         row(

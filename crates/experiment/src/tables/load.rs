@@ -36,7 +36,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("outstanding", Kind::Integer { min: 1, max: 65_536 }, "", "8"),
-            "Transactions under way at most (always so many, without rate). A posted write counts until its last TLP is accepted for sending, so more of them may be on their way. Default 32 for DMA, 1 for MMIO and for transfers of a card, each of which is a call.",
+            "Transactions under way at most (always this many, without rate). A posted write counts until its last TLP is accepted for sending, so more of them may be on their way. Default 32 for DMA, 1 for MMIO and for transfers of a card, each of which is a call.",
             Set::U32(|load, it| load.outstanding = Some(it)),
         ),
         row(
@@ -46,7 +46,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("count", COUNT, "", "1000"),
-            "Transactions in all; absent: until the run stops. Of dd: blocks, of to-card and from-card: transfers, 1 if absent.",
+            "Total number of transactions; absent: until the run stops. Of dd: blocks, of to-card and from-card: transfers, 1 if absent.",
             Set::U64(|load, it| load.count = Some(it)),
         ),
         row(
@@ -61,7 +61,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("align", Kind::Size, r#""64B""#, r#""4KiB""#),
-            "The distance of addresses is the size, rounded up to a multiple of this.",
+            "The distance between addresses is the size, rounded up to a multiple of this.",
             Set::Bytes(|load, it| load.align = it),
         ),
         row(
@@ -146,7 +146,7 @@ pub(crate) static LOAD: Section<load::Said> = Section {
         ),
         row(
             ("wait", choice::<transfer::Heard>(), "", r#""poll""#),
-            "Of to-card and from-card: software hears of an end by an interrupt (the default), or looks at the record in host memory every 20 ns.",
+            "Of to-card and from-card: software learns of the end of a transfer by an interrupt (the default), or polls the record in host memory every 20 ns.",
             Set::Read(|load, v| v.chosen().map(|it| load.wait = it)),
         ),
         row(

@@ -109,7 +109,7 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
         rows::GUEST_KEY.row(Set::Context),
         row(
             ("include", Kind::OneOf(&[Kind::Text, Kind::List(&Kind::Text)]), "", r#"["hosts.toml"]"#),
-            "Other files to begin from, relative to this one; this file has the last word.",
+            "Other files to begin from, relative to this one; this file takes precedence.",
             Set::Context,
         ),
         rows::DEFAULTS_KEY.row(Set::Context),
@@ -119,7 +119,7 @@ pub(crate) static EXPERIMENT: Section<FabricConfig> = Section {
         rows::LINK_KEY.row(Set::Context),
         row(
             ("ladder", Kind::Table(&LADDER), "", "{ packets = 100 }"),
-            "Which packets the report shows one by one.",
+            "The packets that the report shows one by one.",
             Set::Context,
         ),
         rows::FAULT_KEY.row(Set::Context),
@@ -178,7 +178,7 @@ pub(crate) static STOP: Section<Stop> = Section {
         ),
         row(
             ("transactions", COUNT, "", "10000"),
-            "Ends when the loads together have finished so many transactions.",
+            "Ends when the loads together have finished this many transactions.",
             Set::U64(|stop, it| stop.transactions = Some(it)),
         ),
     ],
@@ -211,7 +211,7 @@ pub(crate) static DEFAULTS: Section<()> = Section {
 
 const PORT_BUFFER: Key = key(
     ("port_buffer", Kind::Integer { min: 1, max: 2032 }, "", "16"),
-    "Room of each port in TLPs; absent: as in buffers. With drop-and-replay, requests that leave by a port and non-posted ones that wait for a response; with credits, the advertised TLPs of each class.",
+    "Room of each port in TLPs; absent: as in buffers. With drop-and-replay, requests that leave by a port and non-posted requests that wait for a response; with credits, the advertised TLPs of each class.",
 );
 const UNDER: Key = key(
     ("under", Kind::Text, "", r#""host.rp0""#),

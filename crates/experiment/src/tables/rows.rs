@@ -1,4 +1,4 @@
-//! What an experiment says of a machine: keys that stand in [`EXPERIMENT`](super::EXPERIMENT) and in [`MACHINE`](super::MACHINE).
+//! The keys of a machine, which stand in [`EXPERIMENT`](super::EXPERIMENT) and in [`MACHINE`](super::MACHINE).
 
 use super::{BUS, DEFAULTS, DEVICE, FAULT, GUEST, HOST, LINK, STOP, SWITCH};
 use crate::hosts;
@@ -6,7 +6,7 @@ use crate::keys::{Key, Kind, key};
 
 pub(super) static STOP_KEY: Key = key(
     ("stop", Kind::OneOf(&[Kind::Time, Kind::Table(&STOP)]), "", r#""200us""#),
-    "When the run ends: a time, or a table. Absent: when every load has done its count.",
+    "The end of the run: a time, or a table. Absent: when every load has done its count.",
 );
 pub(super) static HOST_KEY: Key = key(
     ("host", Kind::OneOf(&[Kind::Word(&hosts::PROFILE), Kind::Table(&HOST)]), r#""ideal""#, r#""server""#),

@@ -23,7 +23,7 @@ pub(crate) static SWITCH: Section<SwitchConfig> = Section {
         ),
         row(
             ("forwarding", choice::<Forwarding>(), r#""cut-through""#, r#""store-and-forward""#),
-            "When forwarding starts: after the header; after the header unless the egress is faster than the ingress, else after the LCRC, as chips of switches do; after the LCRC; or after a header with a checksum of its own, of 4 bytes, which is no PCIe: then only what has a good header is forwarded. link.NAME.upper and lower say otherwise for what comes in by that port.",
+            "When forwarding starts: after the header; after the header unless the egress is faster than the ingress, else after the LCRC, as chips of switches do; after the LCRC; or after a header with a checksum of its own, of 4 bytes, which is not PCIe: then only TLPs with a good header are forwarded. link.NAME.upper and lower override this for TLPs received by that port.",
             Set::Read(|switch, v| v.chosen().map(|it| switch.forwarding = it)),
         ),
         row(
@@ -63,7 +63,7 @@ pub(crate) static SWITCH_CORE: Section<SwitchCoreConfig> = Section {
     rows: &[
         row(
             ("rate", Kind::Rate, "", r#""1024Gb/s""#),
-            "How fast TLPs, headers and data, of all ingresses together pass; with cut-through a header goes on when it has passed. Absent: at once.",
+            "Rate at which TLPs, headers and data, of all ingresses together pass; with cut-through a header goes on when it has passed. Absent: no limit.",
             Set::Rate(|core, it| core.rate = Some(it)),
         ),
         row(

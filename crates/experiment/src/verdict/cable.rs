@@ -9,7 +9,7 @@ use tlplab_device::nic::ethernet::Speed;
 
 /// From this share of time on a cable counts as always busy: until the driver has brought the NIC up, it cannot be.
 const BUSY: f64 = 0.9;
-/// What is written beside a frame that came: its descriptor, and that of a frame that was sent if it is the same one.
+/// The bytes written beside a received frame: its descriptor, and that of a sent frame if it is the same one.
 const WRITTEN: [f64; 2] = [16.0, 20.0];
 
 /// The busiest cable, if it is busy all the time.
@@ -49,7 +49,7 @@ pub(super) fn limit(document: &Document, facts: &Facts<'_>) -> Option<Candidate>
     })
 }
 
-/// What a frame takes, with all that the cable carries beside it.
+/// The time of a frame, with its overhead on the cable.
 fn nanos(nic: &NicSpec) -> f64 {
     Speed::from_bps(nic.ethernet).frame(nic.transfer.into()).as_fs() as f64 / 1e6
 }

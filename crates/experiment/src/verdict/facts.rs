@@ -1,4 +1,4 @@
-//! What was asked for, to hold against what happened.
+//! The requested traffic, for comparison with the results.
 
 use crate::load::{LoadSpec, Pace, Timing, Work};
 use crate::result::{Attribution, Document, Flow, LimitKind};
@@ -11,12 +11,12 @@ use tlplab_units::Time;
 /// An open-loop load that gets this share of what it offers is served.
 const SERVED: f64 = 0.99;
 
-/// What a verdict needs beside the document.
+/// The inputs of a verdict besides the document.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The loads, by whose names flows are called.
     pub loads: &'a [LoadSpec],
-    /// What each device is.
+    /// The model of each device.
     pub devices: &'a [DeviceSpec],
     /// The components.
     pub fabric: &'a FabricConfig,
@@ -51,7 +51,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What an open-loop load offers, in bits per second.
+    /// The offered rate of an open-loop load, in bits per second.
     pub(super) fn offered(&self, flow: &Flow) -> Option<f64> {
         match self.pace(flow)? {
             Pace::Rate(bps) => Some(bps as f64),
@@ -67,18 +67,18 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether the flow follows the times of a capture.
+    /// True if the flow follows the times of a capture.
     pub(super) fn is_captured(&self, flow: &Flow) -> bool {
         let work = self.load(flow).map(|load| &load.work);
         matches!(work, Some(Work::Replay { timing: Timing::Captured, .. }))
     }
 
-    /// Whether an open-loop load gets the rate it offers.
+    /// True if an open-loop load gets the rate it offers.
     pub(super) fn is_served(&self, flow: &Flow) -> bool {
         self.is_captured(flow) || self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
     }
 
-    /// When the link above a component goes down, if it does.
+    /// The time at which the link above a component goes down, if it does.
     pub(super) fn down(&self, link: &str) -> Option<Time> {
         let downs = self.fabric.link_above(link)?.faults.iter().filter_map(|fault| match fault.kind {
             FaultKind::Down { at, .. } | FaultKind::Reset { at, .. } => Some(at),

@@ -1,4 +1,4 @@
-//! What limits in the host: its memory, its page walks, the reads that it serves at once.
+//! Limits in the host: its memory, its page walks, the reads that it serves at once.
 
 use super::words::{nanoseconds, percent};
 use super::{Candidate, Facts, MAJOR, total_of, waiters};
@@ -28,7 +28,7 @@ pub(super) fn walks(document: &Document) -> Option<Candidate> {
     let iommu = document.host.as_ref()?.iommu.as_ref()?;
     let place = "host.iommu".to_owned();
     let because = format!(
-        "it makes {} of those that it can make, and {} of the requests need one",
+        "it performs {} of the walks that it can, and {} of the requests need one",
         percent(iommu.busy),
         percent(1.0 - iommu.hit_rate)
     );

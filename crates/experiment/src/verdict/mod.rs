@@ -173,7 +173,7 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     Verdict { sentence, limit, ..Verdict::default() }
 }
 
-/// Whether the run ended because nothing happened any more.
+/// True if the run ended because nothing happened any more.
 fn is_stuck(document: &Document) -> bool {
     matches!(document.stop_reason, StopReason::Stuck(_))
 }
@@ -197,7 +197,7 @@ fn downs(document: &Document, facts: &Facts<'_>) -> Vec<Candidate> {
         let place = format!("{} → {}", link.directions[0].from, link.directions[0].to);
         let mut evidence = vec![format!("link {place} went down at {at}")];
         if away > 0.0 {
-            evidence.push(format!("what is below it was gone for {} of the run", percent(away)));
+            evidence.push(format!("the components below it were absent for {} of the run", percent(away)));
         }
         if failed > 0 {
             evidence.push(format!("{failed} of {} transactions across it failed", failed + well));
@@ -311,7 +311,7 @@ fn used(resource: &crate::result::Resource) -> f64 {
     resource.capacity.map_or(0.0, |capacity| mean / capacity.max(1) as f64)
 }
 
-/// What the critical paths wait for, when no wire and no memory is busy.
+/// The waits of the critical paths, when no wire and no memory is busy.
 fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
     let waits = [
         (Cause::CreditWait, LimitKind::Credits),
@@ -516,7 +516,7 @@ fn queueing(document: &Document) -> BTreeMap<&str, Vec<&Flow>> {
 /// Flows of a place whose waiting is told one by one.
 const WAITERS: usize = 8;
 
-/// Who waits at a place, and behind whom.
+/// The flows that wait at a place, and the flows ahead.
 fn waiters(flows: &[&Flow], place: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut others = 0;

@@ -1,4 +1,4 @@
-//! What would limit next.
+//! The next limit.
 //!
 //! Without the limit, the flows that it holds back would grow, all by the same factor; open-loop loads that get what they offer stay.
 //! The next limit is the resource that would be used up first.
@@ -131,7 +131,7 @@ fn room(free: f64, parts: &[(f64, f64)]) -> f64 {
     f64::INFINITY
 }
 
-/// When all that grow are open-loop, and all get what they offer.
+/// The case that all growing flows are open-loop, and all get their offered rate.
 fn own_rates(growing: &[(&Flow, f64)]) -> Option<Next> {
     let (flow, cap) = growing.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let offered = rate(flow.payload_bps * cap);

@@ -1,9 +1,9 @@
-//! What translation of addresses has to do with it: devices that wait for it, and accesses that it refuses.
+//! Address translation in verdicts: devices that wait for it, and accesses that it refuses.
 
 use super::words::percent;
 use crate::result::{Document, RefusalReason};
 
-/// Why translations of a device limit.
+/// The reason that translations of a device limit.
 pub(super) fn because(document: &Document, device: &str) -> String {
     let Some(of_device) = document.translations.iter().find(|one| one.device == device) else {
         return String::new();
@@ -13,14 +13,14 @@ pub(super) fn because(document: &Document, device: &str) -> String {
     format!("{share} of its requests wait for one, and {} made room for others", of_device.evicted)
 }
 
-/// What the IOMMU refused, a clause for each function and reason.
+/// The accesses that the IOMMU refused, a clause for each function and reason.
 pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
     let iommu = document.host.as_ref().and_then(|host| host.iommu.as_ref());
     iommu.into_iter().flat_map(|iommu| &iommu.faults).map(|fault| {
         let what = match fault.reason {
             RefusalReason::NoRead => "which it may not read",
             RefusalReason::NoWrite => "which it may not write",
-            RefusalReason::Translated => "which it may not say is translated",
+            RefusalReason::Translated => "which it may not mark as translated",
             RefusalReason::Asked => "whose translation it may not ask for",
             RefusalReason::NotMapped => "where nothing is mapped",
         };

@@ -1,4 +1,4 @@
-//! What a port of a switch gets of the egresses that it shares with others.
+//! A switch port's share of the egresses that it shares with others.
 
 use super::{By, Candidate, Figures};
 use crate::experiment::Experiment;

@@ -1,4 +1,4 @@
-//! What could limit in switches, bridges, buses and devices: what they take for a TLP, tags, what models do at once.
+//! Candidates for limits in switches, bridges, buses and devices: their time for a TLP, tags, and the concurrency of models.
 
 use super::{By, Candidate, Figures, relax_any, relax_count, relax_fewer, relax_rate, relax_time};
 use crate::device_models::ModelSpec;
@@ -254,7 +254,7 @@ fn select_faster(select: &mut DeviceSelect, by: By) -> Option<String> {
     Some(format!("{} → {} clocks", before.clocks(), select.clocks()))
 }
 
-/// What the models of devices do at once, and what they take for it.
+/// The concurrency of the models of devices, and their times.
 fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
     let of_model = |what: &str, kind, change: OfModel| {
         let device = spec.name.clone();

@@ -1,4 +1,4 @@
-//! What could limit in the host: the root complex, its memory and what stands before it, its processor's tags.
+//! Candidates for limits in the host: the root complex, its memory and the stages before it, its processor's tags.
 
 use super::{
     By, Candidate, Figures, lengthen_time, relax_any, relax_count, relax_quantiles, relax_rate, relax_time,
@@ -156,7 +156,7 @@ fn of_host(
     )
 }
 
-/// What the figures call page walks is several things: how many there are at once, and how long each takes.
+/// The page walks of the figures have several properties: their number at once, and the duration of each.
 fn page_walks(host: &HostConfig, suspicion: f64) -> Vec<Candidate> {
     let all: [(&str, OfHost); 3] = [
         (PAGE_WALKS, |host, by| relax_any(host.iommu.as_mut()?.walkers.as_mut()?, by, MOST)),

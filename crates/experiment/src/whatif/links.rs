@@ -1,4 +1,4 @@
-//! What could limit on links: lanes and speed, credits, when credits and acknowledgements come, replay buffers, cables, faults.
+//! Candidates for limits on links: lanes and speed, credits, the times of credits and acknowledgements, replay buffers, cables, faults.
 
 use super::{
     By, Candidate, Figures, lengthen_time, relax_any, relax_count, relax_fewer, relax_rate, relax_time,
@@ -12,7 +12,7 @@ use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{Buffers, Fault, FaultKind, FlowControl, LinkConfig, PortConfig, UpdateFcPolicy};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Width};
 
-/// Which end of a link.
+/// The end of a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Lower,
@@ -40,7 +40,7 @@ const CREDITS: [(&str, Counts, OfBuffers); 6] = [
     ("completion data credits", Counts::Data, |b| &mut b.completion_data),
 ];
 
-/// What a credit is for.
+/// The unit of a credit.
 #[derive(Clone, Copy, Debug)]
 enum Counts {
     /// A header.

@@ -1,4 +1,4 @@
-//! What could limit in the loads themselves: what they have under way, the rate they offer, what their software takes.
+//! Candidates for limits in the loads: their transactions under way, their offered rate, the time of their software.
 
 use super::{By, Candidate, Figures, relax_any, relax_count, relax_rate, relax_time};
 use crate::experiment::Experiment;
@@ -31,7 +31,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     all
 }
 
-/// How much a load gets of what it offers: one that gets all is the limit itself.
+/// The part of its offered rate that a load gets: one that gets all is the limit itself.
 fn served(load: &LoadSpec, figures: &Figures<'_>) -> f64 {
     let Work::Generate(generate) = &load.work else { return 0.5 };
     let Pace::Rate(bps) = generate.pace else { return 0.0 };

@@ -1,4 +1,4 @@
-//! What would be if: the same experiment with one resource relaxed, run again.
+//! Relaxations: the same experiment with one resource relaxed, run again.
 //!
 //! [`candidates`] lists all that could limit a run: what it is called, and how it is relaxed. Relaxing is one rule: a tenth more, twice as
 //! much (half the time), or without limit ([`By`]). A [`Study`] holds a run that is over against runs in which one candidate is
@@ -26,7 +26,7 @@ use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Duration;
 
-/// How far a resource is relaxed.
+/// The extent by which a resource is relaxed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
     /// A tenth more of it; times by as much shorter.
@@ -50,7 +50,7 @@ impl By {
         }
     }
 
-    /// How several times together are relaxed.
+    /// The phrase for several times that are relaxed together.
     const fn quicker(self) -> &'static str {
         match self {
             Self::Tenth => "each a tenth quicker",
@@ -101,11 +101,11 @@ type Change = Box<dyn Fn(&mut Experiment, By) -> Option<String> + Send + Sync>;
 pub struct Candidate {
     /// Its name: `posted header credits of host.rp0`.
     pub resource: String,
-    /// What kind of resource it is.
+    /// Kind of the resource.
     pub kind: LimitKind,
-    /// What the figures of the run say of it, 0 to 1: those who have more are tried first.
+    /// The suspicion from the figures of the run, 0 to 1: candidates with more are tried first.
     pub suspicion: f64,
-    /// Where the figures say that TLPs wait for it.
+    /// The place where TLPs wait for it according to the figures.
     place: Option<String>,
     /// The link that it is, by the component below it: a phase has its own busier direction.
     wires: Option<String>,
@@ -115,7 +115,7 @@ pub struct Candidate {
     part_of: Option<String>,
     /// It belongs to the host, which is there once.
     of_host: bool,
-    /// What the figures call it, if they have another name for it.
+    /// Its name in the figures, if they have another one.
     in_figures: Option<&'static str>,
     change: Change,
 }
@@ -148,7 +148,7 @@ impl Candidate {
         })
     }
 
-    /// What it is, wherever it is: `tags` of all devices. What the host has is there once.
+    /// Its name without its place: `tags` of all devices. A resource of the host exists once.
     fn sort(&self) -> String {
         if self.of_host {
             return self.resource.clone();
@@ -165,7 +165,7 @@ impl Candidate {
     }
 }
 
-/// Why an experiment cannot be run again; `None` if it can: all that takes part in it is in the experiment.
+/// The reason that an experiment cannot be run again; `None` if it can: all its parts are in the experiment.
 pub fn refusal(experiment: &Experiment) -> Option<String> {
     if experiment.guest_runs {
         return Some("a guest is the host's software, and cannot be run again from the start".into());
@@ -202,7 +202,7 @@ fn take_turns(all: Vec<Candidate>, named: &str) -> Vec<Candidate> {
     all.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// What the document of a run says, for suspicions.
+/// The document of a run, for suspicions.
 struct Figures<'a> {
     document: &'a Document,
     /// Latency of all flows.

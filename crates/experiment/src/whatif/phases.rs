@@ -1,4 +1,4 @@
-//! Which flows a run moves when: phases, each with its own set of them.
+//! The flows that a run moves over time: phases, each with its own set of them.
 
 use std::ops::Range;
 use tlplab_fabric::Fabric;
@@ -7,24 +7,24 @@ use tlplab_units::{Duration, Time};
 /// A flow with less than one part in so many of all payload does not make a phase: descriptors and the like may go on all the time. A
 /// flow that moves nothing for as great a part of the run is not active meanwhile.
 const LITTLE: u64 = 10;
-/// What takes less than one part in so many of the run is a passage from one phase to the next.
+/// A phase shorter than one such part of the run is a passage to the next.
 const SHORT: usize = 20;
 
 /// Payload of each flow over time.
 pub(super) struct Activity {
     /// Of the flows.
     names: Vec<String>,
-    /// How long a bin is.
+    /// The length of a bin.
     width: Duration,
     /// Bytes that arrived, by flow and bin.
     bytes: Vec<Vec<u64>>,
-    /// What makes its phases.
+    /// The rule of its phases.
     rule: Rule,
     /// In the order of time.
     phases: Vec<Span>,
 }
 
-/// Which flows make phases, and after how long a pause one is not active. Of a relaxed run it is that of the run that it is compared with.
+/// The flows that make phases, and the pause after which one is not active. Of a relaxed run it is that of the run that it is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     flows: Vec<usize>,
@@ -100,7 +100,7 @@ fn filled(bytes: &[Vec<u64>]) -> usize {
     bytes.iter().map(last).max().unwrap_or(0)
 }
 
-/// Where the same flows are active, however short.
+/// The spans in which the same flows are active, however short.
 fn spans(bytes: &[Vec<u64>], width: Duration, rule: &Rule) -> Vec<Span> {
     let pause = (rule.pause.as_fs() / width.as_fs().max(1)).max(1) as usize;
     let mut active: Vec<Vec<usize>> = vec![Vec::new(); filled(bytes)];

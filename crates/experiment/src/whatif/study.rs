@@ -21,7 +21,7 @@ use tlplab_units::Time;
 /// events if that is more.
 const TIMES_THE_RUN: u64 = 5;
 const LEAST_EVENTS: u64 = 4_000_000;
-/// What it takes to build a fabric and to read its results, in events for each of its links.
+/// The cost of building a fabric and reading its results, in events for each of its links.
 const EVENTS_PER_LINK: u64 = 4_000;
 /// A trial is cut off after so many times the events of what it is compared with: what it has carried until then tells its rate.
 const CUT_OFF: u64 = 4;
@@ -40,7 +40,7 @@ const SMALL_SLICE: u64 = 1_000;
 /// If so many trials can be made of all of a run whose work has an end, its beginning does not take its place.
 const WHOLE_TRIALS: u64 = 8;
 
-/// How much the trials may cost.
+/// The limit on the cost of the trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
     /// No more than a few times what the run cost ([`Study::budget`]); of a long run, its beginning is tried.
@@ -50,7 +50,7 @@ pub enum Extent {
     Full,
 }
 
-/// What a run achieved.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// Payload in bits per second, of all flows together; of a run without payload, its transactions per second.
@@ -98,15 +98,15 @@ impl Outcome {
 /// The same experiment with candidates relaxed.
 #[derive(Clone)]
 pub struct Trial {
-    /// Which of the study's candidates: one, or several together.
+    /// The candidates of the study: one, or several together.
     pub candidates: Vec<usize>,
-    /// How far they were relaxed.
+    /// The extent by which they were relaxed.
     pub by: By,
     /// The same in words, for each: `16 → 32`.
     pub changes: Vec<String>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How much more it carries: 0.5 is half as much again.
+    /// Additional payload: 0.5 is half as much again.
     pub gain: f64,
     /// The relaxed run; of one without limit, its document and candidates, too.
     pub after: Arc<Study>,
@@ -119,21 +119,21 @@ pub struct Study {
     document: Document,
     /// Events of the whole run.
     events: u64,
-    /// What trials are compared with: the run, or its beginning.
+    /// The outcome that trials are compared with: the run, or its beginning.
     base: Outcome,
     activity: Arc<Activity>,
     /// A beginning of the usual length is no likeness of the run.
     is_longer: bool,
     candidates: Arc<Vec<Candidate>>,
-    /// What the whole run came to, if its beginning takes its place.
+    /// The outcome of the whole run, if its beginning takes its place.
     whole: Option<(Outcome, Arc<Activity>)>,
-    /// Where the beginning ends, if that is what trials are compared with.
+    /// The end of the beginning, if trials are compared with that.
     until: Option<Time>,
     /// The payload until then, if a trial ends when it has carried as much: the work of the run has an end, and is not the same all the time.
     work: Option<u64>,
 }
 
-/// What the studies of relaxed runs have in common.
+/// The common state of the studies of relaxed runs.
 #[derive(Clone)]
 struct Shared {
     traces: Arc<BTreeMap<String, Vec<Record>>>,
@@ -145,7 +145,7 @@ impl Study {
     /// Of a run that is over and its document. `traces` are those that the run had.
     ///
     /// # Errors
-    /// Why this experiment cannot be run again, or what went wrong when its beginning was.
+    /// The experiment cannot be run again, or its beginning failed.
     pub fn new(
         run: &mut Run,
         document: Document,
@@ -258,22 +258,22 @@ impl Study {
         &self.document
     }
 
-    /// What trials are compared with.
+    /// The outcome that trials are compared with.
     pub fn base(&self) -> &Outcome {
         &self.base
     }
 
-    /// Where that ended, if it was the beginning of the run.
+    /// The end of that, if it was the beginning of the run.
     pub fn until(&self) -> Option<Time> {
         self.until
     }
 
-    /// What could have limited it, those first that its figures make suspicious.
+    /// The candidates for its limit, the most suspicious by its figures first.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// What a trial costs, in events: those that it handled, and the building of its fabric.
+    /// The cost of a trial, in events: those that it handled, and the building of its fabric.
     pub(super) fn cost(&self, trial: &Trial) -> u64 {
         trial.outcome.events + self.build_cost()
     }
@@ -282,12 +282,12 @@ impl Study {
         EVENTS_PER_LINK * self.document.links.len() as u64
     }
 
-    /// How many events the first round may take: the rest is for what limits next.
+    /// The events that the first round may take: the rest is for the next limit.
     pub(super) fn first_budget(&self) -> u64 {
         self.budget() / 4 * 3
     }
 
-    /// How many events all trials together may take.
+    /// The events that all trials together may take.
     pub fn budget(&self) -> u64 {
         if self.shared.extent == Extent::Full {
             return u64::MAX;
@@ -391,7 +391,7 @@ fn payload(fabric: &Fabric) -> u64 {
     fabric.flow_ids().map(|flow| fabric.flow_results(flow).bytes).sum()
 }
 
-/// Whether a fault happens at some time of the run, as outages do, and bit errors do not.
+/// True if a fault happens at some time of the run, as outages do, and bit errors do not.
 fn has_incidents(experiment: &Experiment) -> bool {
     let links = experiment.fabric.devices.iter().map(|device| &device.link);
     let links = links.chain(experiment.fabric.switches.iter().map(|switch| &switch.uplink));
@@ -399,7 +399,7 @@ fn has_incidents(experiment: &Experiment) -> bool {
     links.any(|link| link.faults.iter().any(|fault| !matches!(fault.kind, FaultKind::BitErrors { .. })))
 }
 
-/// Whether devices and their drivers work from the start, without a load.
+/// True if devices and their drivers work from the start, without a load.
 fn works_by_itself(experiment: &Experiment) -> bool {
     experiment.devices.iter().any(|spec| {
         !matches!(
@@ -413,20 +413,20 @@ fn works_by_itself(experiment: &Experiment) -> bool {
     })
 }
 
-/// When the work begins: a load that begins late is not slow.
+/// The start of the work: a load that begins late is not slow.
 fn beginning_of(experiment: &Experiment) -> Time {
     let starts = experiment.loads.iter().map(|load| load.start);
     starts.min().filter(|_| !works_by_itself(experiment)).unwrap_or(Time::ZERO)
 }
 
-/// Whether what a run does has no end.
+/// True if what a run does has no end.
 fn is_steady(experiment: &Experiment) -> bool {
     let ends = |load: &LoadSpec| load.count.is_some() || load.work.ends_by_itself();
     let counted = experiment.stop.transactions.is_some();
     !counted && !experiment.loads.iter().any(ends) && !works_by_itself(experiment)
 }
 
-/// Whether two rates are the same, as far as a part of a run can tell that of the whole.
+/// True if two rates are the same, as far as a part of a run can tell that of the whole.
 fn is_like(part: f64, whole: f64) -> bool {
     (part - whole).abs() <= LIKE * whole
 }

@@ -60,8 +60,8 @@ fn memory_of_a_guest_has_bounds() {
     for (bad, bytes) in [("63MiB", 66_060_288u64), ("3GiB", 3_221_225_472), ("67108865B", 67_108_865)] {
         let why = with(&format!("memory = \"{bad}\"")).unwrap_err();
         assert!(why.contains("dir/t.toml:11: guest.memory:"), "{why}");
-        assert!(why.contains(&format!("a guest cannot have {bytes} B of memory")), "{why}");
-        assert!(why.contains("from 64MiB to 2GiB, in whole pages"), "{why}");
+        assert!(why.contains(&format!("a guest memory of {bytes} B is not supported")), "{why}");
+        assert!(why.contains("use 64MiB to 2GiB, in whole pages"), "{why}");
     }
 }
 

@@ -89,11 +89,11 @@ fn one_machine_is_to_be_chosen() {
 fn mistakes_in_machines_and_cables_have_their_place() {
     for (from, to, said) in [
         (r#""left.nic0", "#, "", "t.toml:18: cable.wire.ends: a cable has two ends; for example"),
-        ("left.nic0", "lift.nic0", r#"ends.0: there is no machine "lift"; did you mean "left"?"#),
+        ("left.nic0", "lift.nic0", r#"ends.0: unknown machine "lift"; did you mean "left"?"#),
         ("left.nic0", "left.nic1", r#"ends.0: "left" has no NIC "nic1"; did you mean "nic0"?"#),
         ("left.nic0", "left.ssd", r#"ends.0: "left" has no NIC "ssd"; "#),
         ("left.nic0", "left", r#"ends.0: "left" is not a machine's name and its NIC's; as in left.nic0"#),
-        ("right.nic0", "left.nic0", r#"ends: "nic0" has one port: two plugs do not fit"#),
+        ("right.nic0", "left.nic0", r#"ends: "nic0" has one port, but two ends of cables name it"#),
         (
             r#"mac = "02:1d:e5:00:00:02""#,
             "",
@@ -108,19 +108,19 @@ fn mistakes_in_machines_and_cables_have_their_place() {
         (
             "02:1d:e5:00:00:02",
             "03:1d:e5:00:00:02",
-            "is a group's address; the first byte of a NIC's own is even",
+            "is a group's address; the first byte of a NIC's own address is even",
         ),
         ("seed = 9", "sead = 9", "machine.right.sead: unknown key \"sead\"; did you mean \"seed\"?"),
         ("seed = 9", "title = \"x\"", "machine.right.title: unknown key \"title\""),
         (
             "[cable.wire]",
             "[cable.wire]\ndelay = \"1.5ns\"",
-            "delay: a cable's delay is a whole number of nanoseconds",
+            "delay: a cable's delay must be a whole number of nanoseconds",
         ),
         (
             "[cable.wire]",
             "[cable.wire]\ndelay = \"0s\"",
-            "delay: a cable's delay is a whole number of nanoseconds, 1ns at least",
+            "delay: a cable's delay must be a whole number of nanoseconds, at least 1ns",
         ),
     ] {
         let text = TWO.replacen(from, to, 1);
@@ -131,5 +131,5 @@ fn mistakes_in_machines_and_cables_have_their_place() {
     let text = TWO.split("[machine.left]").next().expect("the beginning").to_owned();
     let mistakes =
         read(&(text + "[cable.wire]\nends = [\"left.nic0\", \"right.nic0\"]\n")).expect_err("no machines");
-    assert!(mistakes[0].to_string().contains("there is no machine \"left\""), "{}", mistakes[0]);
+    assert!(mistakes[0].to_string().contains("unknown machine \"left\""), "{}", mistakes[0]);
 }

@@ -35,7 +35,7 @@ fn a_file_has_to_be_brought() {
     assert!(
         matches!(&error, Some(RunError::NoMedium { device, file }) if device == "drive" && file.ends_with("disk.img"))
     );
-    assert!(error.unwrap().to_string().starts_with("device drive: the data in \""));
+    assert!(error.unwrap().to_string().starts_with("device drive: the medium \""));
     let media = [("drive".to_owned(), Box::new(SparseMedium::new()) as Box<dyn Medium>)].into();
     assert!(Run::new(named, Inputs { media, ..Inputs::default() }).unwrap().advance(100).is_ok());
 }
@@ -44,9 +44,9 @@ fn a_file_has_to_be_brought() {
 fn what_cannot_be_is_said() {
     for (set, words) in [
         ("device.drive.mdts=4KiB", "transfers of 4096 B at most; it is a power of two from 8KiB"),
-        ("device.drive.size=1KiB", "a namespace of 1024 B; it has a multiple of 4KiB"),
+        ("device.drive.size=1KiB", "a namespace of 1024 B; expected a multiple of 4KiB"),
         ("device.drive.page=2KiB", "pages of 2048 B on the medium"),
-        ("device.drive.startup=200s", "it can tell 127 s at most"),
+        ("device.drive.startup=200s", "the controller can report at most 127 s"),
     ] {
         let message = experiment(&[set]).unwrap_err();
         assert!(message.contains(words), "{message}");

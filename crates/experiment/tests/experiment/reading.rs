@@ -298,7 +298,7 @@ fn an_included_file_is_what_a_file_begins_from() {
     let error = read(&files, &Options::default()).unwrap_err();
     assert_eq!(
         error,
-        "dir/b2.toml:2: host: this is also said at dir/../base.toml:1, and both are included; say it once"
+        "dir/b2.toml:2: host: this key is also set at dir/../base.toml:1, and both files are included; set it once"
     );
 }
 

@@ -42,7 +42,7 @@ fn bus_numbers() {
     let first = mistakes.first().expect("a mistake").to_string();
     assert!(first.starts_with("t.toml:"), "{first}");
     assert!(
-        first.contains("switch.s8: s8, ") && first.contains("no bus number is left for what is below"),
+        first.contains("switch.s8: s8, ") && first.contains("no bus number is left for the bus below"),
         "{first}"
     );
     assert!(first.contains("256 bus numbers"), "{first}");

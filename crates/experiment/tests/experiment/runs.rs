@@ -587,7 +587,7 @@ fn an_outage_is_evidence() {
     let verdict = go("hotplug.toml", &[]).verdict;
     assert_eq!(verdict.next, None);
     let said = |what: &str| verdict.limit.evidence.iter().any(|e| e.contains(what));
-    assert!(said("sw1 → sw0 went down at 40") && said("was gone for 22"), "{verdict:#?}");
+    assert!(said("sw1 → sw0 went down at 40") && said("were absent for 22"), "{verdict:#?}");
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn a_run_that_gets_nowhere_says_so() {
     let cable = ["device.nic.requests=4000", "fault=[{ link = \"nic\", down = \"3ms\", until = \"4ms\" }]"];
     let stuck = go("nic.toml", &cable);
     assert!(
-        stuck.verdict.sentence.starts_with("The run is stuck: nothing has ended since"),
+        stuck.verdict.sentence.starts_with("The run is stuck: no transaction has ended since"),
         "{:#?}",
         stuck.verdict
     );

@@ -160,7 +160,7 @@ fn a_clock_is_of_the_link_or_of_its_own() {
 fn mistakes_are_told() {
     for (keys, what) in [
         ("[link.card.upper.stages]\nregister_response = 5", "behind the lower end"),
-        ("[link.card.lower.stages]\nclock = \"0Hz\"", "never ticks"),
+        ("[link.card.lower.stages]\nclock = \"0Hz\"", "a clock of 0 Hz is not supported"),
         ("[link.card.lower.stages]\ntx_physical = \"2ms\"", "less than 1 ms"),
         ("[link.card.lower.stages]\ntx_physical = \"2 parsecs\"", "10.5 clocks"),
         ("[link.card.lower.stages]\ntx_fysical = 2", "tx_physical"),

@@ -114,17 +114,17 @@ fn what_software_takes_is_in_every_call() {
 #[test]
 fn what_cannot_be_is_refused_with_a_hint() {
     for (set, why) in [
-        (&["load.in.op=to-card"][..], "\"in\" is to-card on \"card\", too"),
+        (&["load.in.op=to-card"][..], "\"in\" is also to-card on \"card\""),
         (&["load.in.size=0B"], "a transfer of 0 B moves nothing"),
         (&["load.in.rate=1Gb/s"], "a transfer has no rate"),
-        (&["load.in.entries=100"], "there is no ring of 100 descriptors"),
+        (&["load.in.entries=100"], "a ring of 100 descriptors is not supported"),
         (&["load.in.store_interval=1us"], "store_interval belongs to descriptors = \"pio\""),
         (
             &["load.in.wait=poll", "load.in.interrupt_delay=1us"],
             "interrupt_delay belongs to wait = \"interrupt\"",
         ),
-        (&["device.card.model=ring"], "\"card\" is a ring, which has another driver"),
-        (&["device.card.memory=3MiB"], "a card has no memory of 3145728 B"),
+        (&["device.card.model=ring"], "\"card\" is a ring, which this driver does not support"),
+        (&["device.card.memory=3MiB"], "a card memory of 3145728 B is not supported"),
         (&["load.in.op=mmio-read", "load.in.pages=2MiB"], "pages belongs to transfers of a card"),
     ] {
         let error = read(set).err().unwrap_or_default();

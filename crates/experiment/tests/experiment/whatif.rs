@@ -426,7 +426,7 @@ fn candidates_of(study: &Study, resource: &str) -> Vec<usize> {
     resource.split(" and ").flat_map(|names| names.split(", ")).map(index).collect()
 }
 
-/// Whether no other resource gains more than the named one, on the whole run.
+/// True if no other resource gains more than the named one, on the whole run.
 fn is_named(seed: u64, text: &str, verdict: &Verdict) -> bool {
     let whole = study_of(text, &[], Extent::Full).unwrap();
     let gains = gains(&whole);

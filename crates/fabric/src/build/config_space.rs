@@ -167,7 +167,7 @@ fn port_of(kind: PortType, link: &LinkConfig, number: usize, place: usize) -> Pc
     }
 }
 
-/// What can 16 GT/s must complete requests with 10 bits of tag (PCIe 5.0 §2.2.6.2).
+/// A component at 16 GT/s or above must complete requests with 10 bits of tag (PCIe 5.0 §2.2.6.2).
 fn ten_bit_completer(link: &LinkConfig) -> bool {
     link.generation >= Generation::Gen4
 }

@@ -488,7 +488,7 @@ impl Builder {
             // Payloads would have to be cut to size, and what the root complex cuts it issues itself.
             let (one, two) = (payload(first).bytes(), payload(other).bytes());
             let why = format!(
-                "{} and {} have payloads of {one} B and {two} B; with domains all hierarchies have the same, for example by mps = \"{}B\" in [defaults.link]",
+                "{} and {} have payloads of {one} B and {two} B; with domains all hierarchies must have the same, for example by mps = \"{}B\" in [defaults.link]",
                 numbering.ports[first.index()].name,
                 numbering.ports[other.index()].name,
                 one.min(two)
@@ -662,7 +662,8 @@ fn forwarding_of(
         let (own, end) = if slot.direction == 0 { (&link.lower, "lower") } else { (&link.upper, "upper") };
         let Some(forwarding) = own.forwarding else { return Ok(switch.forwarding) };
         if [forwarding, switch.forwarding].contains(&Forwarding::HeaderChecked) {
-            let (field, why) = ("forwarding".into(), "all ports of a switch check headers, or none".into());
+            let (field, why) =
+                ("forwarding".into(), "either all ports of a switch check headers, or none".into());
             let component = numbering.links[slot.link].name.clone();
             return Err(BuildError::Port {
                 component,
@@ -675,7 +676,7 @@ fn forwarding_of(
     ports.iter().map(of).collect()
 }
 
-/// What a port is told of its node and of the node at the other end.
+/// Gives a port the properties of its node and of the node at the other end.
 fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<Duration>) {
     let forwarding = |port| match &nodes[cx.links.node(port)] {
         Node::Switch(switch) => switch.forwarding[cx.links.index(port)],
@@ -692,7 +693,7 @@ fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<
     cx.links.set_up(id, setup);
 }
 
-/// What a device at the level of TLPs shows to those who build configuration spaces.
+/// The identity of a device at the level of TLPs, for the builder of configuration spaces.
 struct Shown(TlpIdentity);
 
 impl Device for Shown {

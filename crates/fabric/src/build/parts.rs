@@ -1,4 +1,4 @@
-//! What a builder is given besides the configuration: the flows of devices and programs, and custom parts.
+//! Input of a builder besides the configuration: the flows of devices and programs, and custom parts.
 
 use crate::config::numbering::Numbering;
 use crate::config::{BuildError, Direction, FabricConfig};

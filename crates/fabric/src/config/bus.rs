@@ -108,12 +108,12 @@ impl BusWidth {
 pub struct BridgeConfig {
     /// From the arrival of a TLP, or the end of a transaction of the bus, to the queue of the other side.
     pub latency: Duration,
-    /// What each transaction takes on top of its clocks, between the bus's clock and the bridge's: before those that the bridge begins, after those
+    /// The time of each transaction on top of its clocks, between the bus's clock and the bridge's: before those that the bridge begins, after those
     /// that are for the bridge.
     pub synchronisation: Duration,
     /// Clocks from a request in its queue to the address phase on an idle bus: synchronisation with the clock's edges comes on top.
     pub overhead: u16,
-    /// How fast it claims transactions for what is above.
+    /// The speed of its claims for the upstream side.
     pub device_select: DeviceSelect,
     /// Posted requests from the bus that it holds for its link, at least 1; further ones have to come again.
     pub posted: u16,
@@ -134,7 +134,7 @@ impl Default for BridgeConfig {
     }
 }
 
-/// How many clocks after the address (and attribute) phase a device claims a transaction.
+/// The clocks after the address (and attribute) phase at which a device claims a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceSelect {
     /// One.
@@ -157,14 +157,14 @@ impl DeviceSelect {
     }
 }
 
-/// How a device on a parallel bus behaves there.
+/// The behaviour of a device on a parallel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusDevice {
-    /// How fast it claims.
+    /// The speed of its claims.
     pub device_select: DeviceSelect,
     /// Clocks that it is not ready before the first data phase.
     pub wait_states: u16,
-    /// How it completes reads of its memory. Its configuration registers answer at once.
+    /// The completion of reads of its memory. Its configuration registers answer at once.
     pub completion: BusCompletion,
     /// Clocks from a request or split completion in its queue to the address phase on an idle bus.
     pub overhead: u16,
@@ -181,7 +181,7 @@ impl Default for BusDevice {
     }
 }
 
-/// How the target of a read gives its data.
+/// The response of the target to a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BusCompletion {
     /// In the same transaction, which waits for them.

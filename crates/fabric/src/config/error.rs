@@ -1,21 +1,21 @@
-//! Why a configuration is not a fabric.
+//! Reasons that a configuration is not a fabric.
 
 use super::HostMemoryError;
 use tlplab_cfgspace::LayoutError;
 use tlplab_device::IdentityError;
 
-/// Why a configuration is not a fabric.
+/// The reason that a configuration is not a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// Two components have one name.
     #[error("there are two components called {0:?}")]
     DuplicateName(String),
     /// The parent does not exist, or is no switch or root port.
-    #[error("{component}: there is no switch, bus or root port called {under:?} that it can be under")]
+    #[error("{component}: unknown parent {under:?}; expected a switch, bus or root port")]
     UnknownParent {
         /// The component.
         component: String,
-        /// What it names.
+        /// The parent that it names.
         under: String,
     },
     /// A parallel bus that cannot be.
@@ -23,7 +23,7 @@ pub enum BuildError {
     Bus {
         /// The bus.
         bus: String,
-        /// Why it cannot.
+        /// The reason.
         why: &'static str,
     },
     /// Two components under one root port, which is one end of one link.
@@ -44,9 +44,9 @@ pub enum BuildError {
     Function {
         /// The component.
         component: String,
-        /// Whose function it would be.
+        /// The device that would own the function.
         device: String,
-        /// Why it cannot.
+        /// The reason.
         why: &'static str,
     },
     /// A function's configuration space cannot be laid out.
@@ -54,7 +54,7 @@ pub enum BuildError {
     ConfigSpace {
         /// The component.
         component: String,
-        /// What is wrong.
+        /// The mistake.
         error: LayoutError,
     },
     /// A device's identity cannot be.
@@ -62,7 +62,7 @@ pub enum BuildError {
     Identity {
         /// The component.
         component: String,
-        /// What is wrong.
+        /// The mistake.
         error: IdentityError,
     },
     /// A port's buffers or policies cannot be.
@@ -72,7 +72,7 @@ pub enum BuildError {
         component: String,
         /// "upper" or "lower".
         end: &'static str,
-        /// What is wrong.
+        /// The mistake.
         error: tlplab_datalink::ConfigError,
     },
     /// The egress control vector of a port names what has no port beside it.
@@ -82,7 +82,7 @@ pub enum BuildError {
     NoPeer {
         /// The component below the port.
         component: String,
-        /// What is named.
+        /// The peer that is named.
         peer: String,
     },
     /// Partitions of a chip whose hierarchies have different payloads.
@@ -102,10 +102,10 @@ pub enum BuildError {
     Domain {
         /// The domain.
         domain: String,
-        /// Why it cannot.
+        /// The reason.
         why: String,
     },
-    /// What the host has before its memory cannot be.
+    /// A part of the host in front of its memory is impossible.
     #[error("host: {0}")]
     HostMemory(#[from] HostMemoryError),
     /// A custom part in a place where it cannot work.
@@ -113,7 +113,7 @@ pub enum BuildError {
     Custom {
         /// The component, or the one below the link.
         component: String,
-        /// Why it cannot.
+        /// The reason.
         why: &'static str,
     },
     /// More than bus numbers or address space allow.

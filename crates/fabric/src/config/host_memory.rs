@@ -1,4 +1,4 @@
-//! What measured hosts have beside a memory of one latency: a last-level cache, another node, an IOMMU, jitter.
+//! Parts of measured hosts besides a memory of one latency: a last-level cache, another node, an IOMMU, jitter.
 
 use super::translation::{MapError, TablesConfig};
 use tlplab_units::Duration;
@@ -20,7 +20,7 @@ pub struct CacheConfig {
     pub ddio_ways: u16,
     /// From the root complex's request to the data of lines that are all there, in the place of the memory's latency.
     pub hit: Duration,
-    /// As much more where the processor wrote one of the lines last: its own caches are asked.
+    /// Additional time where the processor wrote one of the lines last: its own caches are snooped.
     pub snoop: Duration,
     /// As much later a write is in memory that has to place a whole line which is not there. (One that covers a part of such a line
     /// fetches the rest, and is later by what a miss costs more than a hit.)
@@ -51,7 +51,7 @@ pub struct IommuConfig {
     pub walk: Duration,
     /// Page walks at a time, at least 1; further ones wait in their order. `None`: no limit.
     pub walkers: Option<u16>,
-    /// From the start of a page walk to that of the next, at least.
+    /// Least time from the start of a page walk to the start of the next.
     pub interval: Duration,
     /// Tables from which the time of a walk follows, in the place of `walk`.
     pub tables: Option<TablesConfig>,
@@ -59,7 +59,7 @@ pub struct IommuConfig {
     pub ats: bool,
 }
 
-/// What reads of host memory take longer, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
+/// Additional time of reads of host memory, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
 /// 0 to 1 000 000, each with the time that is added at it; an empty list adds nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JitterConfig {
@@ -77,11 +77,11 @@ pub struct JitterConfig {
 pub struct SleepConfig {
     /// The host sleeps when a pause has lasted so long.
     pub after: Duration,
-    /// What the first read waits for then.
+    /// The wait of the first read then.
     pub wake: Vec<(u32, Duration)>,
-    /// Before it sleeps it dozes, when a pause has lasted so long.
+    /// Before it sleeps it dozes, when a pause has lasted this long.
     pub doze_after: Duration,
-    /// What the first request waits for then. Empty: nothing.
+    /// The wait of the first request then. Empty: none.
     pub doze: Vec<(u32, Duration)>,
 }
 
@@ -90,18 +90,18 @@ pub struct SleepConfig {
 pub struct StallConfig {
     /// From the end of one to the next, on average.
     pub every: Duration,
-    /// How long one is.
+    /// The duration of a stall.
     pub lasts: Duration,
 }
 
 /// The rank of the largest value.
 pub const WHOLE: u32 = 1_000_000;
 
-/// What a host cannot be.
+/// Impossible parts of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostMemoryError {
     /// A cache without lines, or of a part of a set.
-    #[error("a cache of {size} B is not made of sets of {ways} lines of 64 B; a multiple of {set} B would be", set = LINE * u64::from((*ways).max(1)))]
+    #[error("a cache of {size} B does not divide into sets of {ways} lines of 64 B; use a multiple of {set} B", set = LINE * u64::from((*ways).max(1)))]
     Sets {
         /// Bytes.
         size: u64,
@@ -109,10 +109,10 @@ pub enum HostMemoryError {
         ways: u16,
     },
     /// A cache whose lines would fill the memory of the computer that simulates it.
-    #[error("a cache of {0} B is too large; {LARGEST_CACHE} B (4 GiB) is the most")]
+    #[error("a cache of {0} B is too large; expected at most {LARGEST_CACHE} B (4 GiB)")]
     CacheSize(u64),
     /// Devices may use more ways than there are, or none.
-    #[error("devices may place lines in 1 to {ways} ways of this cache, not in {ddio}")]
+    #[error("devices may allocate in 1 to {ways} ways of this cache, not in {ddio}")]
     DeviceWays {
         /// Ways for devices.
         ddio: u16,
@@ -120,21 +120,23 @@ pub enum HostMemoryError {
         ways: u16,
     },
     /// A page of an impossible size.
-    #[error("a page of {0} B cannot be: it is a power of two from 4 KiB")]
+    #[error("a page of {0} B is not supported; expected a power of two from 4 KiB")]
     Page(u64),
     /// Nothing would ever be translated.
     #[error("an IOMMU needs at least one entry and one page walk at a time")]
     NoTranslation,
     /// Reads would never be served.
-    #[error("a host that serves no reads at a time answers none; leave the limit out for no limit")]
+    #[error("a host that serves 0 reads at a time answers none; leave the limit out for no limit")]
     NoReads,
     /// The host would never answer.
-    #[error("a host that stalls needs time between its stalls: every is not 0")]
+    #[error("a host that stalls needs time between its stalls: every must be above 0")]
     NoTimeBetween,
     /// Tables that cannot be walked.
-    #[error("tables have 3 to 5 levels, a second stage at most 5, and at least one entry of each is kept")]
+    #[error(
+        "the page tables are out of range; expected 3 to 5 levels, at most 5 of a second stage, and at least one kept entry of each"
+    )]
     Tables,
-    /// What the tables say, or a device keeps of that, cannot be.
+    /// A mapping, or the number of translations that a device keeps, is impossible.
     #[error("{0}")]
     Map(#[from] MapError),
     /// Quantiles that are no distribution.

@@ -1,4 +1,4 @@
-//! What a fabric is made of, as plain data. The defaults are stated here and nowhere else.
+//! The parts of a fabric, as plain data. The defaults are stated here and nowhere else.
 
 mod bus;
 mod host_memory;
@@ -115,17 +115,17 @@ pub struct HostConfig {
     pub numa: Option<NumaConfig>,
     /// The IOMMU. `None`: translation takes no time.
     pub iommu: Option<IommuConfig>,
-    /// What the tables of the IOMMU say.
+    /// The mappings in the tables of the IOMMU.
     pub maps: Vec<MapConfig>,
-    /// How the latency of reads varies. `None`: not at all.
+    /// The variation of the latency of reads. `None`: none.
     pub jitter: Option<JitterConfig>,
-    /// From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.
+    /// From the arrival of a posted write of a device at memory until it is visible, for all TLPs that must not pass it.
     pub commit: Duration,
     /// Falls asleep while devices leave it alone. `None`: never.
     pub sleep: Option<SleepConfig>,
     /// Is away now and then. `None`: never.
     pub stall: Option<StallConfig>,
-    /// From one posted write of a device that goes to memory to the next, at least.
+    /// Least time between two posted writes of devices to memory.
     pub write_interval: Duration,
     /// The root complex sends a posted write of a device to another root port than the one before it, from the same root port, only so long after all
     /// before have left by theirs: see `turns`. `None`: it does not wait.
@@ -143,9 +143,9 @@ pub struct HostConfig {
     pub bridge: Option<HostStageConfig>,
     /// Read completion boundary of the root complex.
     pub rcb: Rcb,
-    /// How completions to reads of host memory are cut.
+    /// The cutting of completions to reads of host memory.
     pub completions: CompletionPolicy,
-    /// What becomes of requests from one root port to another.
+    /// The treatment of requests from one root port to another.
     pub peer_to_peer: PeerToPeer,
     /// Parts of the host that root ports are in, and that what goes from one port to another leaves and enters.
     pub domains: Vec<DomainConfig>,
@@ -162,22 +162,22 @@ pub struct HostConfig {
     pub error_reporting: bool,
     /// Room of each root port; see [`SwitchConfig::port_buffer`].
     pub port_buffer: Option<u16>,
-    /// When software numbers the buses and assigns addresses.
+    /// The time at which software numbers the buses and assigns addresses.
     pub enumeration: EnumerationTime,
-    /// How software lets functions interrupt, where they can.
+    /// The kinds of interrupt that software enables, where functions have them.
     pub interrupts: InterruptPolicy,
     /// The payloads that software allows.
     pub payloads: MpsPolicy,
     /// Vendor and device ID of the root ports, in their order; further ones have tlplab's.
     pub root_port_ids: Vec<(u16, u16)>,
-    /// What is at addresses that are neither memory nor a device's.
+    /// The owners of addresses that are neither memory nor a device's.
     pub addresses: AddressMap,
 }
 
-/// What is at addresses that are neither memory nor a device's. Configuration space is at [`ECAM`](tlplab_device::ECAM).
+/// The owners of addresses that are neither memory nor a device's. Configuration space is at [`ECAM`](tlplab_device::ECAM).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressMap {
-    /// Where the processor sees the 64 KiB of I/O space; `None`: nowhere.
+    /// The processor's address of the 64 KiB of I/O space; `None`: there is none.
     pub io: Option<u64>,
     /// Writes of devices to here are message signalled interrupts.
     pub interrupts: Range<u64>,
@@ -190,7 +190,7 @@ impl Default for AddressMap {
     }
 }
 
-/// When enumeration happens, and whose it is.
+/// The time of enumeration, and the software that does it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnumerationTime {
     /// It happened before time 0, as if by firmware: devices and programs start configured.
@@ -319,7 +319,7 @@ pub enum PeerToPeer {
 /// Bytes of a header's own checksum: as many as an LCRC has.
 pub const HEADER_CHECK: u32 = 4;
 
-/// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
+/// The address of message signalled interrupts: the interrupt controller's range of x86 machines.
 pub const MSI_ADDRESS: u64 = 0xFEE0_0000;
 
 /// The message by which a function raises a vector: the address tells the function, and the data the vector. (MSI has 16 bits of data, of
@@ -345,10 +345,10 @@ pub struct DeviceConfig {
     pub link: LinkConfig,
     /// It is on the parallel bus of its parent, and has no link of its own. Of further functions their device's counts.
     pub bus: Option<BusDevice>,
-    /// Which function of a device it is; `None`: function 0 of its own. A further function shares the link and the latency of its
+    /// The function of a device that it is; `None`: function 0 of its own. A further function shares the link and the latency of its
     /// device, and its own `link` is not looked at.
     pub function_of: Option<FunctionOf>,
-    /// How long after a reset it answers configuration requests with Configuration Request Retry Status (PCIe 5.0 §2.3.1).
+    /// The time after a reset in which it answers configuration requests with Configuration Request Retry Status (PCIe 5.0 §2.3.1).
     pub ready: Duration,
     /// Max_Read_Request_Size.
     pub mrrs: Mrrs,
@@ -362,7 +362,7 @@ pub struct DeviceConfig {
     pub relaxed_ordering: bool,
     /// Sets the IDO attribute on its memory requests.
     pub id_based_ordering: bool,
-    /// Where its transfers are cut into requests; `None`: where the model says ([`Device::request_policy`](tlplab_device::Device::request_policy)).
+    /// The addresses at which its transfers are cut into requests; `None`: as the model does ([`Device::request_policy`](tlplab_device::Device::request_policy)).
     pub cut: Option<RequestPolicy>,
     /// Its writes to memory are posted; if not, they are deferrable writes, each of which is completed.
     pub posted_writes: bool,
@@ -430,7 +430,7 @@ pub struct LinkConfig {
     pub lower: PortConfig,
     /// Ordered sets.
     pub skp: SkpPolicy,
-    /// Whether DL initialisation happens at time 0; else it had happened before.
+    /// True if DL initialisation happens at time 0; else it had happened before.
     pub trained: bool,
     /// Time in recovery after a REPLAY_NUM rollover.
     pub recovery: Duration,
@@ -501,13 +501,13 @@ pub struct PortConfig {
     pub ack_latency: Option<Duration>,
     /// Ack after so many TLPs even before the timer; `None`: by time only.
     pub ack_every: Option<u16>,
-    /// When freed credits are advertised.
+    /// The time at which freed credits are advertised.
     pub update_fc: UpdateFcPolicy,
     /// Largest payload that this port supports; `None`: the link's.
     pub max_payload: Option<Mps>,
     /// At a switch: when it starts to forward what comes in by this port; `None`: as [`SwitchConfig::forwarding`] says.
     pub forwarding: Option<Forwarding>,
-    /// What each layer adds to the way of a TLP.
+    /// The time that each layer adds to the path of a TLP.
     pub stages: StagesConfig,
     /// Access control services of a root port or a downstream port of a switch, which is the upper end of its link; `None`: it has none.
     pub acs: Option<AcsConfig>,
@@ -544,7 +544,7 @@ pub struct Buffers {
 pub struct Fault {
     /// The direction it acts on.
     pub direction: Direction,
-    /// What happens.
+    /// The fault.
     pub kind: FaultKind,
 }
 
@@ -557,7 +557,7 @@ pub enum Direction {
     Down,
 }
 
-/// What a fault does. Names of TLPs and DLLPs are the specification's: `MRd`, `CplD`, `Ack`, `UpdateFC`.
+/// The effect of a fault. Names of TLPs and DLLPs are the specification's: `MRd`, `CplD`, `Ack`, `UpdateFC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// Each bit is flipped with probability `numerator / 2^64`.
@@ -567,13 +567,13 @@ pub enum FaultKind {
     },
     /// Units are damaged on the wire: the n-th of a kind, counted from 1 with copies, and those after it.
     Nth {
-        /// What is counted.
+        /// The units counted.
         unit: FaultUnit,
         /// 1 is the first.
         n: u64,
-        /// How many are hit.
+        /// The number of units hit.
         count: u64,
-        /// What happens to them.
+        /// The damage to them.
         damage: Damage,
     },
     /// TLPs leave the port as they should not be, with good CRCs: the n-th that this can be done to, and those after it. Copies that the
@@ -583,9 +583,9 @@ pub enum FaultKind {
         only: Option<&'static str>,
         /// 1 is the first.
         n: u64,
-        /// How many are changed.
+        /// The number of TLPs changed.
         count: u64,
-        /// What is done to them.
+        /// The change.
         how: Tamper,
     },
     /// DLLPs leave the port with a content that breaks the protocol (non-flit mode): the n-th that this can be done to, and those
@@ -593,28 +593,28 @@ pub enum FaultKind {
     Forge {
         /// 1 is the first.
         n: u64,
-        /// How many are forged.
+        /// The number of DLLPs forged.
         count: u64,
-        /// What they say.
+        /// The forged content.
         how: Forgery,
     },
     /// The link goes down and comes up again (both directions).
     Down {
-        /// When it goes down.
+        /// The time at which it goes down.
         at: Time,
-        /// When it is up again; never, if `None`.
+        /// The time at which it is up again; never, if `None`.
         until: Option<Time>,
     },
     /// The port above holds all that is below in reset, as by its Secondary Bus Reset (PCIe 5.0 §7.5.1.3.13): no error is detected.
     Reset {
-        /// When the reset begins.
+        /// The start of the reset.
         at: Time,
-        /// When it ends; never, if `None`.
+        /// The end of the reset; never, if `None`.
         until: Option<Time>,
     },
     /// Lanes fail: the link goes through recovery and is narrower from then on (PCIe 5.0 §4.2.6.4).
     Narrow {
-        /// When.
+        /// The time.
         at: Time,
         /// The lanes that are left.
         width: Width,
@@ -622,13 +622,13 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Whether it takes the link down.
+    /// True if it takes the link down.
     pub fn takes_down(&self) -> bool {
         matches!(self, Self::Down { .. } | Self::Reset { .. })
     }
 }
 
-/// What a fault counts.
+/// The units that a fault counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultUnit {
     /// TLPs.
@@ -641,7 +641,7 @@ pub enum FaultUnit {
     Called(&'static str),
 }
 
-/// What happens to a damaged unit.
+/// The fate of a damaged unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// It arrives with a bad CRC.
@@ -650,7 +650,7 @@ pub enum Damage {
     Drop,
 }
 
-/// What is done to a TLP.
+/// A change to a TLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tamper {
     /// Its data are marked as bad (EP, PCIe 5.0 §2.7.2).
@@ -699,7 +699,7 @@ pub enum Malformation {
     Boundary,
 }
 
-/// What a DLLP says wrongly.
+/// A false content of a DLLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgery {
     /// An UpdateFC takes back header credits or, which looks the same, grants more than half the counter's range (PCIe 5.0 §2.6.1).

@@ -1,11 +1,11 @@
-//! Which nodes, ports and links a configuration has, all numbered by sorted names.
+//! The nodes, ports and links of a configuration, all numbered by sorted names.
 
 use crate::config::BuildError;
 use crate::config::{Arbitration, FabricConfig, FunctionOf, LinkConfig, payloads};
 use std::collections::BTreeMap;
 use tlplab_units::Mps;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Root complex.
@@ -117,7 +117,7 @@ impl Numbering {
         found.expect("every end point is a function of a device")
     }
 
-    /// Whether the node has a link above it.
+    /// True if the node has a link above it.
     fn has_link(&self, node: usize) -> bool {
         let is_function = self.kinds[node] == NodeKind::EndPoint && self.functions[node].is_empty();
         node != self.root && !is_function
@@ -132,7 +132,7 @@ impl Numbering {
             .collect()
     }
 
-    /// Which source of the egress queues of each other partition of its chip the port of a switch is: behind that partition's own ports.
+    /// The source, in the egress queues of each other partition of its chip, of the port of a switch: behind that partition's own ports.
     pub(crate) fn sources_inside(&self, config: &FabricConfig, port: usize) -> Vec<(usize, usize)> {
         let PortSlot { node, index, .. } = self.ports[port];
         let count = |node: usize| self.ports_of(node).count();
@@ -342,7 +342,7 @@ fn functions(config: &FabricConfig, nodes: &[String]) -> Result<Vec<Vec<Function
         let Some(first) =
             position(of).filter(|&first| functions[first].first().is_some_and(|f| f.node == first))
         else {
-            return Err(error("there is no such device with a link of its own"));
+            return Err(error("it does not exist, or has no link of its own"));
         };
         if *number == 0 {
             return Err(error("further functions have the numbers 1 to 255"));

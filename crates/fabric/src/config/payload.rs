@@ -14,7 +14,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// What both ports of a link can.
+    /// The payload sizes that both ports of a link support.
     pub(crate) fn supported(link: &LinkConfig) -> Self {
         let of = |port: Option<Mps>| port.unwrap_or(link.mps);
         Self { upper: of(link.upper.max_payload), lower: of(link.lower.max_payload) }
@@ -25,7 +25,7 @@ impl Payloads {
     }
 }
 
-/// What software sets, by the component below each link, if these are all links and each one's parent is above one of them, or is the root complex.
+/// The sizes that software sets, by the component below each link, if these are all links and each one's parent is above one of them, or is the root complex.
 pub fn payloads<'c>(
     policy: MpsPolicy,
     links: &BTreeMap<&'c str, &'c LinkConfig>,

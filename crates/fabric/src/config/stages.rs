@@ -47,7 +47,7 @@ impl StagesConfig {
         ]
     }
 
-    /// What TLPs and DLLPs pass, both ways.
+    /// The stages that both TLPs and DLLPs pass, both ways.
     pub(crate) fn below_transaction_layer(&self) -> Duration {
         let all = self.outgoing().into_iter().chain(self.incoming());
         all.fold(Duration::ZERO, |sum, (_, delay)| sum + delay)

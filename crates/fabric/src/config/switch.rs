@@ -12,7 +12,7 @@ pub struct SwitchConfig {
     pub uplink: LinkConfig,
     /// From the arrival of a TLP (its last byte, or with cut-through its header) to the egress queue.
     pub latency: Duration,
-    /// When forwarding starts.
+    /// The start of forwarding.
     pub forwarding: Forwarding,
     /// Shares of the egress among the ingresses.
     pub arbitration: Arbitration,
@@ -20,7 +20,7 @@ pub struct SwitchConfig {
     /// so many non-posted requests whose response has not gone back by it; for responses there is always room. `None`: no limit.
     /// Under [`FlowControl::Credits`](super::FlowControl::Credits) it is what the ports advertise of each class, unless [`PortConfig::buffers`](super::PortConfig::buffers) says otherwise.
     pub port_buffer: Option<u16>,
-    /// What is between ingresses and egresses. `None`: a TLP waits for its egress as soon as it may, and each ingress has a queue of its own
+    /// The core between ingresses and egresses. `None`: a TLP waits for its egress as soon as it may, and each ingress has a queue of its own
     /// at each egress, limited by its receive buffer alone.
     pub core: Option<SwitchCoreConfig>,
     /// The chip that it is a partition of, with all others that name it: what comes in by a downstream port of one for what is below a downstream
@@ -28,7 +28,7 @@ pub struct SwitchConfig {
     pub chip: Option<String>,
 }
 
-/// What is between the ingresses and the egresses of a switch. Each ingress has one queue, whose first TLPs hold up those behind them, as far as the
+/// The core between the ingresses and the egresses of a switch. Each ingress has one queue, whose first TLPs hold up those behind them, as far as the
 /// ordering rules let none pass. A TLP that was stored goes on when all of it has passed; one that cuts through when its header has, and as soon as the
 /// core is ahead of the egress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl SwitchConfig {
     }
 }
 
-/// When a switch starts to forward a TLP.
+/// The point at which a switch starts to forward a TLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarding {
     /// After its last byte has arrived and its LCRC is good.
@@ -74,7 +74,7 @@ pub enum Forwarding {
     HeaderChecked,
 }
 
-/// How an egress port chooses among ingresses, TLP by TLP.
+/// The choice of an egress port among ingresses, TLP by TLP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Arbitration {
     /// One TLP each in turn.

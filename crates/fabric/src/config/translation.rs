@@ -8,13 +8,13 @@ use tlplab_units::{Duration, Time};
 pub struct MapConfig {
     /// The device that it is for; `None`: every one.
     pub device: Option<String>,
-    /// Where it begins, as the device sees it.
+    /// Its start, as the device sees it.
     pub from: u64,
     /// Its size.
     pub bytes: u64,
-    /// Where that is.
+    /// Its destination.
     pub to: MapTarget,
-    /// What one entry of the tables covers: 4 KiB, 2 MiB or 1 GiB.
+    /// The size that one entry of the tables covers: 4 KiB, 2 MiB or 1 GiB.
     pub page: u64,
     /// The device may read it.
     pub read: bool,
@@ -26,7 +26,7 @@ pub struct MapConfig {
     pub until: Option<Time>,
 }
 
-/// Where a piece of the tables leads.
+/// The destination of a piece of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapTarget {
     /// Addresses of the host, from this one on.
@@ -67,13 +67,13 @@ pub struct AtsConfig {
     pub outstanding: u16,
 }
 
-/// What cannot be translated so.
+/// Impossible mappings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// A piece of an impossible size or place.
-    #[error("{what} {value:#x} is no multiple of the page, {page:#x}")]
+    #[error("{what} {value:#x} is not a multiple of the page size, {page:#x}")]
     Alignment {
-        /// What.
+        /// The field.
         what: &'static str,
         /// Its value.
         value: u64,
@@ -81,13 +81,13 @@ pub enum MapError {
         page: u64,
     },
     /// A page that tables cannot have.
-    #[error("a page of {0} B cannot be: it is 4 KiB, 2 MiB or 1 GiB")]
+    #[error("a page of {0} B is not supported; expected 4 KiB, 2 MiB or 1 GiB")]
     Page(u64),
     /// Nothing is mapped.
-    #[error("a mapping of no bytes maps nothing")]
+    #[error("the size of a mapping is 0; expected at least one page")]
     Empty,
     /// Beyond the tables.
-    #[error("{0:#x} is beyond what tables of five levels know, 57 bits")]
+    #[error("{0:#x} has more than 57 bits, the limit of five-level tables")]
     TooHigh(u64),
     /// It ends before it begins.
     #[error("it ends at {until} and begins at {since}")]
@@ -101,14 +101,14 @@ pub enum MapError {
     #[error("{0:#x} is mapped already at that time")]
     Twice(u64),
     /// A device that is not there, or has no BAR.
-    #[error("there is no device {0:?} with memory behind a BAR")]
+    #[error("no device {0:?} has memory behind a BAR")]
     NoDevice(String),
     /// There is nothing that would use them.
     #[error("mappings need an IOMMU")]
     NoIommu,
     /// A device keeps no translation, or asks for more than it keeps.
     #[error(
-        "a device keeps at least one translation, and asks for at least one at once and for no more than it keeps; it was to keep {entries} and ask for {outstanding}"
+        "a device keeps {entries} translations and requests {outstanding} at once; expected at least one of each, and no more requested than kept"
     )]
     Entries {
         /// Translations kept.
@@ -117,7 +117,7 @@ pub enum MapError {
         outstanding: u16,
     },
     /// A device whose requests are not the fabric's.
-    #[error("{0}: a device that makes its own TLPs asks for translations itself")]
+    #[error("{0}: a device that makes its own TLPs must request translations itself")]
     OwnTlps(String),
 }
 

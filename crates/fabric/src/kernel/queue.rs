@@ -5,9 +5,9 @@
 //!
 //! Ports are numbered by the sorted names of their components, so ties break the same way however an experiment was written down.
 //!
-//! What comes soon lies in the days of a calendar, a list for each that is in order and has an entry or two: what an event costs does not grow
+//! Near events lie in the days of a calendar, a list for each that is in order and has an entry or two: what an event costs does not grow
 //! with the number of ports. What comes later than the calendar goes, or on a crowded day, lies in a heap; the first of both is the first.
-//! How long a day is follows how far apart events are.
+//! The length of a day follows the distance between events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,11 +19,11 @@ pub(crate) struct Event {
     pub(crate) kind: EventKind,
     /// The port (or node, numbered after the ports) it happens at.
     pub(crate) at: u32,
-    /// What it concerns: a TLP handle, a timer, a cookie.
+    /// Its subject: a TLP handle, a timer, a cookie.
     pub(crate) data: u64,
 }
 
-/// What happens.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// The last symbol of the unit on the wire has left the port.
@@ -117,7 +117,7 @@ pub(crate) struct EventQueue {
     shift: u32,
     /// The number of the first day of the calendar: no entry of it is earlier.
     today: u64,
-    /// What has no place on the calendar, and the key of the first of that.
+    /// Events without a place on the calendar, and the key of the first of them.
     others: BinaryHeap<Reverse<(u128, u32)>>,
     first_other: u128,
     sequence: u64,
@@ -396,7 +396,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a queue is asked for: an event so much later than the last one that was taken, or to take one.
+    /// A request to a queue: an event at a distance from the last one that was taken, or to take one.
     #[derive(Clone, Debug)]
     enum Ask {
         Push(u64, u32),

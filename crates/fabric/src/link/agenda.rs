@@ -1,4 +1,4 @@
-//! What is to be done at once, but not in the middle of something else: when the present event has been handled, in order.
+//! Work that is due at once, but not in the middle of other work: it is done after the present event, in order.
 
 use super::errors::Detection;
 use crate::kernel::ids::NodeId;

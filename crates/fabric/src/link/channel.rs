@@ -21,7 +21,7 @@ pub(crate) struct InFlight<H> {
     pub(crate) forwarded: bool,
 }
 
-/// When the bytes of a unit are on the wire.
+/// The time of the bytes of a unit on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WireTime {
     pub(crate) starts: Time,
@@ -38,7 +38,7 @@ pub(crate) struct Channel<H> {
     wire_free: Time,
     faults: Faults,
     in_flight: VecDeque<InFlight<H>>,
-    /// When the latest unit is there.
+    /// The arrival of the latest unit.
     last_arrives: Time,
     /// A custom model, which decides about each unit after the faults.
     pub(crate) own: Option<CustomChannel>,
@@ -75,7 +75,7 @@ impl<H> Channel<H> {
         self.rate = rate;
     }
 
-    /// How many units each fault has hit, by its place among those of the link.
+    /// The number of units that each fault has hit, by its place among those of the link.
     pub(crate) fn struck(&self) -> impl Iterator<Item = (usize, u64)> {
         self.faults.struck()
     }
@@ -97,7 +97,7 @@ impl<H> Channel<H> {
         self.own.is_some() || self.faults.concern_refreshes()
     }
 
-    /// What the faults do to a unit; `name` is a TLP's.
+    /// Applies the faults to a unit; `name` is a TLP's.
     pub(crate) fn strike(&mut self, unit: &mut Unit<H>, name: Option<&'static str>) -> Option<Damage> {
         self.faults.strike(unit, name)
     }
@@ -134,7 +134,7 @@ impl<H> Channel<H> {
         self.in_flight.front_mut()
     }
 
-    /// Whether nothing is on its way.
+    /// True if nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }

@@ -54,7 +54,7 @@ impl Clone for CustomChannel {
 }
 
 impl Context {
-    /// What the channel behind `id` makes of a unit that faults have done `damage` to: what has happened to it then, and how late it is.
+    /// Passes a unit that faults have done `damage` to through the channel behind `id`: its damage then, and its delay.
     #[cold]
     pub(crate) fn pass_custom_channel(
         &mut self,

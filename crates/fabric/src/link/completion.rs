@@ -1,4 +1,4 @@
-//! What a port does with a TLP besides sending it: it lets one end, passes it on, refuses it, or makes a completion of it.
+//! The handling of received TLPs at a port: it ends them, passes them on, refuses them, or completes them.
 
 use crate::kernel::ids::{NodeId, PortId};
 use crate::link::agenda::Task;

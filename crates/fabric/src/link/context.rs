@@ -1,4 +1,4 @@
-//! What the handlers of nodes get besides their own state: the clock, the TLPs, the links, and those who note what happens.
+//! The input of nodes' handlers besides their own state: the clock, the TLPs, the links, and the recorders.
 
 use super::Links;
 use super::agenda::Agenda;
@@ -28,25 +28,25 @@ pub(crate) struct Context {
     pub(crate) host: Host,
     /// TLPs have lengths, and no data unless somebody needs them.
     pub(crate) length_only: bool,
-    /// What devices and programs are told of the devices.
+    /// The description of devices for devices and programs.
     pub(crate) devices: Vec<DeviceInfo>,
     pub(crate) workers: Vec<Worker>,
-    /// Why the run cannot go on: the component and its message.
+    /// The reason that the run cannot go on: the component and its message.
     pub(crate) fault: Option<String>,
 }
 
-/// What other nodes must know of the host.
+/// The properties of the host that other nodes need.
 #[derive(Clone)]
 pub(crate) struct Host {
     /// The root complex.
     pub(crate) node: NodeId,
     /// The stages that the processor's own requests pass before the root complex has them.
     pub(crate) processor_stages: [Option<(Place, Duration)>; 2],
-    /// Where its interrupt controller is.
+    /// The addresses of its interrupt controller.
     pub(crate) interrupt_addresses: Range<u64>,
-    /// What messages of bridges are accounted to.
+    /// The flow of messages of bridges.
     pub(crate) messages: FlowId,
-    /// What interrupts of bridges are accounted to.
+    /// The flow of interrupts of bridges.
     pub(crate) interrupts: FlowId,
     /// Devices that may master the bus may start: the host's software is not just configuring them.
     pub(crate) lets_start: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Translator {
 }
 
 impl Host {
-    /// Whether a write goes to the interrupt controller.
+    /// True if a write goes to the interrupt controller.
     pub(crate) fn is_interrupt(&self, access: Access) -> bool {
         self.interrupt_addresses.contains(&access.address)
     }

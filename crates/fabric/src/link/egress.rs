@@ -12,9 +12,9 @@ use tlplab_units::{FcClass, Time};
 pub(crate) struct Waiting {
     pub(crate) tlp: TlpHandle,
     pub(crate) shape: TlpShape,
-    /// Whose receive buffer holds it; `None` if it was made here.
+    /// The port whose receive buffer holds it; `None` if it was made here.
     pub(crate) ingress: Option<PortId>,
-    /// When its last byte is there (cut-through); the past, if it is.
+    /// The arrival of its last byte (cut-through); the past, if it has arrived.
     pub(crate) tail: Time,
     /// Its LCRC turned out bad while it was being forwarded.
     pub(crate) nullified: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Egress {
     sources: Vec<Source>,
     waiting: usize,
-    /// Whose turn it is, and how many TLPs it may still send in this turn.
+    /// The source in turn, and the number of TLPs that it may still send in this turn.
     turn: usize,
     left: u16,
     /// Requests and completions of a source take turns: an end point's come from two engines. By age, its own requests, of which few
@@ -124,7 +124,7 @@ impl Egress {
         Choice::Blocked(blocked)
     }
 
-    /// What would go next: of the sources in turn the oldest TLP that `may_go`. For a bus, whose masters choose among more than this queue.
+    /// The next TLP: of the sources in turn the oldest TLP that `may_go`. For a bus, whose masters choose among more than this queue.
     pub(crate) fn look(&self, may_go: impl Fn(FcClass, &Waiting) -> bool) -> Option<Waiting> {
         self.find(may_go).map(|(.., waiting)| waiting)
     }

@@ -103,7 +103,7 @@ impl Context {
         self.detect(port, kind, None);
     }
 
-    /// Whether the transaction layer of `port` must drop this TLP as soon as it has it.
+    /// True if the transaction layer of `port` must drop this TLP as soon as it has it.
     pub(crate) fn is_stopped(&self, port: PortId, tlp: TlpHandle) -> bool {
         let tlp = self.tlps.get(tlp);
         tlp.repr.payload_dw() > self.links.ports[port.index()].max_payload.bytes() / 4
@@ -119,7 +119,7 @@ impl Context {
         self.consume(port, tlp);
     }
 
-    /// Whether a TLP has a flaw that is judged where it ends.
+    /// True if a TLP has a flaw that is judged where it ends.
     #[inline]
     pub(crate) fn is_flawed(&self, handle: TlpHandle) -> bool {
         let tlp = self.tlps.get(handle);
@@ -181,7 +181,7 @@ impl Context {
         self.detect(port, kind, Some(tlp));
     }
 
-    /// Where replays are the flow control, as in gem5's model, they are no error to tell anybody of.
+    /// Where replays are the flow control, as in gem5's model, they are not reported as errors.
     fn replays_for_room(&self, port: PortId, kind: ErrorKind) -> bool {
         matches!(kind, ErrorKind::ReplayTimer | ErrorKind::ReplayNumRollover)
             && self.links.ports[port.index()].engine.config().flow_control.drops()

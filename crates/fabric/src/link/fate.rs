@@ -1,4 +1,4 @@
-//! Where the time went of transactions that did not end well, as far as that is known: to where its last TLP came, and waiting for
+//! The time of transactions that failed, as far as it is known: to where its last TLP came, and waiting for
 //! nothing from then on.
 
 use crate::kernel::ids::{FlowId, PortId};
@@ -96,7 +96,7 @@ impl Context {
         }
     }
 
-    /// What waits for `port` will not leave by it: its wait is over.
+    /// Ends the wait of TLPs for `port`, which they will not leave by.
     pub(crate) fn end_waits(&mut self, port: PortId) {
         let waiting: Vec<Waiting> = self.links.ports[port.index()].egress.all().copied().collect();
         waiting.iter().for_each(|entry| self.charge_wait(port, entry));
@@ -139,7 +139,7 @@ impl Context {
         trail
     }
 
-    /// What is known of a transaction before its first TLP: what its owner took, until the requester had it.
+    /// The time of a transaction before its first TLP: the processing of its owner, until the requester had it.
     fn before_its_tlps(&mut self, transaction: TransactionRef) -> Ledger {
         let record = self.transactions.get(transaction);
         let (node, started, submitted) = (record.node, record.started, record.submitted);

@@ -42,7 +42,7 @@ impl Counter {
     }
 }
 
-/// What happens to units on the wire.
+/// The faults of units on the wire.
 #[derive(Clone)]
 pub(crate) struct Faults {
     bit_errors: Option<BitErrors>,
@@ -75,7 +75,7 @@ impl Faults {
         all
     }
 
-    /// How many units each fault has hit, by its place.
+    /// The number of units that each fault has hit, by its place.
     pub(crate) fn struck(&self) -> impl Iterator<Item = (usize, u64)> {
         let counters = self.damages.iter().map(|(_, counter, _)| counter.struck());
         let forged = self.forgeries.iter().map(|(counter, _)| counter.struck());
@@ -154,7 +154,7 @@ fn forged(dllp: &dllp::Repr, how: Forgery) -> Option<dllp::Repr> {
     }
 }
 
-/// What happens to TLPs before they are given to the data link layer.
+/// The changes to TLPs before they are given to the data link layer.
 #[derive(Clone)]
 pub(crate) struct Tampering(Vec<(Option<&'static str>, Counter, Tamper)>);
 
@@ -168,7 +168,7 @@ impl Tampering {
         Self(tampers.collect())
     }
 
-    /// How many TLPs each fault has changed, by its place.
+    /// The number of TLPs that each fault has changed, by its place.
     pub(crate) fn struck(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.iter().map(|(_, counter, _)| counter.struck())
     }
@@ -177,7 +177,7 @@ impl Tampering {
         self.0.is_empty()
     }
 
-    /// What becomes of a TLP, if it is hit, and by what. Its size stays.
+    /// Changes a TLP, if it is hit, and returns the change. Its size stays.
     pub(crate) fn strike(&mut self, repr: &Repr, payload: &Payload) -> Option<(Repr, Option<Flaw>, Tamper)> {
         let mut result = None;
         for (only, counter, how) in &mut self.0 {

@@ -28,7 +28,7 @@ pub(crate) struct Lines {
     source: usize,
 }
 
-/// How the lines of a read follow each other.
+/// The pace of the lines of a read.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     interval: Duration,
@@ -40,7 +40,7 @@ struct Pace {
 struct Answer {
     request: TlpHandle,
     completions: Completions,
-    /// When the first line is there, and its bytes of the read.
+    /// The arrival of the first line, and its bytes of the read.
     from: Time,
     first: u32,
     /// Bytes of the read.
@@ -65,7 +65,7 @@ impl Answer {
         available.min(self.bytes.into()) as u32
     }
 
-    /// When the line with this byte of the read is there.
+    /// The arrival of the line with this byte of the read.
     fn ready_at(&self, byte: u32, pace: Pace) -> Time {
         let number = (byte + pace.line).saturating_sub(self.first) / pace.line;
         self.from + pace.interval * u64::from(number)

@@ -96,7 +96,7 @@ pub(crate) fn make_port(
     })
 }
 
-/// Whether it is a port of a parallel bus.
+/// True if it is a port of a parallel bus.
 fn on_bus(config: &FabricConfig, numbering: &Numbering, port: usize) -> bool {
     let under = &numbering.link_config(config, numbering.ports[port].link).under;
     config.buses.iter().any(|bus| bus.name == *under)
@@ -178,7 +178,7 @@ fn link_layer(
     Ok(layer)
 }
 
-/// What arrives in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred
+/// The data that arrive in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred
 /// nanoseconds with credits returned by parts do not slow the link, and a congested switch holds no more than two microseconds' worth.
 /// Stages make round trips longer, and the time with them.
 fn switch_buffers(generation: Generation, width: Width, mps: Mps, stages: Duration) -> ReceiveBuffers {

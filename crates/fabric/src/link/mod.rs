@@ -56,7 +56,7 @@ pub(crate) struct Links {
     holds: bool,
 }
 
-/// What a port has to know of nodes.
+/// The properties of nodes that a port needs.
 #[derive(Clone)]
 pub(crate) struct PortSetup {
     /// From the arrival of a TLP in its receive buffer to the decision of its node, without stages.
@@ -67,15 +67,15 @@ pub(crate) struct PortSetup {
     pub(crate) header_checked: bool,
     /// The peer is a switch that forwards after the header.
     pub(crate) peer_cuts_through: bool,
-    /// What comes in here and leaves by a faster port is stored.
+    /// TLPs that come in here and leave by a faster port are stored.
     pub(crate) stores_for_faster: bool,
 }
 
-/// How many TLPs of a class may wait at the egress before a requester makes more: enough that the wire never waits for it.
+/// The number of TLPs of a class that may wait at the egress before a requester makes more: enough that the wire never waits for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Staged {
     pub(crate) framed: usize,
-    /// Where a flit takes all that wait.
+    /// The number where a flit takes all that wait.
     pub(crate) in_flits: usize,
 }
 
@@ -121,7 +121,7 @@ impl Links {
         self.events = events;
     }
 
-    /// What a port is told of its node, and of the one at the other end.
+    /// Gives a port the properties of its node and of the one at the other end.
     pub(crate) fn set_up(&mut self, port: PortId, setup: PortSetup) {
         let port = &mut self.ports[port.index()];
         port.latency = setup.latency;
@@ -132,12 +132,12 @@ impl Links {
         port.peer_cuts_through = setup.peer_cuts_through && !port.engine.config().flow_control.drops();
     }
 
-    /// What a framed TLP of so many bytes takes on the wire of a port.
+    /// The bytes of a framed TLP of this size on the wire of a port.
     pub(crate) fn time_on_wire(&self, port: PortId, bytes: u32) -> Duration {
         self.ports[port.index()].time_on_wire(bytes)
     }
 
-    /// How many ports there are.
+    /// The number of ports.
     pub(crate) fn count(&self) -> usize {
         self.ports.len()
     }
@@ -150,12 +150,12 @@ impl Links {
         self.ports[port.index()].node
     }
 
-    /// Which of its node's ports it is.
+    /// Its index among its node's ports.
     pub(crate) fn index(&self, port: PortId) -> usize {
         self.ports[port.index()].index
     }
 
-    /// Which source of the queues at `egress` an ingress of the same node is, or of another partition of its chip.
+    /// The source, in the queues at `egress`, of an ingress of the same node, or of another partition of its chip.
     #[inline]
     pub(crate) fn source(&self, ingress: PortId, egress: PortId) -> usize {
         let (from, to) = (&self.ports[ingress.index()], &self.ports[egress.index()]);
@@ -180,24 +180,24 @@ impl Links {
         (config.generation, config.width)
     }
 
-    /// How many units each fault of a direction has hit, by its place among those of the link.
+    /// The number of units that each fault of a direction has hit, by its place among those of the link.
     pub(crate) fn struck(&self, port: PortId) -> impl Iterator<Item = (usize, u64)> {
         let port = &self.ports[port.index()];
         port.channel.struck().chain(port.tampering.struck())
     }
 
-    /// Whether it transmits towards the root complex.
+    /// True if it transmits towards the root complex.
     pub(crate) fn leads_up(&self, port: PortId) -> bool {
         self.ports[port.index()].direction == 0
     }
 
-    /// Whether a link with a slot for hot-plug leads down from it.
+    /// True if a link with a slot for hot-plug leads down from it.
     pub(crate) fn has_slot(&self, port: PortId) -> bool {
         let port = &self.ports[port.index()];
         port.direction == 1 && !port.on_bus
     }
 
-    /// Whether the physical layer finds a component at the other end of the link.
+    /// True if the physical layer finds a component at the other end of the link.
     pub(crate) fn is_present(&self, port: PortId) -> bool {
         let port = &self.ports[port.index()];
         port.wire_up || port.recovering
@@ -261,17 +261,17 @@ impl Links {
         }
     }
 
-    /// Whether the lines of answers to reads come to this port one by one.
+    /// True if the lines of answers to reads come to this port one by one.
     pub(crate) fn answers_by_lines(&self, port: PortId) -> bool {
         self.ports[port.index()].lines.is_some()
     }
 
-    /// Whether TLPs that end behind a port are checked against their digest, and those made there get one.
+    /// True if TLPs that end behind a port are checked against their digest, and those made there get one.
     pub(crate) fn checks_digests(&self, port: PortId) -> bool {
         self.ports[port.index()].checks_digests
     }
 
-    /// How the data link layer of a port was built.
+    /// The configuration with which the data link layer of a port was built.
     pub(crate) fn data_link_config(&self, port: PortId) -> &tlplab_datalink::Config {
         self.ports[port.index()].engine.config()
     }
@@ -286,13 +286,13 @@ impl Links {
         self.ports[egress.index()].partition.snapshot(class.index(), now, into);
     }
 
-    /// Whether the requester behind `port` may make more requests of a class: fewer than `staged` of its source wait.
+    /// True if the requester behind `port` may make more requests of a class: fewer than `staged` of its source wait.
     pub(crate) fn has_room(&self, port: PortId, source: usize, class: FcClass, staged: Staged) -> bool {
         let port = &self.ports[port.index()];
         port.waiting_of(source, class) < port.staged(staged.of(port.mode))
     }
 
-    /// Whether fewer than `staged` TLPs of a source's class wait at `port`.
+    /// True if fewer than `staged` TLPs of a source's class wait at `port`.
     pub(crate) fn waits_fewer(&self, port: PortId, source: usize, class: FcClass, staged: Staged) -> bool {
         let port = &self.ports[port.index()];
         port.egress.len_of(source, class) < staged.of(port.mode)

@@ -17,9 +17,9 @@ use tlplab_units::{Duration, FcClass, LinkMode, Mps, Time};
 #[derive(Clone)]
 pub(crate) struct Port {
     pub(super) node: NodeId,
-    /// Which of its node's ports it is.
+    /// Its index among its node's ports.
     pub(super) index: usize,
-    /// Which source it is at the egress queues of other nodes: the other partitions of its chip.
+    /// Its source at the egress queues of other nodes: the other partitions of its chip.
     pub(super) inside: Vec<(NodeId, usize)>,
     pub(super) peer: PortId,
     pub(super) link: LinkId,
@@ -30,7 +30,7 @@ pub(crate) struct Port {
     pub(super) word_mask: u32,
     /// Bytes of the checksum that a framed TLP's header has of its own.
     pub(super) header_check: u32,
-    /// Which byte of a TLP an error hits.
+    /// The byte of a TLP that an error hits.
     pub(super) hits: Random,
     /// From the arrival of a TLP in its receive buffer to the node's decision about it.
     pub(super) latency: Duration,
@@ -48,7 +48,7 @@ pub(crate) struct Port {
     pub(super) max_payload: Mps,
     /// Those of the functions of the device behind it, by their sources in the egress queues.
     pub(super) payloads: Vec<Option<Mps>>,
-    /// What ends behind it is checked against its digest, and what is made there gets one.
+    /// TLPs that end behind it are checked against their digest, and TLPs made there get one.
     pub(super) checks_digests: bool,
     /// A TLP was found bad or missing, and has not come since: more of that is no news.
     pub(super) missing: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Port {
     pub(super) wire_up: bool,
     /// It is in recovery.
     pub(super) recovering: bool,
-    /// When the latest recovery ends.
+    /// The end of the latest recovery.
     pub(super) recovery_ends: Time,
     /// At the lower end: how many faults hold its link down, or a link above it.
     pub(super) held_down: u32,
@@ -74,7 +74,7 @@ pub(crate) struct Port {
     pub(super) resets_below: bool,
     /// The peer is a switch that forwards after the header.
     pub(super) peer_cuts_through: bool,
-    /// What comes in here and leaves by a faster port is stored.
+    /// TLPs that come in here and leave by a faster port are stored.
     pub(super) stores_for_faster: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
     pub(super) leaving: Vec<Leaving>,
@@ -82,9 +82,9 @@ pub(crate) struct Port {
     pub(super) discards: bool,
     /// It is on a parallel bus: what it sends goes by transactions there, and never over a wire.
     pub(super) on_bus: bool,
-    /// When the pending timer event of the data link layer is due.
+    /// The due time of the pending timer event of the data link layer.
     pub(super) timer: Time,
-    /// When the one after it is due.
+    /// The due time of the one after it.
     pub(super) later_timer: Time,
     pub(super) counters: WireCounters,
     /// Flow of the last TLP that ended in a flit.
@@ -105,7 +105,7 @@ pub(crate) struct Port {
 pub(crate) struct Leaving {
     pub(crate) ingress: PortId,
     pub(crate) shape: TlpShape,
-    /// When its last byte is in that buffer.
+    /// The arrival of its last byte in that buffer.
     pub(crate) tail: Time,
 }
 
@@ -116,7 +116,7 @@ impl Port {
         self.updates_lost = self.updates_lost & !bit | if is_lost { bit } else { 0 };
     }
 
-    /// What a framed TLP of so many bytes takes of the wire: with its header's checksum, if it has one, whole words.
+    /// The bytes of a framed TLP of this size on the wire: with its header's checksum, if it has one, whole words.
     #[inline]
     pub(crate) fn whole_words(&self, bytes: u32) -> u32 {
         (bytes + self.header_check + self.word_mask) & !self.word_mask
@@ -198,7 +198,7 @@ pub(crate) struct PortSeries {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CreditSeries {
     pub(crate) taken: [Gauge; 3],
-    /// How many there are; `None` is without limit.
+    /// The limits; `None` is without limit.
     pub(crate) of: [Option<u32>; 3],
 }
 

@@ -23,7 +23,7 @@ use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 #[derive(Clone, Debug)]
 struct Room {
     limit: u16,
-    /// What arrives here may be refused: the link drops and replays.
+    /// Arriving TLPs may be refused: the link drops and replays.
     refuses: bool,
     /// Requests accepted, wherever they came in, that have not left by here yet.
     requests: u16,
@@ -35,7 +35,7 @@ struct Room {
 #[derive(Clone)]
 pub(crate) struct PortBuffers {
     rooms: Vec<Room>,
-    /// Whether any port refuses anything.
+    /// True if any port refuses anything.
     in_use: bool,
 }
 
@@ -62,7 +62,7 @@ impl PortBuffers {
 }
 
 impl Context {
-    /// What has arrived, if the node behind `id` must have room for it: a request that the data link layer would deliver.
+    /// The arrived TLP, if the node behind `id` must have room for it: a request that the data link layer would deliver.
     #[inline]
     pub(crate) fn needs_room(&self, id: PortId, flying: &InFlight<TlpHandle>) -> Option<TlpHandle> {
         if !self.links.buffers.in_use || !self.links.buffers.rooms[id.index()].refuses {
@@ -118,7 +118,7 @@ impl Context {
     }
 }
 
-/// Whether this is the last completion of a request.
+/// True if this is the last completion of a request.
 pub(crate) fn ends_its_request(repr: &Repr) -> bool {
     let Kind::Completion(completion) = repr.kind() else { return false };
     completion.status() != CompletionStatus::Success

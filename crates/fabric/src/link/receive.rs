@@ -287,7 +287,7 @@ impl Context {
         self.schedule(ready, event, u32::from(id.0), data);
     }
 
-    /// Whether a port sends faster than another one.
+    /// True if a port sends faster than another one.
     fn is_faster(&self, one: PortId, other: PortId) -> bool {
         let time = |port: PortId| self.links.ports[port.index()].channel.rate().time_of(1 << 10);
         time(one) < time(other)
@@ -302,7 +302,7 @@ impl Context {
     }
 
     /// A TLP whose tail may still be coming has passed a switch's processing, by the event that [`begin_forwarding`](Self::begin_forwarding) planned.
-    /// When its last byte arrives; the past, if it has.
+    /// The arrival of its last byte; the past, if it has arrived.
     pub(crate) fn pass_early(&mut self, id: PortId, handle: TlpHandle) -> Time {
         let (node, sender) = (self.links.ports[id.index()].node, self.links.ports[id.index()].peer);
         let (place, latency) = (self.place_of(node), self.links.ports[id.index()].latency);
@@ -318,7 +318,7 @@ impl Context {
         self.tail_of(id, handle)
     }
 
-    /// When the last byte of a TLP that is being forwarded arrives at `id`; the past, if it has.
+    /// The arrival at `id` of the last byte of a TLP that is being forwarded; the past, if it has arrived.
     pub(crate) fn tail_of(&mut self, id: PortId, handle: TlpHandle) -> Time {
         let sender = self.links.ports[id.index()].peer;
         // The first unit in flight is the one being forwarded, unless it has arrived already.

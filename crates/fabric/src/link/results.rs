@@ -1,4 +1,4 @@
-//! What ports leave behind.
+//! The results of ports.
 
 use super::Links;
 use super::context::Context;
@@ -10,14 +10,14 @@ use crate::packet::attribution::Cause;
 use tlplab_datalink::{Counters, CreditsLeft};
 use tlplab_units::{Duration, FcClass, Time, Vc};
 
-/// What one direction of a link did.
+/// The results of one direction of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectionResult {
     /// Bytes by use.
     pub wire: WireCounters,
-    /// What the data link layer at its transmitter counted.
+    /// The counters of the data link layer at its transmitter.
     pub transmitter: Counters,
-    /// What the data link layer at its receiver counted.
+    /// The counters of the data link layer at its receiver.
     pub receiver: Counters,
     /// Time that ordered sets had the wire.
     pub ordered_sets: Duration,
@@ -53,7 +53,7 @@ impl Links {
         [series.payload, series.overhead, series.dllp, series.replay]
     }
 
-    /// What was counted on each wire.
+    /// The counters of each wire.
     pub(crate) fn counters(&self) -> impl Iterator<Item = &WireCounters> {
         self.ports.iter().map(|port| &port.counters)
     }

@@ -6,7 +6,7 @@
 //! node ◀─ rx_transaction ◀─ receive buffer ◀─ data link layer ◀─ rx_data_link, rx_physical, rx_transceiver ◀──┘
 //! ```
 //!
-//! What lies between the two data link layers delays all units alike, so it is one longer flight; the simulator has it behind the
+//! The stages between the two data link layers delay all units alike, so they are one longer flight; the simulator has it behind the
 //! serialisation, and observers are told when the unit is on the wire. Each stage is a place of its own in the attribution.
 
 use crate::config::{LinkConfig, StagesConfig};
@@ -113,7 +113,7 @@ impl Stages {
         charge(ledger, &self.beyond);
     }
 
-    /// What answers a request takes its time.
+    /// The stage of the answer to a request.
     fn response_to(&self, request: &Repr) -> Option<Stage> {
         match request.kind() {
             Kind::CfgRead { .. } | Kind::CfgWrite { .. } => self.config_response,
@@ -127,7 +127,7 @@ fn sum(stages: &[Stage]) -> Duration {
     stages.iter().fold(Duration::ZERO, |sum, stage| sum + stage.delay)
 }
 
-/// How much longer the stages of a link make the way of a TLP and that of its Ack together.
+/// The additional time that the stages of a link add to the path of a TLP and that of its Ack together.
 pub(crate) fn acknowledged_later(link: &LinkConfig) -> Duration {
     link.upper.stages.below_transaction_layer() + link.lower.stages.below_transaction_layer()
 }
@@ -159,7 +159,7 @@ impl Port {
 }
 
 impl Context {
-    /// Whether `egress` has a stage before its queues.
+    /// True if `egress` has a stage before its queues.
     #[inline]
     pub(crate) fn has_tx_transaction(&self, egress: PortId) -> bool {
         self.links.ports[egress.index()].stages.as_ref().is_some_and(|stages| stages.tx_transaction.is_some())
@@ -205,7 +205,7 @@ impl Context {
         }
     }
 
-    /// What answering a request takes the component at `port`; charged at once.
+    /// The time of the component at `port` to answer a request; charged at once.
     pub(crate) fn response_time(&mut self, port: PortId, request: TlpHandle) -> Duration {
         let Some(stages) = &self.links.ports[port.index()].stages else { return Duration::ZERO };
         let tlp = self.tlps.get_mut(request);

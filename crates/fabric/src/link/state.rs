@@ -12,7 +12,7 @@ use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
 use tlplab_units::{FcClass, Time, Width};
 use tlplab_wire::tlp::CompletionStatus;
 
-/// What an `EventKind::LinkState` event says.
+/// The values of an `EventKind::LinkState` event.
 pub(crate) const DOWN: u64 = 0;
 /// The physical link is up again.
 pub(crate) const UP: u64 = 1;
@@ -23,7 +23,7 @@ pub(crate) const RESET: u64 = 3;
 /// Lanes have failed; so many are left, eight bits further up.
 pub(crate) const NARROWED: u64 = 4;
 
-/// What an `EventKind::LinkState` event says of a link that has so many lanes left.
+/// The value of an `EventKind::LinkState` event for a link with this number of lanes left.
 pub(crate) fn narrowed(width: Width) -> u64 {
     NARROWED | u64::from(width.lanes()) << 8
 }
@@ -100,7 +100,7 @@ impl Context {
         }
     }
 
-    /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
+    /// TLPs that wait for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
     /// (PCIe 5.0 §2.9.1).
     pub(crate) fn discard_waiting(&mut self, id: PortId) {
         self.end_waits(id);

@@ -305,7 +305,7 @@ impl Context {
         }
     }
 
-    /// What a unit takes of the wire; on a crossbar its data alone.
+    /// The bytes of a unit on the wire; on a crossbar its data alone.
     #[inline]
     fn bytes_on_wire(&self, id: PortId, unit: &Unit<TlpHandle>) -> u32 {
         let port = &self.links.ports[id.index()];
@@ -590,7 +590,7 @@ pub(crate) fn update_in(unit: &Unit<TlpHandle>) -> Option<dllp::FlowControl> {
     }
 }
 
-/// What a TLP is for, as one word: the address of a memory request, or what a completion completes.
+/// The destination of a TLP as one word: the address of a memory request, or the request that a completion completes.
 pub(crate) fn where_to(repr: &Repr) -> u64 {
     match repr.kind() {
         Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } => span.first_byte(),

@@ -15,9 +15,9 @@ use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 /// A node that answers requests.
 pub(crate) trait Answer {
     fn node(&self) -> NodeId;
-    /// What it takes for an answer.
+    /// The time that it takes for an answer.
     fn answer_time(&self) -> Duration;
-    /// Who answers a request at a port, and which source of its egress queues that is.
+    /// The completer of a request at a port, and its source in the egress queues.
     fn completer(&self, cx: &Context, port: PortId, request: &Repr) -> (Completer, usize);
     /// The completions of an answer leave now.
     fn answers(&mut self, _now: Time) {}
@@ -90,7 +90,7 @@ pub(crate) trait Answer {
     }
 }
 
-/// Who answers for a bridge or a port of a switch: no more than a doubleword.
+/// The completer of a bridge or a port of a switch: at most a doubleword.
 pub(crate) fn register_completer(id: Bdf) -> Completer {
     Completer { id, rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Bridge {
     pub(crate) latency: Duration,
     pub(crate) ports: Vec<PortId>,
     pub(crate) function: Function,
-    /// What its registers say of routing.
+    /// The routing in its registers.
     pub(crate) registers: BridgeRegisters,
 }
 
@@ -65,7 +65,7 @@ impl Functions for Bridge {
 }
 
 impl Bridge {
-    /// What comes from the bus goes up, unless it is for the bus itself or a register forbids it.
+    /// TLPs from the bus go up, unless they are for the bus itself or a register forbids it.
     fn passes_up(&self, route: Route) -> bool {
         self.registers.passes_up(route) && !claims(&self.registers, route)
     }
@@ -125,7 +125,7 @@ impl Bridge {
         }
     }
 
-    /// What has come from above waits for the bus, a completion as what its requester asked for.
+    /// TLPs from above wait for the bus, a completion in the place of the request.
     fn send_to_bus(&mut self, cx: &mut Context, ingress: PortId, mut handle: TlpHandle) {
         let repr = cx.tlps.get(handle).repr;
         if let Kind::Completion(completion) = repr.kind() {
@@ -156,7 +156,7 @@ impl Bridge {
         if last { place.take() } else { *place }
     }
 
-    /// What a device has sent goes up; of a conventional bus, as the bridge's own.
+    /// TLPs of a device go up; of a conventional bus, as the bridge's own.
     fn forward_from_bus(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         cx.note_poison(ingress, handle);
         let tlp = cx.tlps.get(handle);
@@ -190,7 +190,7 @@ impl Bridge {
         }
     }
 
-    /// What the bridge asserts: its own, and the wires of the devices on its bus. The message goes behind the writes from there.
+    /// The wires that the bridge asserts: its own, and those of the devices on its bus. The message goes behind the writes from there.
     pub(crate) fn update_wires(&mut self, cx: &mut Context) {
         let mut wires = Wires::of(&self.function.space);
         for (device, port) in (0..).zip(&self.ports[1..]) {

@@ -1,4 +1,4 @@
-//! What root ports and the ports of switches have in common: a link below with a slot for hot-plug, and what software makes of it.
+//! The common part of root ports and the ports of switches: a link below with a slot for hot-plug, and its handling by software.
 //!
 //! A card is present while the physical layer finds somebody at the other end of the link (in-band presence, PCIe 5.0 §7.5.3.11).
 
@@ -13,7 +13,7 @@ use tlplab_cfgspace::{LinkState, MessageWrite, Signal, Written};
 pub(crate) trait Bridges: Functions {
     /// The interrupt of a port's own goes to the host.
     fn send_port_message(&mut self, cx: &mut Context, index: usize, message: MessageWrite);
-    /// What the node tells of legacy interrupts may have changed, because of one of its functions or what is below it.
+    /// The legacy interrupts of the node may have changed, because of one of its functions or a component below it.
     fn update_wires(&mut self, cx: &mut Context, index: usize);
     /// A port sleeps and has something to tell: a power management event goes to the root complex (PCIe 5.0 §5.3.3.2).
     fn send_pme(&mut self, cx: &mut Context, index: usize);
@@ -80,7 +80,7 @@ impl Function {
         registers
     }
 
-    /// Whether it holds all below it in reset.
+    /// True if it holds all below it in reset.
     pub(crate) fn resets_below(&self) -> bool {
         self.space.bridge().is_some_and(|bridge| bridge.secondary_reset)
     }

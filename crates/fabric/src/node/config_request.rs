@@ -7,7 +7,7 @@ use crate::packet::slab::TlpHandle;
 use tlplab_units::Bdf;
 use tlplab_wire::tlp::{CfgTarget, Kind, Repr};
 
-/// Where a switch or the root complex sends a configuration request for a function below it.
+/// The destination of a configuration request that a switch or the root complex sends to a function below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigWay {
     /// It is one of the node's own functions.

@@ -108,7 +108,7 @@ impl NodeContext<'_> {
         if payload.len() != bytes || bytes > u64::from(most) {
             let length = payload.len();
             return self.fail(format!(
-                "a TLP of its own has {length} B of payload, its header says {bytes} B, and at most {most} B may be sent"
+                "a TLP of its own has {length} B of payload, but its header states {bytes} B; at most {most} B may be sent"
             ));
         }
         let repr = self.cx.with_digest(egress, repr);
@@ -202,7 +202,7 @@ impl CustomNode {
             _ => {
                 cx.fail(
                     self.node,
-                    format!("it completes a {}; reads and writes of memory can be", repr.name()),
+                    format!("it completes a {}; only memory reads and writes can be completed", repr.name()),
                 );
                 return cx.consume(ingress, handle);
             }

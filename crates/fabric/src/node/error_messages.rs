@@ -1,4 +1,4 @@
-//! How software learns of an error (PCIe 5.0 §6.2): the function that detects it sets its status bits and logs the header; if it is
+//! Reports of errors to software (PCIe 5.0 §6.2): the function that detects it sets its status bits and logs the header; if it is
 //! enabled to, it sends a message to the root complex, which every bridge on the way may stop; the root port logs what arrives and raises
 //! its interrupt. What the registers say decides everything: [`tlplab_cfgspace::error`].
 //!
@@ -163,7 +163,7 @@ fn code_of(message: ErrorMessage) -> Code {
     }
 }
 
-/// What a TLP reports and whose report it is, if it is an error message.
+/// The error that a TLP reports and its reporter, if it is an error message.
 pub(crate) fn message_of(tlp: &Tlp) -> Option<(ErrorMessage, Bdf)> {
     let Kind::Message(message) = tlp.repr.kind() else { return None };
     Some((ErrorMessage::from_code(message.code() as u8)?, message.id().requester))

@@ -1,4 +1,4 @@
-//! What end points and the processor have in common: operations become TLPs, completions become results.
+//! The common part of end points and the processor: operations become TLPs, completions become results.
 
 use crate::kernel::ids::{FlowId, FunctionAt, PortId};
 use crate::kernel::queue::EventKind;
@@ -89,7 +89,7 @@ pub(crate) struct Initiator {
     pub(crate) submissions: VecDeque<Operation>,
     /// Flow of each stream.
     pub(crate) flows: Vec<FlowId>,
-    /// When the pending timer event is due.
+    /// The due time of the pending timer event.
     pub(crate) timer: Time,
     pub(crate) tags: Gauge,
 }
@@ -107,7 +107,7 @@ pub(crate) trait Initiate: Answer {
     fn own_ports(&self) -> (&[PortId], usize);
     /// The port of them that a request with this route leaves by.
     fn egress_for(&self, route: Route) -> Option<PortId>;
-    /// What the node takes for an operation that carries so many bytes, before the requester has it.
+    /// The time that the node takes for an operation with this many bytes, before the requester has it.
     fn processing(&mut self, now: Time, carried: u64) -> Duration;
     /// The function that stands for the requester at one of its ports: its place among the node's functions.
     fn function_at(&self, port: usize) -> usize;
@@ -132,7 +132,7 @@ pub(crate) trait Initiate: Answer {
     fn poll(&mut self, now: Time, room: Classes) -> Option<Outgoing<Ticket>> {
         self.initiator().requester.poll_request(now, room)
     }
-    /// What a completion, or the lack of one, means besides.
+    /// Further effects of a completion, or the lack of one.
     fn note_outcome(&mut self, _cx: &mut Context, _outcome: &Outcome<Ticket>) {}
     /// By class, posted and non-posted: requests wait for translations of their addresses; `None` where there is no such thing.
     fn waits_for_translations(&self) -> Option<[bool; 2]> {
@@ -404,7 +404,7 @@ pub(crate) trait Initiate: Answer {
         cx.agenda.push(Task::Over { node: self.node(), owner, op, result });
     }
 
-    /// What a completion that came by `ingress`, or the time that has passed, means for the requester.
+    /// The effect on the requester of a completion that came by `ingress`, or of the time that has passed.
     fn detect_outcome(
         &mut self,
         cx: &mut Context,

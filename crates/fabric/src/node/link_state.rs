@@ -72,7 +72,7 @@ impl Hardware {
         down
     }
 
-    /// What held the link of `lower` down holds it no longer. Returns the links that come up.
+    /// A cause that held the link of `lower` down is gone. Returns the links that come up.
     fn train_again(&mut self, lower: PortId) -> Vec<PortId> {
         let mut up = self.links_below(lower);
         up.retain(|link| self.cx.links.let_up(*link));

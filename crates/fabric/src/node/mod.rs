@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// Whether it has a requester.
+    /// True if it has a requester.
     pub(crate) fn requests(&self) -> bool {
         matches!(self, Self::Root(_) | Self::EndPoint(_))
     }
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// What the node tells of legacy interrupts may have changed, because of one of its functions or what is below it.
+    /// The legacy interrupts of the node may have changed, because of one of its functions or a component below it.
     pub(crate) fn update_wires(&mut self, cx: &mut Context, index: usize) {
         match self {
             Self::EndPoint(end_point) => end_point.update_wires(cx, 0),
@@ -199,7 +199,7 @@ impl Nodes {
             .find(|node| self.end_point(*node).is_named(function))
     }
 
-    /// Which function of a device a TLP is for, or from. Function 0, if none.
+    /// The function of a device that a TLP is for, or from. Function 0, if none.
     #[inline]
     pub(crate) fn function_for(&self, device: NodeId, repr: &Repr) -> NodeId {
         match &self[device] {

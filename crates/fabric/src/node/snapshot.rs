@@ -7,7 +7,7 @@ use super::root::programs::Program;
 use super::{Node, Nodes};
 use crate::observe::topology::Topology;
 
-/// Why a run cannot be copied.
+/// The reason that a run cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSnapshot {
     /// A device.

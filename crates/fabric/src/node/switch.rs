@@ -37,13 +37,13 @@ pub(crate) struct Switch {
     pub(crate) bridges: Vec<BridgeRegisters>,
     /// ID of the upstream port, which answers for the switch.
     pub(crate) id: Bdf,
-    /// What is between its ingresses and egresses, if that has limits.
+    /// The core between its ingresses and egresses, if that has limits.
     pub(crate) core: Option<SwitchCore>,
     /// Downstream ports of the other partitions of its chip.
     pub(crate) inside: Vec<PortId>,
 }
 
-/// Where a TLP goes from an ingress.
+/// The destination of a TLP from an ingress.
 #[derive(Clone)]
 enum Way {
     To(usize),
@@ -191,7 +191,7 @@ impl Bridges for Switch {
         cx.enqueue_at_egress(egress, index, Waiting::own(tlp, shape_of(&repr)));
     }
 
-    /// What the upstream port asserts, after a change at a port: the message goes behind the writes from there.
+    /// The wires that the upstream port asserts, after a change at a port: the message goes behind the writes from there.
     fn update_wires(&mut self, cx: &mut Context, index: usize) {
         let mut wires = Wires::of(&self.functions[0].space);
         for (device, (port, function)) in (0..).zip(self.ports.iter().zip(&self.functions).skip(1)) {

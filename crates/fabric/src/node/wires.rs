@@ -12,7 +12,7 @@ use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration};
 use tlplab_wire::tlp::{Kind, Message, Repr, message::Code};
 
-/// What a handler of the host takes: if its wire is still asserted then, the interrupt controller calls it again.
+/// The time of an interrupt handler of the host: if its wire is still asserted then, the interrupt controller calls it again.
 const HANDLER: Duration = Duration::from_us(2);
 /// So often the handlers of a wire are called that nobody lowers; then the host gives it up.
 const NOBODY_CARED: u32 = 100_000;

@@ -10,9 +10,9 @@ use tlplab_units::{Bdf, Time};
 pub struct ErrorCount {
     /// The port that detected it.
     pub port: PortId,
-    /// What it is.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// How often.
+    /// The number of times.
     pub count: u64,
     /// The first time.
     pub first: Time,
@@ -29,13 +29,13 @@ pub struct ReportedError {
     pub port: PortId,
     /// The function that reported an error, perhaps the root port itself.
     pub source: Bdf,
-    /// How bad it is.
+    /// Its severity.
     pub message: ErrorMessage,
-    /// How often.
+    /// The number of times.
     pub count: u64,
     /// The first time.
     pub first: Time,
-    /// How often the root port raised its interrupt for it.
+    /// The number of times that the root port raised its interrupt for it.
     pub interrupts: u64,
 }
 

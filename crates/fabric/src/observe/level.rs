@@ -39,7 +39,7 @@ impl Level {
 /// A level over time.
 #[derive(Clone)]
 pub struct LevelResult {
-    /// What it is a level of.
+    /// The resource.
     pub of: Level,
     /// The component or direction.
     pub place: String,

@@ -1,4 +1,4 @@
-//! What is noted of a run: probes, statistics, series over time, samples, errors. The simulation goes on in the same way whatever is noted.
+//! The records of a run: probes, statistics, series over time, samples, errors. The simulation is the same whatever is recorded.
 
 pub mod errors;
 pub(crate) mod level;
@@ -37,7 +37,7 @@ pub(crate) struct Observe {
     pub(crate) protocol_errors: Vec<(Time, PortId, ProtocolError)>,
 }
 
-/// What is counted of the whole fabric since the start.
+/// The counters of the whole fabric since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     /// Transactions that ended, in whatever way.

@@ -11,13 +11,13 @@ const OUTAGES_KEPT: usize = 1000;
 pub struct Outage {
     /// The link.
     pub link: LinkId,
-    /// When it went down.
+    /// The time at which it went down.
     pub down: Time,
-    /// When the interrupt of its slot reached software; `None` if it never did.
+    /// The time at which the interrupt of its slot reached software; `None` if it never did.
     pub heard: Option<Time>,
-    /// When its data link layer was active again.
+    /// The time at which its data link layer was active again.
     pub up: Option<Time>,
-    /// When software had configured what is below it.
+    /// The time at which software had configured the components below it.
     pub configured: Option<Time>,
 }
 

@@ -1,4 +1,4 @@
-//! What an observer sees: every unit on every wire, every transaction that ends. Observers are attached to a fabric; the fabric does
+//! Observers of every unit on every wire and every transaction that ends. Observers are attached to a fabric; the fabric does
 //! not know what they do with what they see.
 
 use crate::kernel::ids::{FlowId, LinkId, NodeId};
@@ -26,11 +26,11 @@ pub struct UnitRecord<'a> {
     pub bytes: u32,
     /// A fault damaged or swallowed it.
     pub bad: bool,
-    /// What it is.
+    /// Its content.
     pub content: UnitContent<'a>,
 }
 
-/// What a unit is.
+/// The content of a unit.
 #[derive(Clone, Copy, Debug)]
 pub enum UnitContent<'a> {
     /// A framed TLP.
@@ -83,11 +83,11 @@ pub struct TransactionRecord<'a> {
     pub address: u64,
     /// Length in bytes.
     pub bytes: u64,
-    /// When its owner asked for it.
+    /// The time of its owner's request.
     pub start: Time,
-    /// When its last byte arrived.
+    /// The arrival of its last byte.
     pub end: Time,
-    /// How it ended.
+    /// Its ending.
     pub ending: Ending,
     /// The critical path in order, without gaps: of its last byte, or of what was last known of one that did not end well.
     pub intervals: &'a [Interval],
@@ -104,9 +104,9 @@ pub struct BusRecord<'a> {
     pub direction: u8,
     /// The number of the transaction that it is for.
     pub transaction: Option<u64>,
-    /// Who began it: the bridge or a device.
+    /// Its master: the bridge or a device.
     pub master: NodeId,
-    /// Who claimed it.
+    /// Its target.
     pub target: Option<NodeId>,
     /// Its first address phase begins.
     pub start: Time,
@@ -114,15 +114,15 @@ pub struct BusRecord<'a> {
     pub cycle: Duration,
     /// Its phases in order, named by what they are charged to, with their clocks. The bus is idle after the last.
     pub phases: &'a [(Cause, u32)],
-    /// How it ended.
+    /// Its outcome.
     pub outcome: BusOutcome,
-    /// What its master sent, or had sent before if it came again.
+    /// The TLP that its master sent, or had sent before a retry.
     pub sent: &'a tlp::Repr,
     /// The flow it belongs to.
     pub flow: FlowId,
 }
 
-/// How a transaction of a parallel bus ended.
+/// The outcome of a transaction of a parallel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusOutcome {
     /// With data: written, or read in the same transaction.

@@ -10,7 +10,7 @@ use tlplab_units::{Duration, Time};
 pub struct Sample {
     /// Its flow.
     pub flow: FlowId,
-    /// When it started.
+    /// Its start.
     pub start: Time,
     /// From start to last byte.
     pub latency: Duration,

@@ -1,4 +1,4 @@
-//! What is known of transactions that have ended, by flow: counts, latency, where the time went.
+//! Statistics of transactions that have ended, by flow: counts, latency, causes of the time.
 
 use crate::observe::timeline::{SeriesId, Timeline};
 use crate::packet::attribution::{Cause, Interval, Ledger, Place};
@@ -74,9 +74,9 @@ impl CauseHistogram {
 /// Transactions of a flow that did not end well.
 #[derive(Clone)]
 pub struct Failures {
-    /// How they ended.
+    /// Their ending.
     pub ending: Ending,
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// The sum of their latencies in femtoseconds.
     pub latency_sum_fs: u128,
@@ -115,7 +115,7 @@ impl Totals {
     }
 }
 
-/// What is known of a flow.
+/// The statistics of a flow.
 #[derive(Clone)]
 pub struct FlowStatistics {
     /// Transactions that ended well after the warm-up.

@@ -26,7 +26,7 @@ struct Series {
 
 const EMPTY: u32 = u32::MAX;
 
-/// What two bins become when they are joined.
+/// The rule by which two bins are joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Merge {
     Sum,
@@ -44,7 +44,7 @@ pub(crate) struct Gauge {
     maximum: SeriesId,
     since: Time,
     level: u64,
-    /// What it gathered in the bin of `since`, and its maximum there.
+    /// The sum in the bin of `since`, and the maximum there.
     sum: u64,
     peak: u64,
 }
@@ -73,7 +73,7 @@ impl Timeline {
         Duration::from_fs(1 << self.shift)
     }
 
-    /// What a series has in each bin.
+    /// The values of a series in each bin.
     pub(crate) fn bins(&self, series: SeriesId) -> Cow<'_, [u64]> {
         let series = &self.series[series.0 as usize];
         if series.shift == self.shift {
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(integral.iter().sum::<u64>(), 3333 * 3 * 7_000_001);
     }
 
-    /// What comes at a rate is at that rate in every bin, whatever its width, and all of it is there.
+    /// A constant rate is the same in every bin, whatever its width, and its sum is complete.
     #[test]
     fn what_is_spread_is_nowhere_faster_than_it_came() {
         let mut timeline = Timeline::new();

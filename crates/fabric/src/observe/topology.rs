@@ -1,4 +1,4 @@
-//! What a fabric consists of, for those who show results: names, rates, who is behind whom.
+//! The parts of a fabric, for those who show results: names, rates, and the hierarchy.
 
 use crate::config::BusMode;
 pub use crate::config::numbering::NodeKind;
@@ -29,7 +29,7 @@ pub struct Topology {
 pub struct NodeInfo {
     /// The component's name.
     pub name: String,
-    /// What it is.
+    /// The kind of component.
     pub kind: NodeKind,
     /// The ID it answers with.
     pub id: Bdf,
@@ -84,7 +84,7 @@ pub struct FlowInfo {
     pub owner: String,
     /// `read`, `write`, `mmio-read`, …
     pub operation: String,
-    /// Where it goes: `host` or a component.
+    /// Its target: `host` or a component.
     pub target: String,
 }
 
@@ -110,7 +110,7 @@ impl Topology {
         (0..self.places()).map(|i| self.place_name(Place(i as u16))).collect()
     }
 
-    /// How many places there are.
+    /// The number of places.
     pub(crate) fn places(&self) -> usize {
         self.ports.len() + self.nodes.len() + self.host_stages.len() + self.link_stages.len()
     }

@@ -16,7 +16,7 @@ pub(crate) enum PeerWay {
 }
 
 impl BridgeRegisters {
-    /// Whether a TLP from below is of a requester that is below, and has an address of a kind that may come from there.
+    /// True if a TLP from below is of a requester that is below, and has an address of a kind that may come from there.
     #[inline]
     pub(crate) fn admits(&self, repr: &Repr) -> bool {
         let on = self.access.enabled;
@@ -56,7 +56,7 @@ impl BridgeRegisters {
         }
     }
 
-    /// Whether a TLP from below that is for what is below the same port goes up.
+    /// True if a TLP from below that is for what is below the same port goes up.
     pub(crate) fn forwards_up(&self) -> bool {
         self.access.enabled.contains(AcsControls::UPSTREAM_FORWARDING)
     }

@@ -1,4 +1,4 @@
-//! Where the time of a transaction goes.
+//! The parts of the time of a transaction.
 //!
 //! Every instant from the start of a transaction to the arrival of its last byte belongs to one [`Cause`] at one [`Place`]. A
 //! `Ledger` travels with each TLP on the critical path; whoever moves the TLP on charges the time since the last charge. Time spent
@@ -9,7 +9,7 @@ use crate::kernel::ids::FlowId;
 use arrayvec::ArrayVec;
 use tlplab_units::{Duration, Time};
 
-/// Where time passes: an egress port (with the wire behind it), or inside a node.
+/// A place where time passes: an egress port (with the wire behind it), or inside a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub(crate) u16);
 
@@ -23,20 +23,20 @@ impl Place {
 /// An interval of a transaction's critical path. Intervals are in the order of time and leave no gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// How long.
+    /// The duration.
     pub duration: Duration,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// Why, and behind whom: a cause's discriminant, or `Cause::COUNT + flow` for queueing behind that flow.
+    /// The cause, and the flow ahead: a cause's discriminant, or `Cause::COUNT + flow` for queueing behind that flow.
     pub(crate) kind: u16,
 }
 
 impl Interval {
-    /// Why the time passed.
+    /// The cause.
     pub fn cause(&self) -> Cause {
         Cause::ALL.get(usize::from(self.kind)).copied().unwrap_or(Cause::Queueing)
     }
-    /// Whose TLP had the egress, if the cause is queueing.
+    /// The flow whose TLP had the egress, if the cause is queueing.
     pub fn behind(&self) -> Option<FlowId> {
         usize::from(self.kind).checked_sub(Cause::COUNT).map(|f| FlowId(f as u16))
     }
@@ -146,7 +146,7 @@ impl Ledger {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot(Vec<u64>);
 
-/// What occupies an egress from now to some time.
+/// The occupants of an egress from now to some time.
 pub(crate) type Segments = ArrayVec<(u16, Time), 4>;
 
 /// For each class, the time an egress port has spent in each state: transmitting a flow's TLPs, DLLPs, blocked on credits… At every
@@ -259,13 +259,13 @@ impl Partition {
         }
     }
 
-    /// Whether any class is blocked for another reason than one of its requester's.
+    /// True if any class is blocked for another reason than one of its requester's.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         self.held != 0
     }
 
-    /// Whether that class is.
+    /// True if that class is.
     #[inline]
     pub(crate) fn is_blocked_at(&self, class: usize) -> bool {
         self.held >> class & 1 == 1

@@ -1,10 +1,10 @@
-//! What faults do to TLPs that their headers cannot say.
+//! Damage by faults to TLPs that their headers cannot express.
 
 use crate::config::Malformation;
 use tlplab_units::Duration;
 use tlplab_wire::tlp::CompletionStatus;
 
-/// What is wrong with a TLP beyond what its [`Repr`](tlplab_wire::tlp::Repr) can say.
+/// A flaw of a TLP beyond its [`Repr`](tlplab_wire::tlp::Repr).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// Its digest is wrong.

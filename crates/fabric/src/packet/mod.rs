@@ -1,4 +1,4 @@
-//! What is under way: TLPs in a slab, the transactions they belong to, and the ledger of where their time went.
+//! The TLPs under way in a slab, the transactions they belong to, and the ledger of their time.
 
 pub(crate) mod access;
 pub mod attribution;

@@ -1,4 +1,4 @@
-//! Where a TLP goes: decided by bridge registers only, however they were set.
+//! The destination of a TLP: decided by bridge registers only, however they were set.
 
 use std::ops::RangeInclusive;
 use tlplab_cfgspace::{AccessControl, ConfigSpace};
@@ -24,7 +24,7 @@ pub struct BridgeRegisters {
     pub upstream: bool,
     /// ARI Forwarding Enable: the functions right below have numbers of 8 bits, and no device number.
     pub ari: bool,
-    /// What the port lets pass between peers.
+    /// The access control of the port between peers.
     pub access: AccessControl,
 }
 
@@ -41,7 +41,7 @@ impl Window {
     /// No address at all.
     pub const CLOSED: Self = Self { base: u64::MAX, limit: 0 };
 
-    /// Whether `address` is inside.
+    /// True if `address` is inside.
     pub const fn contains(&self, address: u64) -> bool {
         self.base <= address && address <= self.limit
     }
@@ -81,7 +81,7 @@ impl BridgeRegisters {
     }
 }
 
-/// What the function of a bridge says of routing.
+/// The routing in the registers of a bridge's function.
 pub(crate) fn registers_of(space: &ConfigSpace) -> BridgeRegisters {
     let Some(bridge) = space.bridge() else { return BridgeRegisters::RESET };
     BridgeRegisters {
@@ -97,7 +97,7 @@ pub(crate) fn registers_of(space: &ConfigSpace) -> BridgeRegisters {
     }
 }
 
-/// How a TLP is routed (PCIe 5.0 §2.2.4).
+/// The routing of a TLP (PCIe 5.0 §2.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Memory(u64),
@@ -127,7 +127,7 @@ pub(crate) fn route_of(repr: &Repr) -> Route {
     }
 }
 
-/// Whether the bridge passes this route downwards.
+/// True if the bridge passes this route downwards.
 pub(crate) fn claims(bridge: &BridgeRegisters, route: Route) -> bool {
     match route {
         Route::Memory(address) => bridge.claims_address(address),

@@ -35,16 +35,16 @@ pub(crate) struct Tlp {
     pub(crate) flow: FlowId,
     /// The transaction it belongs to, if it is accounted to one.
     pub(crate) transaction: Option<TransactionRef>,
-    /// Where its time went; meaningful while it is on a transaction's critical path.
+    /// The ledger of its time; meaningful while it is on a transaction's critical path.
     pub(crate) ledger: Ledger,
     pub(crate) tracked: bool,
     /// A posted request whose transaction waits for its arrival.
     pub(crate) awaited: bool,
     /// The answer needs its data even in a length-only run.
     pub(crate) carry: bool,
-    /// How the request is refused, while the refusal is on its way.
+    /// The refusal of the request, while the refusal is on its way.
     pub(crate) refusal: Option<CompletionStatus>,
-    /// What a fault did to it that `repr` cannot say.
+    /// The damage by a fault that `repr` cannot express.
     pub(crate) flaw: Option<Flaw>,
     /// The number of the read that a device has still to answer; 0: none.
     pub(crate) question: u32,
@@ -138,7 +138,7 @@ impl TlpSlab {
         u64::from(self.questions) << 32 | handle.to_event()
     }
 
-    /// Whether a read waits for an answer under this token.
+    /// True if a read waits for an answer under this token.
     pub(crate) fn is_asked(&self, token: u64) -> bool {
         let tlp = self.slots.get(token as u32 as usize);
         tlp.is_some_and(|tlp| tlp.question != 0 && tlp.question == (token >> 32) as u32)
@@ -195,7 +195,7 @@ impl TlpSlab {
         all.filter(|(_, tlp)| tlp.references > 0)
     }
 
-    /// How many TLPs exist.
+    /// The number of TLPs.
     pub(crate) fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }

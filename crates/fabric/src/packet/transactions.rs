@@ -15,7 +15,7 @@ pub(crate) struct TransactionRef {
     generation: u32,
 }
 
-/// How a transaction ended.
+/// The ending of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
     /// All data arrived.
@@ -54,7 +54,7 @@ impl Ending {
 pub(crate) struct Transaction {
     /// Unique in the run.
     pub(crate) number: u64,
-    /// Whose it is.
+    /// Its node.
     pub(crate) node: NodeId,
     pub(crate) flow: FlowId,
     pub(crate) started: Time,
@@ -68,17 +68,17 @@ pub(crate) struct Transaction {
     /// The requester has more TLPs to make of it.
     pub(crate) issuing: bool,
     pub(crate) ending: Ending,
-    /// What its egress had done when it started.
+    /// The state of its egress at its start.
     pub(crate) snapshot: Snapshot,
-    /// When it reached the requester: its owner's processing is over.
+    /// The time at which it reached the requester: its owner's processing is over.
     pub(crate) submitted: Time,
     /// The owner's name for it.
     pub(crate) op: OpId,
-    /// Which program of its node owns it.
+    /// The program of its node that owns it.
     pub(crate) owner: u16,
     /// The answer needs its data even in a length-only run.
     pub(crate) carry: bool,
-    /// Where the time went of a TLP of it that is gone and brought nothing.
+    /// The ledger of a TLP of it that is gone without an effect.
     pub(crate) gone: Option<Ledger>,
 }
 

@@ -2,7 +2,7 @@
 
 use tlplab_cfgspace::ConfigSpace;
 
-/// Which of INTA to INTD are asserted.
+/// The asserted wires of INTA to INTD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wires(u8);
 

@@ -8,7 +8,7 @@ use crate::node::hardware::Hardware;
 use crate::run::Fabric;
 use tlplab_units::{Duration, Time};
 
-/// What a device puts out reaches another no sooner than this: two links lie between, and the shortest TLP takes 0.3 ns on the fastest.
+/// The least time from one device to another: two links lie between, and the shortest TLP takes 0.3 ns on the fastest.
 const LOOKAHEAD: Duration = Duration::from_ps(500);
 /// A device runs no longer without an event, so that who drives the fabric can look at the world.
 const SLICE: Duration = Duration::from_us(10);

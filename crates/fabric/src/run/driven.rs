@@ -14,7 +14,7 @@ use tlplab_units::Time;
 ///
 /// Implemented by a [`Fabric`] and by a run of an experiment, which counts, warms up and stops besides.
 pub trait Driven {
-    /// Why time cannot pass any more.
+    /// The reason that time cannot pass any more.
     type Failure;
 
     /// The present.
@@ -60,7 +60,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && self.programs.is_empty()
     }

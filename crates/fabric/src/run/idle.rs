@@ -24,7 +24,7 @@ impl Fabric {
         self.hardware.cx.kernel.advance_to(until);
     }
 
-    /// Whether nothing is under way, and nothing is due but refreshes and the events of timers.
+    /// True if nothing is under way, and nothing is due but refreshes and the events of timers.
     pub fn is_idle(&self) -> bool {
         let cx = &self.hardware.cx;
         cx.transactions.live() == 0
@@ -33,7 +33,7 @@ impl Fabric {
             && cx.links.are_resting()
     }
 
-    /// When something happens next that is more than a refresh, if nothing is under way.
+    /// The time of the next event that is more than a refresh, if the fabric is idle.
     pub fn next_event_when_idle(&mut self) -> Option<Time> {
         self.hardware.cx.kernel.next_time_but_link_timers()
     }

@@ -79,12 +79,12 @@ impl Fabric {
         self.settle();
     }
 
-    /// Why the run failed: the component and its message.
+    /// The reason that the run failed: the component and its message.
     pub fn fault(&self) -> Option<&str> {
         self.hardware.cx.fault.as_deref()
     }
 
-    /// Whether all devices and programs with a task have said that it is done.
+    /// True if all devices and programs with a task have said that it is done.
     pub fn is_done(&self) -> bool {
         let cx = &self.hardware.cx;
         !cx.workers.is_empty() && cx.workers.iter().all(|w| w.finished) && cx.transactions.live() == 0

@@ -1,4 +1,4 @@
-//! What is asked of a fabric, and done to it, from outside, besides driving it.
+//! Queries of a fabric, and actions on it, from outside, besides driving it.
 
 use crate::kernel::ids::{NodeId, PortId};
 use crate::node::end_point::ats::DeviceTranslations;
@@ -16,7 +16,7 @@ impl Fabric {
         self.hardware.cx.topology.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u16))
     }
 
-    /// How software lets a device interrupt now.
+    /// The kind of interrupt that software lets a device use now.
     pub fn interrupt_mode(&mut self, node: NodeId) -> InterruptMode {
         self.hardware.nodes.end_point(node).function.space.interrupt_mode()
     }
@@ -26,12 +26,12 @@ impl Fabric {
         &self.hardware.nodes.end_point(device).function.space
     }
 
-    /// Whether a read still waits for the answer of an outside device. After a reset it does not.
+    /// True if a read still waits for the answer of an outside device. After a reset it does not.
     pub fn is_asked(&self, token: ReplyToken) -> bool {
         self.hardware.cx.tlps.is_asked(token.0)
     }
 
-    /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
+    /// The hierarchy that software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
     pub fn hierarchy(&self) -> Option<&Hierarchy> {
         self.software.found.as_ref()
     }
@@ -41,12 +41,12 @@ impl Fabric {
         self.software.enumerate_as_firmware(&mut self.hardware)
     }
 
-    /// What software could not do since the start, each once.
+    /// The problems of software since the start, each once.
     pub fn enumeration_problems(&self) -> &[Problem] {
         &self.software.problems
     }
 
-    /// When enumeration was over and devices and programs could start.
+    /// The end of enumeration, when devices and programs could start.
     pub fn enumerated_at(&self) -> Option<Time> {
         self.software.over
     }
@@ -93,17 +93,17 @@ impl Fabric {
         self.hardware.nodes.root_mut().place_remote(address, bytes);
     }
 
-    /// What the host's cache and IOMMU have counted.
+    /// The counters of the host's cache and IOMMU.
     pub fn host_counters(&self) -> HostCounters {
         self.hardware.nodes.root().host_counters(self.now())
     }
 
-    /// What the IOMMU has refused since the start, by function and reason.
+    /// The accesses that the IOMMU has refused since the start, by function and reason.
     pub fn translation_faults(&self) -> impl Iterator<Item = &TranslationFault> {
         self.hardware.nodes.root().translation_faults()
     }
 
-    /// What devices asked the IOMMU for; `None` where addresses stay as they are and nobody asks.
+    /// The translations that devices requested from the IOMMU; `None` where addresses stay as they are and no device requests any.
     pub fn answered_translations(&self) -> Option<AnsweredTranslations> {
         self.hardware.nodes.root().answered_translations()
     }
@@ -114,7 +114,7 @@ impl Fabric {
         end_points.filter_map(|end_point| Some((end_point.node, end_point.ats.as_ref()?.count)))
     }
 
-    /// What can be told of devices and links, for results.
+    /// The properties of devices and links, for results.
     pub fn devices(&self) -> &[DeviceInfo] {
         &self.hardware.cx.devices
     }

@@ -1,4 +1,4 @@
-//! What a run leaves behind, for those who show it.
+//! The results of a run, for those who show it.
 
 use crate::kernel::ids::{FlowId, LinkId, PortId};
 pub use crate::link::results::DirectionResult;
@@ -17,7 +17,7 @@ use tlplab_device::{FrameCounts, Measured, NetworkStatistics};
 use tlplab_units::{Duration, FcClass, Time};
 
 impl Fabric {
-    /// What the fabric consists of.
+    /// The topology of the fabric.
     pub fn topology(&self) -> &Topology {
         &self.hardware.cx.topology
     }
@@ -57,7 +57,7 @@ impl Fabric {
     pub fn tlps_live(&self) -> usize {
         self.hardware.cx.tlps.live()
     }
-    /// What each host program measured of itself, with the flow that it is about.
+    /// The measurements of each host program, with the flow that they are about.
     pub fn measured(&mut self) -> Vec<(FlowId, Measured)> {
         let root = self.hardware.nodes.root();
         let of = |program: &Program| {
@@ -68,7 +68,7 @@ impl Fabric {
         let all = root.programs.iter().flat_map(of);
         all.map(|(stream, measured)| (root.initiator.flows[stream], measured)).collect()
     }
-    /// What each device with a network behind it counted, by the device's name.
+    /// The counters of each device with a network behind it, by the device's name.
     pub fn networks(&self) -> Vec<(String, NetworkStatistics)> {
         let counted = |node: &Node| match node {
             Node::EndPoint(end_point) => end_point.device.as_ref()?.network(),
@@ -90,7 +90,7 @@ impl Fabric {
     pub fn outages(&self) -> &[Outage] {
         self.hardware.cx.observe.outages.all()
     }
-    /// How often each fault has struck until now: its link, its place in [`LinkConfig::faults`](crate::config::LinkConfig::faults), and
+    /// The number of times that each fault has struck until now: its link, its place in [`LinkConfig::faults`](crate::config::LinkConfig::faults), and
     /// the units that it has hit. Of a fault that has a time and not a unit nothing is told.
     pub fn fault_strikes(&self) -> impl Iterator<Item = (LinkId, usize, u64)> {
         let links = &self.hardware.cx.links;
@@ -187,12 +187,12 @@ impl Fabric {
         self.hardware.cx.links.replay_buffer(port)
     }
 
-    /// How the data link layer of a port was built: its buffers and policies, as they are where the configuration leaves them open.
+    /// The data link layer of a port as built: its buffers and policies, as they are where the configuration leaves them open.
     pub fn data_link_config(&self, port: PortId) -> &tlplab_datalink::Config {
         self.hardware.cx.links.data_link_config(port)
     }
 
-    /// Whether the link of this port is up and initialised.
+    /// True if the link of this port is up and initialised.
     pub fn is_active(&self, port: PortId) -> bool {
         self.hardware.cx.links.is_active(port)
     }

@@ -104,7 +104,7 @@ impl Software {
         }
     }
 
-    /// What the enumeration waited for.
+    /// Feeds the enumeration the result that it waited for.
     pub(crate) fn hears(&mut self, hardware: &mut Hardware, event: HostEvent) {
         let answer = match event {
             HostEvent::MmioReadDone { result: Ok(payload), .. } => Answer::Value(dword(&payload)),
@@ -268,7 +268,7 @@ fn start_programs(hardware: &mut Hardware) {
     }
 }
 
-/// What host programs are told of the devices, in the order of their names, as nodes are.
+/// The description of the devices for host programs, in the order of their names, as nodes are.
 fn describe_devices(hardware: &Hardware) -> Vec<DeviceInfo> {
     let own_vendor = hardware.nodes.root().functions[0].space.read(0) as u16;
     let describe = |end_point: &EndPoint| {
@@ -285,7 +285,7 @@ fn describe_devices(hardware: &Hardware) -> Vec<DeviceInfo> {
     hardware.nodes.end_points().map(describe).collect()
 }
 
-/// What the processor does for it; nothing, if software has the answer itself.
+/// The action of the processor for a request; none, if software has the answer itself.
 fn action_of(request: &Request, now: Time) -> Option<HostAction> {
     let op = OpId(0); // one at a time
     let stream = 0;

@@ -12,7 +12,7 @@ use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, InterruptPolicy, MpsPoli
 use tlplab_device::HostEvent;
 use tlplab_units::{Bdf, Time};
 
-/// What software knows of the functions, and what it is doing about them.
+/// Software's knowledge of the functions, and its work on them.
 #[derive(Clone)]
 pub(crate) struct Software {
     /// At work.
@@ -23,7 +23,7 @@ pub(crate) struct Software {
     pub(crate) jobs: VecDeque<Bdf>,
     /// Its number among the host programs, if it takes simulated time.
     pub(crate) program: Option<usize>,
-    /// How it lets functions interrupt.
+    /// The kinds of interrupt that it enables.
     pub(crate) interrupts: InterruptPolicy,
     /// The payloads that it allows.
     pub(crate) payloads: MpsPolicy,
@@ -35,11 +35,11 @@ pub(crate) struct Software {
     pub(crate) ecrc: bool,
     /// It lets devices ask for translations.
     pub(crate) translation: bool,
-    /// What it found.
+    /// The hierarchy that it found.
     pub(crate) found: Option<Hierarchy>,
-    /// When that was, the first time.
+    /// The time of that, the first time.
     pub(crate) over: Option<Time>,
-    /// What did not work, each once, also of what is gone since.
+    /// Its problems, each once, also of functions that are gone since.
     pub(crate) problems: Vec<Problem>,
     /// By the function that interrupts: which device of those that programs know it is.
     pub(crate) sources: BTreeMap<Bdf, usize>,
@@ -70,7 +70,7 @@ impl Software {
 }
 
 impl Software {
-    /// What programs hear of a message signalled interrupt.
+    /// The event of a message signalled interrupt for programs.
     pub(crate) fn interrupt_of_message(&self, address: u64, data: u32) -> HostEvent {
         if self.outside {
             return HostEvent::Message { address, data };
@@ -79,7 +79,7 @@ impl Software {
         self.interrupt_of(source, vector)
     }
 
-    /// What programs hear of a legacy interrupt: of each function that shares the wire.
+    /// The events of a legacy interrupt for programs: of each function that shares the wire.
     pub(crate) fn interrupts_of_wire(&self, wire: u8) -> Vec<HostEvent> {
         if self.outside {
             return vec![HostEvent::Wire { wire }];

@@ -289,7 +289,10 @@ fn an_answer_of_the_wrong_length_ends_the_run() {
     bench.config.host.enumeration = EnumerationTime::Before;
     let mut fabric = bench.build();
     while fabric.run_events(1000, at(100)) {}
-    assert_eq!(fabric.fault(), Some("above dev: it completes a CplD; reads and writes of memory can be"));
+    assert_eq!(
+        fabric.fault(),
+        Some("above dev: it completes a CplD; only memory reads and writes can be completed")
+    );
 }
 
 #[test]

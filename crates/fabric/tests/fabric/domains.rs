@@ -323,7 +323,7 @@ fn hierarchies_with_different_payloads_have_no_domains() {
         builder.device(name, Box::new(tlplab_device::Memory::new(1 << 12)));
     }
     let Err(error) = builder.build() else { panic!("payloads of 128 B and 256 B") };
-    let message = "host domain x: host.rp0 and host.rp1 have payloads of 128 B and 256 B; with domains all hierarchies have the same, for example by mps = \"128B\" in [defaults.link]";
+    let message = "host domain x: host.rp0 and host.rp1 have payloads of 128 B and 256 B; with domains all hierarchies must have the same, for example by mps = \"128B\" in [defaults.link]";
     assert_eq!(error.to_string(), message);
 }
 

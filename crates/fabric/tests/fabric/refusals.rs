@@ -243,7 +243,7 @@ fn the_mistakes_of_a_device_end_the_run() {
                     cx.reply(*reply, [0; 4].into());
                 }
             },
-            "dev: answered a read of 8 B with 4 B; it must be as many as were asked for",
+            "dev: answered a read of 8 B with 4 B; the answer must have the requested size",
         ),
         (
             |cx, event| {
@@ -252,7 +252,7 @@ fn the_mistakes_of_a_device_end_the_run() {
                     cx.reply(*reply, [0; 8].into());
                 }
             },
-            "dev: answered a read that is over; each is answered once",
+            "dev: answered a read that has ended; each read must be answered once",
         ),
         (
             |cx, event| {
@@ -260,7 +260,7 @@ fn the_mistakes_of_a_device_end_the_run() {
                     cx.reply_error(ReplyToken(1 << 32 | 7), Refusal::CompleterAbort);
                 }
             },
-            "dev: answered a read that is over; each is answered once",
+            "dev: answered a read that has ended; each read must be answered once",
         ),
     ];
     for (behaviour, expected) in mistakes {

@@ -125,6 +125,6 @@ fn a_write_has_one_place() {
     let Err(error) = builder.build() else { panic!("entries and turns") };
     assert_eq!(
         error.to_string(),
-        "host domain x: it has entries, and the host a write_turnaround: a write has one place"
+        "host domain x: it has entries, and the host a write_turnaround: set one of them"
     );
 }

@@ -208,14 +208,14 @@ fn registers_are_checked_before_anything_is_read() {
     fs::write(folder.join("resource0"), page).unwrap();
     for (said, why) in [
         ("03:00.0:0", "no + with an offset"),
-        ("03:00.0:6+0x0", "a BAR is 0 to 5"),
+        ("03:00.0:6+0x0", "the BAR is not 0 to 5"),
         ("03:00.0:0+0x6", "no multiple of 4"),
         ("03:00.0:0+eight", "no number"),
         ("03:00.0:0+0x4000", "BAR 0 has 16384 bytes"),
         ("03:00.0:0+0xfffffffffffffffc", "BAR 0 has 16384 bytes"),
         ("03:00.0:1+0x0", "has no BAR 1"),
         ("03:00.0:2+0x0", "I/O space"),
-        ("04:00.0:0+0x0", "there is no function 04:00.0"),
+        ("04:00.0:0+0x0", "unknown function 04:00.0"),
     ] {
         let Err(Failure::Input(message)) = machine.plan(&[], &[said]) else {
             panic!("{said} is not refused")

@@ -65,16 +65,16 @@ pub struct FunctionCounters {
     pub fatal_errors: u64,
 }
 
-/// What firmware has given a function, which it has again after a reset.
+/// The settings by firmware of a function, which it has again after a reset.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// Where it begins a reset of the function.
+    /// The register in which a reset of the function begins.
     pub(super) reset: Option<u16>,
     /// Registers that are the platform's.
     platform: Vec<Range<u16>>,
     /// Their contents, and that of Device Control.
     registers: Vec<(u16, Vec<u8>)>,
-    /// Where Device Control is, and what it says.
+    /// The place of Device Control, and its value.
     control: Option<(u16, u16)>,
     /// Doublewords of the MSI-X table, each with its address.
     table: Vec<(u64, u32)>,
@@ -118,7 +118,7 @@ impl Given {
         }
     }
 
-    /// What a read of configuration space from `offset` on brings the guest: as Max_Payload_Size what it has itself written, which the port has kept.
+    /// The data of a read of configuration space from `offset` on for the guest: as Max_Payload_Size the value that it has written itself, which the port has kept.
     fn shown(&self, offset: u16, mut data: Vec<u8>, kept: &ConfigSpace) -> Vec<u8> {
         let place = self.control.and_then(|(at, _)| at.checked_sub(offset));
         if let (Some(byte), Some((_, own))) =
@@ -168,11 +168,11 @@ pub(super) struct Function {
     pub(super) node: NodeId,
     pub(super) id: Bdf,
     pub(super) socket: VfioUser,
-    /// Where the processor sees each BAR.
+    /// The processor's address of each BAR.
     bars: [Option<u64>; 6],
     given: Given,
     steps: Steps,
-    /// What reads of configuration space have brought so far.
+    /// The data that reads of configuration space have brought so far.
     gathered: BTreeMap<ReplyToken, Vec<u8>>,
     reads: u64,
     writes: u64,
@@ -183,7 +183,7 @@ pub(super) struct Function {
     told_errors: u64,
 }
 
-/// Where the processor sees each BAR.
+/// The processor's address of each BAR.
 pub(super) fn places(bars: &[BarFound]) -> [Option<u64>; 6] {
     let mut places = [None; 6];
     for bar in bars.iter().filter(|bar| bar.index < 6) {

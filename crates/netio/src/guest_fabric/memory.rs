@@ -34,7 +34,7 @@ impl GuestMemory {
         self.views().insert(function, View { ranges, passed: Passed::default() });
     }
 
-    /// What a function has done.
+    /// The accesses of a function.
     pub(super) fn passed(&self, function: Bdf) -> Passed {
         self.views().get(&function).map_or_else(Passed::default, |view| view.passed)
     }

@@ -38,12 +38,12 @@ use tlplab_vfio::Port;
 
 /// The host program that stands for the guest's processors.
 const PROGRAM: usize = 0;
-/// What is due so soon is not slept for: to wake takes as long.
+/// An event due this soon is not slept for: to wake takes as long.
 const SOON: Wall = Wall::from_micros(100);
-/// What a cable between two NICs takes: 100 m.
+/// The delay of a cable between two NICs: 100 m.
 const CABLE: Duration = Duration::from_ns(500);
 
-/// Why an experiment's devices cannot be functions of a virtual machine.
+/// The reason that an experiment's devices cannot be functions of a virtual machine.
 #[derive(Debug, thiserror::Error)]
 pub enum BoardError {
     /// A length-only run has no bytes for the guest.
@@ -53,10 +53,10 @@ pub enum BoardError {
     #[error("the experiment has no devices")]
     NoDevices,
     /// Enumeration has not found it.
-    #[error("device {0} was not found before the guest began; its link must be up at time 0")]
+    #[error("device {0} was not found before the guest started; its link must be up at time 0")]
     NotFound(String),
     /// There is no such NIC.
-    #[error("there is no nic {0:?} whose cable could be plugged in")]
+    #[error("there is no NIC {0:?} with an Ethernet port")]
     NoNic(String),
     /// Its socket cannot be made.
     #[error(transparent)]
@@ -126,11 +126,11 @@ impl GuestFabric {
         let functions = self.board.functions.iter();
         functions.map(|one| (one.name.as_str(), one.counters(self.memory.passed(one.id)))).collect()
     }
-    /// Why it has ended, if it has.
+    /// The reason that it has ended, if it has.
     pub fn ended(&self) -> Option<&End> {
         self.paced.ended()
     }
-    /// How far behind the wall clock it is.
+    /// Its lag behind the wall clock.
     pub fn lag(&self) -> Lag {
         self.paced.lag()
     }

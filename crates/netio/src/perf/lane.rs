@@ -19,13 +19,13 @@ use tlplab_transaction::{CompletionError, Payload, RequestError};
 /// The end point of a lane on its transport; an operation's token is the number of its slot.
 pub(super) type Driven = Loop<Endpoint<u32>, Box<dyn Transport>>;
 
-/// How long nothing at all may be answered, at the beginning or after a stop.
+/// The time without any answer that is tolerated, at the beginning or after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A read that flushes is no slot's.
 const FLUSH: u32 = u32::MAX;
 
-/// How often others hear how far it is.
+/// The interval of progress reports to other threads.
 const TELL: Duration = Duration::from_millis(1);
 
 /// An operation under way, or over and waiting for its next turn.
@@ -33,7 +33,7 @@ const TELL: Duration = Duration::from_millis(1);
 struct Slot {
     address: u64,
     begun: Instant,
-    /// Which of the lane's operations it is.
+    /// The number of the lane's operation.
     serial: u64,
     /// Bytes of a write that were given to the end point.
     given: u32,
@@ -45,7 +45,7 @@ pub(super) struct Lane<'a> {
     driven: Driven,
     addresses: Addresses,
     content: Option<Content>,
-    /// What is written when nobody verifies it.
+    /// The data that are written without verification.
     filler: Payload,
     slots: Vec<Slot>,
     /// Operations under way.
@@ -63,7 +63,7 @@ pub(super) struct Lane<'a> {
     left: u64,
     /// Nothing more begins after this.
     end: Option<Instant>,
-    /// When it was seen that somebody has stopped it.
+    /// The time at which a stop was seen.
     stopped: Option<Instant>,
     begun: Instant,
     last: Instant,
@@ -166,7 +166,7 @@ impl<'a> Lane<'a> {
         Ok(self.result)
     }
 
-    /// When something is to be done though no datagram comes.
+    /// The time at which work is due without a datagram.
     fn due(&self) -> Option<Instant> {
         let rested = self.resting.front().map(|(until, _)| *until);
         let given_up = self.stopped.map(|stopped| stopped + PATIENCE);
@@ -232,7 +232,7 @@ impl<'a> Lane<'a> {
             Err(error) => {
                 if !self.pace.tolerate() {
                     return Err(Error::Setup(format!(
-                        "nobody says whether writes arrive: {error}; --no-pace sends them all the same"
+                        "no confirmation that writes arrive: {error}; use --no-pace to send them without confirmation"
                     )));
                 }
                 *self.result.errors.entry(kind(&error)).or_default() += 1;

@@ -1,4 +1,4 @@
-//! How fast DMA over NetTLP is: reads or writes of the host's memory from one or several lanes, each a thread with tags and sockets of its
+//! The throughput of DMA over NetTLP: reads or writes of the host's memory from one or several lanes, each a thread with tags and sockets of its
 //! own and so many operations under way.
 //!
 //! [`Perf::run`] measures; [`Perf::progress`] and [`Perf::stop`] serve other threads meanwhile. What was measured until a stop counts.
@@ -40,10 +40,10 @@ pub enum Direction {
 /// Latencies that a lane keeps one by one: 80 MB of them.
 pub const MOST_KEPT: usize = 10_000_000;
 
-/// What is measured, and how.
+/// The parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct PerfConfig {
-    /// Where this end stands.
+    /// The place of this end.
     pub network: Network,
     /// The end point, with the first tag of the first lane.
     pub endpoint: EndpointConfig,
@@ -56,9 +56,9 @@ pub struct PerfConfig {
     pub tags: Option<u16>,
     /// Reads or writes.
     pub direction: Direction,
-    /// Where.
+    /// The region.
     pub region: Region,
-    /// Whether each lane has its own part of the region.
+    /// True if each lane has its own part of the region.
     pub divided: bool,
     /// In which order.
     pub pattern: Pattern,
@@ -66,17 +66,17 @@ pub struct PerfConfig {
     pub length: u32,
     /// Operations per lane; no limit if `None`.
     pub count: Option<u64>,
-    /// How long; until it is stopped if `None`.
+    /// The duration; until it is stopped if `None`.
     pub duration: Option<Duration>,
-    /// Whether writes wait, now and then, until what was sent has been taken. Otherwise more of them may be sent than the adapter's socket holds.
+    /// True if writes wait, now and then, until what was sent has been taken. Otherwise more of them may be sent than the adapter's socket holds.
     pub paced: bool,
     /// Pause after every operation.
     pub interval: Duration,
-    /// How to wait.
+    /// The way to wait.
     pub wait: Wait,
-    /// Whether the data are looked at.
+    /// True if the data are looked at.
     pub verify: bool,
-    /// Whether the latency of each operation is kept, of at most [`MOST_KEPT`] in each lane.
+    /// True if the latency of each operation is kept, of at most [`MOST_KEPT`] in each lane.
     pub each: bool,
     /// Of random addresses, and of the data.
     pub seed: u64,
@@ -92,7 +92,7 @@ impl PerfConfig {
         let share = (256 - first) / u16::from(self.lanes);
         if share == 0 {
             return Err(Error::Setup(format!(
-                "{} lanes need as many tags, and there are {} from tag {first} on",
+                "{} lanes need as many tags, but only {} are left from tag {first} onwards",
                 self.lanes,
                 256 - first,
             )));
@@ -124,7 +124,7 @@ impl PerfConfig {
         }
     }
 
-    /// Where a lane goes.
+    /// The addresses of a lane.
     fn addresses(&self, lane: u8) -> Addresses {
         let random = Random::keyed(self.seed, &format!("lane {lane}"), "addresses");
         Addresses::new(self.pattern, self.region(lane), self.length.into(), random)
@@ -150,7 +150,7 @@ impl PerfConfig {
     }
 }
 
-/// What other threads may see and do while it runs.
+/// The state that other threads may see and change while it runs.
 #[derive(Default)]
 pub(super) struct Progress {
     stop: Stop,
@@ -242,7 +242,7 @@ impl Perf {
         Ok(Loop::new(Endpoint::new(endpoint), transport))
     }
 
-    /// What the adapter says that this device has written, if writes are measured and it tells.
+    /// The device's writes according to the adapter, if writes are measured and it reports them.
     fn written(&self) -> Result<Option<Written>, Error> {
         let PerfConfig { direction, network, endpoint, .. } = &self.config;
         match direction {
@@ -258,7 +258,7 @@ impl Perf {
         Ok(self.written()?.and_then(|after| after.bytes.checked_sub(before.bytes)))
     }
 
-    /// What the lanes wrote and is not in memory.
+    /// The lanes' writes that are not in memory.
     fn read_back(
         &self,
         results: &[LaneResult],

@@ -1,4 +1,4 @@
-//! How much a lane writes before it asks whether that has been taken: writes are posted, and what does not fit the adapter's socket is lost.
+//! The amount that a lane writes before it asks whether it has been taken: writes are posted, and what does not fit the adapter's socket is lost.
 
 use super::{Direction, PerfConfig};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ pub(super) struct Pace {
     flushing: bool,
     /// Bytes that a flush reads: none, unless that is not answered.
     flush_bytes: u64,
-    /// Whether one has been answered.
+    /// True if one has been answered.
     answered: bool,
     /// Slots that wait for the flush, in order.
     waiting: VecDeque<u32>,
@@ -37,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// How many of `left` bytes may be sent now; `None` makes the slot wait for a flush.
+    /// The part of `left` bytes that may be sent now; `None` makes the slot wait for a flush.
     pub(super) fn admit(&mut self, slot: u32, left: u32) -> Option<u32> {
         if !self.paced {
             return Some(left);

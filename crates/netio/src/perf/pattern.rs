@@ -1,8 +1,8 @@
-//! Which addresses are accessed, and what stands there.
+//! The addresses that are accessed, and their content.
 
 use tlplab_device::random::Random;
 
-/// How the addresses of one lane follow each other.
+/// The order of the addresses of one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {
     /// Always the first.
@@ -46,7 +46,7 @@ impl Pattern {
         }
     }
 
-    /// Which of the beginnings this address is, or is behind.
+    /// The index of the start that this address is at, or behind.
     pub(super) fn place(self, region: Region, length: u64, address: u64) -> usize {
         let (step, first) = self.grid(region, length);
         (address.saturating_sub(first) / step) as usize
@@ -107,14 +107,14 @@ impl Content {
         (z ^ z >> 31).to_le_bytes()
     }
 
-    /// What a lane writes by this one of its operations: different data wherever it goes on its next lap.
+    /// The data that a lane writes in this one of its operations: different data wherever it goes on its next lap.
     #[must_use]
     pub fn of(self, lane: u8, serial: u64) -> Self {
         let operation = (u64::from(lane) << 56 | serial).wrapping_add(1);
         Self(self.0 ^ operation.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// What stands in `bytes` bytes from `address` on.
+    /// The content of `bytes` bytes from `address` on.
     pub fn at(self, address: u64, bytes: usize) -> Vec<u8> {
         let mut all = Vec::with_capacity(bytes + 16);
         let skip = (address % 8) as usize;
@@ -128,7 +128,7 @@ impl Content {
         all
     }
 
-    /// Whether this stands at `address`.
+    /// True if this stands at `address`.
     pub fn is(self, address: u64, bytes: &[u8]) -> bool {
         let head = bytes.len().min((address.wrapping_neg() % 8) as usize);
         let (head, rest) = bytes.split_at(head);

@@ -1,4 +1,4 @@
-//! What was measured.
+//! The results of a measurement.
 
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) fn kind(error: &DmaError) -> &'static str {
     }
 }
 
-/// What one lane did.
+/// The results of one lane.
 #[derive(Clone, Debug)]
 pub struct LaneResult {
     /// Operations that began.
@@ -46,13 +46,13 @@ pub struct LaneResult {
     pub latency: Histogram<u64>,
     /// The same of each operation that succeeded, as they ended, if it was asked for.
     pub each: Vec<u64>,
-    /// What the end point saw.
+    /// The counters of the end point.
     pub counters: Counters,
     /// Datagrams that came and that the kernel dropped: see [`Transport::dropped`](crate::Transport::dropped).
     pub kernel_drops: Option<u64>,
 }
 
-/// What all lanes did.
+/// The results of all lanes.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Each.
@@ -63,18 +63,18 @@ pub struct Report {
     pub interrupted: bool,
     /// Bytes of writes that arrived, as the adapter counts them; `None` if it does not tell, and of reads.
     pub arrived: Option<u64>,
-    /// What was written last and is not in the host's memory: it was lost on the way. Only with verification of writes.
+    /// The last writes that are not in the host's memory: they were lost on the way. Only with verification of writes.
     pub missing: Option<Missing>,
 }
 
-/// What is not in memory though it was written.
+/// The written data that are not in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// Bytes.
     pub bytes: u64,
-    /// Where: first byte and length of the first [`MOST_RANGES`].
+    /// The places: first byte and length of the first [`MOST_RANGES`].
     pub ranges: Vec<(u64, u64)>,
-    /// How many ranges there are.
+    /// The number of ranges.
     pub range_count: u64,
     /// Behind the last one.
     end: u64,

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tlplab_nettlp::endpoint::Event;
 use tlplab_transaction::Payload;
 
-/// How long an answer may take after a stop.
+/// The time that an answer may take after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So much is written before it is read back: little enough that all of it arrives now and then even on a bad network.
 const BLOCK: u64 = 4 << 10;
-/// How often a block is written, before the memory is given up.
+/// The number of times that a block is written, before the memory is given up.
 const TRIES: u32 = 20;
 
 /// Writes `content` to all of `region` and sees to it that it is there.
@@ -23,7 +23,7 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
             return Ok(());
         }
         let data = Payload::from(content.at(address, bytes as usize));
-        let mut said = "it reads as something else".to_owned();
+        let mut said = "different data are read back".to_owned();
         let mut there = false;
         for _ in 0..TRIES {
             let now = driven.now();
@@ -40,7 +40,7 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
         }
         if !there {
             return Err(Error::Setup(format!(
-                "the memory at {address:#x} does not keep what is written to it: {said}; is the region inside the host's memory?"
+                "the memory at {address:#x} does not keep the data written to it: {said}; choose a region inside the host's memory"
             )));
         }
     }
@@ -70,7 +70,7 @@ fn read(
         if stop.is_stopped() {
             let end = *given_up.get_or_insert_with(|| Instant::now() + PATIENCE);
             if Instant::now() >= end {
-                return Ok(Err("it was stopped before there was an answer".into()));
+                return Ok(Err("the run was stopped before an answer arrived".into()));
             }
         }
         let until = [driven.deadline(), given_up].into_iter().flatten().min();
@@ -99,7 +99,7 @@ fn blocks(region: Region) -> impl Iterator<Item = (u64, u64)> {
     (region.address..end).step_by(BLOCK as usize).map(move |address| (address, BLOCK.min(end - address)))
 }
 
-/// What a lane has written: at each place where its operations begin, the last of them.
+/// The writes of a lane: at each place where its operations begin, the last of them.
 pub(super) struct Written {
     lane: u8,
     region: Region,
@@ -121,7 +121,7 @@ impl Written {
         Self { lane, region, pattern, length, last }
     }
 
-    /// What the lane wrote last to the bytes from `address` on, and which of them it wrote at all.
+    /// The last data of the lane in the bytes from `address` on, and the bytes that it wrote at all.
     fn paint(&self, content: Content, address: u64, painted: &mut [Option<u8>]) {
         let Self { region, pattern, length, .. } = *self;
         painted.fill(None);
@@ -148,7 +148,7 @@ impl Written {
     }
 }
 
-/// What the lanes wrote last and is not in memory. Where several of them wrote, any of them may have been the last.
+/// The last writes of the lanes that are not in memory. Where several of them wrote, any of them may have been the last.
 pub(super) fn missing(
     driven: &mut Driven,
     region: Region,
@@ -191,7 +191,7 @@ fn read_patiently(driven: &mut Driven, address: u64, bytes: u64, stop: &Stop) ->
         match read(driven, address, bytes, stop)? {
             Ok(data) => return Ok(data),
             Err(_) if tries < TRIES && !stop.is_stopped() => tries += 1,
-            Err(said) => return Err(Error::Setup(format!("cannot read back what was written: {said}"))),
+            Err(said) => return Err(Error::Setup(format!("cannot read back the written data: {said}"))),
         }
     }
 }

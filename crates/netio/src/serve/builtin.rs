@@ -8,7 +8,7 @@ use tlplab_device::{
 };
 use tlplab_units::Duration;
 
-/// What can be served.
+/// The devices that can be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Builtin {
     /// Memory behind the window, of as many bytes, that answers after a while; frames that it is filled with, and bytes of each.
@@ -19,7 +19,7 @@ pub enum Builtin {
         bytes: u64,
         /// From a read to its answer.
         delay: Duration,
-        /// How many UDP datagrams it is filled with, and how long their frames are: 60 to 2048 B.
+        /// The number of UDP datagrams that it is filled with, and the length of their frames: 60 to 2048 B.
         frames: Option<(u64, u16)>,
     },
     /// The simple NIC, with a TAP interface or a loop-back plug.

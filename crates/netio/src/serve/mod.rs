@@ -24,16 +24,16 @@ use tlplab_nettlp::endpoint::Counters;
 use tlplab_nettlp::{DevicePort, DeviceServer, EndpointConfig, Engine, Vectors};
 use tlplab_units::Bdf;
 
-/// How often an adapter whose interrupts are nowhere is asked for them again.
+/// The interval at which an adapter without addresses for interrupts is asked for them again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How often threads are looked after.
+/// The interval at which threads are looked after.
 const GLANCE: Duration = Duration::from_millis(20);
-/// How long what the kernel has dropped is taken to be the same.
+/// The time for which the kernel's count of drops counts as unchanged.
 const DROPS_AGAIN: Duration = Duration::from_millis(100);
 /// The number under which a TAP interface is waited for; ports have 16 bits.
 const TAP: u64 = 1 << 32;
 
-/// Where a device is served.
+/// The place where a device is served.
 #[derive(Clone, Debug)]
 pub struct Station {
     /// The network here.
@@ -46,9 +46,9 @@ pub struct Station {
     pub host: Apis,
     /// The ID of the function, if it is known.
     pub id: Option<Bdf>,
-    /// Where the window (BAR4) begins, if it is known.
+    /// The start of the window (BAR4), if it is known.
     pub window: Option<u64>,
-    /// How its threads wait.
+    /// The way in which its threads wait.
     pub wait: Wait,
 }
 
@@ -108,7 +108,7 @@ pub struct Lost {
     question: Option<JoinHandle<Result<Vectors, Error>>>,
 }
 
-/// What a lane has done so far.
+/// The work of a lane so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     /// Its end point.
@@ -153,7 +153,7 @@ impl Done {
     }
 }
 
-/// What the kernel dropped. It is asked for each socket, so not at every pass.
+/// The kernel's drops. They are read for each socket, so not at every pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Drops {
     asked: Option<Instant>,
@@ -161,7 +161,7 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// How many there are now, or were a moment ago.
+    /// The present number, or that of a moment ago.
     pub fn recent<E: Engine, T: Transport>(&mut self, serve: &Loop<E, T>) -> Option<u64> {
         if self.asked.is_none_or(|asked| asked.elapsed() >= DROPS_AGAIN) {
             *self = Self { asked: Some(Instant::now()), known: serve.dropped() };
@@ -213,12 +213,12 @@ impl Serving {
         Ok((place, serving))
     }
 
-    /// What each lane has done.
+    /// The work of each lane.
     pub fn done(&self) -> Vec<Done> {
         self.done.iter().map(|done| *done.lock().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
-    /// Whether a lane has ended by itself. Then [`end`](Self::end) says why.
+    /// True if a lane has ended by itself. Then [`end`](Self::end) says why.
     pub fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -226,7 +226,7 @@ impl Serving {
     /// Waits until then, or until a lane ends by itself.
     ///
     /// # Errors
-    /// Why a lane has ended.
+    /// The reason that a lane has ended.
     pub fn watch(&mut self, until: Instant) -> Result<(), Error> {
         while !self.has_ended() {
             let left = until.saturating_duration_since(Instant::now());
@@ -241,7 +241,7 @@ impl Serving {
     /// Ends all lanes.
     ///
     /// # Errors
-    /// What a lane ended with before.
+    /// The error with which a lane ended before.
     pub fn end(&mut self) -> Result<(), Error> {
         self.stop.stop();
         let ends = self.threads.drain(..).map(|thread| match thread.join() {

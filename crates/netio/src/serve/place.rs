@@ -1,4 +1,4 @@
-//! Where a device is in the host of its adapter: asked of the adapter, or said.
+//! The place of a device in the host of its adapter: asked of the adapter, or given.
 
 use super::Station;
 use crate::{Apis, Error};
@@ -20,9 +20,9 @@ pub struct Place {
     pub id: Bdf,
     /// Vendor and device ID that its configuration space has; `None` if the adapter does not say.
     pub ids: Option<(u16, u16)>,
-    /// Where the device's BARs are.
+    /// The addresses of the device's BARs.
     pub bars: BarMap,
-    /// Where its interrupts go.
+    /// The destinations of its interrupts.
     pub vectors: Vectors,
 }
 

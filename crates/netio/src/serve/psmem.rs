@@ -6,7 +6,7 @@ use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload, Refusal,
 use tlplab_units::Duration;
 
 const PAGE: usize = 4096;
-/// Where frames begin that the memory is filled with.
+/// The stride of the frames that the memory is filled with.
 const FRAME_STRIDE: u64 = 2048;
 
 /// A page; `None` reads as zeros.

@@ -73,7 +73,7 @@ impl Capture {
         let output = self.writer.finish().map_err(|error| failed(error.to_string()))?;
         output.commit().map_err(|error| failed(error.to_string()))?;
         match self.is_too_long {
-            true => Err(failed("it ends after 5.1 hours, beyond which its times do not reach".into())),
+            true => Err(failed("it ends after 5.1 hours, the limit of its time stamps".into())),
             false => Ok(()),
         }
     }

@@ -21,7 +21,7 @@ impl SharedRanges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the function may read or write `bytes` at `address`, all of which are in one range.
+    /// True if the function may read or write `bytes` at `address`, all of which are in one range.
     pub(crate) fn grants(&self, address: u64, bytes: u64, writes: bool) -> bool {
         let ranges = self.ranges();
         let range = ranges.range(..=address).next_back();
@@ -46,7 +46,7 @@ impl SharedRanges {
     }
 }
 
-/// What a client shares.
+/// The memory and interrupts that a client shares.
 #[derive(Default)]
 pub(super) struct Machine {
     pub(super) ranges: SharedRanges,

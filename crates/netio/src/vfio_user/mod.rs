@@ -47,11 +47,11 @@ pub struct VfioUser {
     /// The number of the listener at the poller; that of the client comes after it.
     source: u64,
     clock: Clock,
-    /// Where the TLPs go that pass, and the file.
+    /// The capture of passing TLPs, and its file.
     capture: Option<(Capture, PathBuf)>,
     clients: u64,
     refused: u64,
-    /// Why the connection to the last client ended, if the client made a mistake.
+    /// The reason that the connection to the last client ended, if the client made a mistake.
     mistake: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl VfioUser {
         let listener = bind(path).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => {
                 let message =
-                    "{} is there: another program listens at it, or it is no socket; choose another path";
+                    "{} exists: another program listens at it, or it is not a socket; choose another path";
                 Error::Setup(message.replace("{}", &path.display().to_string()))
             }
             _ => Error::io(action(), source),
@@ -222,7 +222,7 @@ impl VfioUser {
         self.turn(&ready)
     }
 
-    /// When it has something to do without messages.
+    /// The time at which it has work without messages.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.port.deadline().map(|deadline| self.clock.instant(deadline))
     }

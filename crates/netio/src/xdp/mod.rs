@@ -27,7 +27,7 @@ use tlplab_nettlp::Undeliverable;
 
 /// The only queue of the interface.
 const QUEUE: u32 = 0;
-/// How long a queue may be another's.
+/// The time for which a queue may still be another's.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An `AF_XDP` socket with the ports of one end of NetTLP.
@@ -64,7 +64,7 @@ impl Xdp {
         self.link.largest
     }
 
-    /// What was not passed on. What the program does not redirect, fragments among it, is not seen here.
+    /// The frames that were not passed on. Frames that the program does not redirect, fragments among them, are not seen here.
     pub fn counters(&self) -> LinkCounters {
         self.link.counters
     }
@@ -137,8 +137,7 @@ fn one_queue(interface: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Setup(format!(
-        "interface {interface} spreads what comes over {receive} queues, and an XDP socket hears one: `ethtool -L {interface} combined 1`, or \
-         `--transport packet`"
+        "interface {interface} spreads frames over {receive} queues, but an XDP socket receives from one: set `ethtool -L {interface} combined 1`, or use `--transport packet`"
     )))
 }
 
@@ -158,7 +157,7 @@ fn refused(interface: &str, error: Errno) -> Error {
     match error {
         Errno::EPERM | Errno::EACCES => Error::Privilege { action },
         Errno::EBUSY | Errno::EEXIST => Error::Setup(format!(
-            "{action}: another program has it already; `ip link show {interface}` names it (`--transport packet` needs none)"
+            "{action}: another program already uses it; `ip link show {interface}` names it (`--transport packet` needs none)"
         )),
         Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP | Errno::ENOSYS => Error::Setup(format!(
             "{action}: this kernel has none (they need Linux 5.9 with CONFIG_XDP_SOCKETS); use `--transport packet`"

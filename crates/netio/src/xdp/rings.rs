@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a chunk.
 const CHUNK: usize = 4096;
-/// What the kernel keeps free before a frame (`XDP_PACKET_HEADROOM`).
+/// The bytes that the kernel keeps free before a frame (`XDP_PACKET_HEADROOM`).
 const KERNEL_HEADROOM: usize = 256;
 /// The largest frame.
 pub(super) const LARGEST: usize = CHUNK - KERNEL_HEADROOM;
@@ -89,7 +89,7 @@ impl<T: Copy> Ring<T> {
     fn free(&self) -> u32 {
         self.mask + 1 - self.pending()
     }
-    /// How many entries the consumer has not taken.
+    /// The number of entries that the consumer has not taken.
     fn pending(&self) -> u32 {
         let consumed = self.index(self.consumer).load(Ordering::Acquire);
         self.index(self.producer).load(Ordering::Acquire).wrapping_sub(consumed)
@@ -250,7 +250,7 @@ fn set_option<T>(fd: &OwnedFd, option: c_int, value: &T) -> nix::Result<()> {
     Errno::result(status).map(drop)
 }
 
-/// What the kernel tells: one of its structures, which hold numbers only.
+/// A structure of the kernel, which holds numbers only.
 trait Told {}
 impl Told for libc::xdp_mmap_offsets {}
 impl Told for libc::xdp_statistics {}

@@ -118,7 +118,7 @@ fn what_cannot_be_opened_says_why() {
     let first = cable.at(0, || network(Kind::Xdp, 0).open(&config(ENDS[1]))).unwrap();
     let others = EndpointConfig { tags: 30..=40, ..config(ENDS[1]) };
     let said = fails(network(Kind::Xdp, 0), others);
-    assert!(said.contains("another program has it already"), "{said}");
+    assert!(said.contains("another program already uses it"), "{said}");
     drop(first);
     for kind in FRAMES {
         let large = EndpointConfig { mps: Mps::ALL[4], mrrs: Mrrs::ALL[4], ..config(ENDS[1]) };

@@ -157,7 +157,7 @@ fn a_machine_ends_when_its_clock_is_full() {
         }
     }
     let said = live.ended().map(End::to_string).expect("it has ended");
-    assert!(said.contains("5 hours") && said.contains("start it again"), "{said}");
+    assert!(said.contains("5 hours") && said.contains("restart it"), "{said}");
     // What is asked then is refused at once.
     let read = HostRead { id: HostReadId(1), device: 0, requester: Bdf(0x100), address: 0, bytes: 4 };
     assert_eq!(live.read(at(2), read), Answer::Now(Err(Refusal::CompleterAbort)));

@@ -1,4 +1,4 @@
-//! What an adapter is told before it starts.
+//! The configuration of an adapter.
 
 use super::limit::RateLimit;
 use std::net::Ipv4Addr;
@@ -13,9 +13,9 @@ pub struct AdapterConfig {
     pub local: Ipv4Addr,
     /// Its devices, each behind a card of its own in this machine.
     pub devices: Vec<DeviceConfig>,
-    /// What is between the cards.
+    /// The connection between the cards.
     pub peer_to_peer: PeerToPeer,
-    /// Who answers reads of memory.
+    /// The component that answers reads of memory.
     pub completer: Bdf,
     /// In whose name the host reads and writes devices.
     pub requester: Bdf,
@@ -23,13 +23,13 @@ pub struct AdapterConfig {
     pub mps: Mps,
     /// Longest read by the host.
     pub mrrs: Mrrs,
-    /// Where answers to reads may be cut.
+    /// The addresses at which answers to reads may be cut.
     pub rcb: Rcb,
     /// Tags that the host has for its reads of each device: 1 to 256.
     pub tags: u16,
-    /// How long a device may take to answer.
+    /// The time in which a device has to answer.
     pub completion_timeout: Duration,
-    /// How many datagrams of a device are looked at.
+    /// The limit on datagrams of a device that are processed.
     pub rate: RateLimit,
     /// Requests of one device that wait for an answer or for their turn, in each queue.
     pub queue: usize,
@@ -42,20 +42,20 @@ pub struct DeviceConfig {
     pub peer: Ipv4Addr,
     /// Its requester ID.
     pub bdf: Bdf,
-    /// What the host sees of it.
+    /// The host's view of it.
     pub function: FunctionKind,
     /// Base addresses that the host has given it; `None`: the adapter gives them.
     pub bars: Option<[u64; 6]>,
 }
 
-/// What the host sees of a device.
+/// The host's view of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FunctionKind {
     /// The published card: 3776:8022. Registers in BAR 0, the MSI-X table in BAR 2, the device's memory in BAR 4.
     Card {
         /// Bytes of BAR 4: a power of two from 4 KiB on.
         window: u64,
-        /// Where the MSI-X table is.
+        /// The place of the MSI-X table.
         msix: MsixHome,
     },
     /// The device's own IDs and BARs. The adapter holds its MSI-X table.
@@ -67,7 +67,7 @@ impl FunctionKind {
     pub const CARD: Self = Self::Card { window: 256 << 20, msix: MsixHome::Bar2 };
 }
 
-/// Where a card has its MSI-X table.
+/// The place of a card's MSI-X table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MsixHome {
     /// In BAR 2, held by the card; the device asks for it by a message: the published choice.
@@ -77,7 +77,7 @@ pub enum MsixHome {
     Bar4,
 }
 
-/// What is between two cards.
+/// The connection between two cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerToPeer {
     /// A switch: passes TLPs as they are.
@@ -115,25 +115,23 @@ impl DeviceConfig {
     }
 }
 
-/// Why an adapter cannot be built so.
+/// The reason that an adapter cannot have this configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdapterError {
     /// No device.
     #[error("an adapter needs at least one device")]
     NoDevice,
     /// Two devices cannot be told apart.
-    #[error("two devices have the address {0}; each needs its own, by which the adapter knows it")]
+    #[error("two devices have the address {0}; each needs its own, by which the adapter identifies it")]
     PeerTwice(Ipv4Addr),
     /// Two devices have an ID, or one has the host's.
-    #[error("the ID {0} is taken; each device needs its own, and none that of the host")]
+    #[error("the ID {0} is taken; each device needs its own, other than the host's")]
     IdTwice(Bdf),
     /// A device where the adapter is.
-    #[error(
-        "the device has the adapter's own address {0}; on one machine, take two addresses of 127.0.0.0/8"
-    )]
+    #[error("the device has the adapter's own address {0}; on one machine, use two addresses of 127.0.0.0/8")]
     OwnAddress(Ipv4Addr),
     /// A window that no BAR can have.
-    #[error("a window of {0} B: it must be a power of two from 4 KiB on")]
+    #[error("a window of {0} B is not supported; expected a power of two from 4 KiB")]
     Window(u64),
     /// An identity that cannot be.
     #[error(transparent)]
@@ -144,11 +142,11 @@ pub enum AdapterError {
     /// Addresses have run out.
     #[error("no address is left for BAR {bar} of {device}, {bytes:#x} B")]
     NoAddress {
-        /// Whose.
+        /// The device.
         device: Bdf,
-        /// Which.
+        /// The BAR.
         bar: u8,
-        /// How large.
+        /// Its size.
         bytes: u64,
     },
 }

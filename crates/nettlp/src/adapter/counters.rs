@@ -1,6 +1,6 @@
-//! What an adapter counts.
+//! The counters of an adapter.
 
-/// What went between the adapter and one device, and what went wrong. Nothing is dropped without being counted here.
+/// Datagrams between the adapter and one device, and errors. Nothing is dropped without being counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Datagrams from it, of any kind.
@@ -58,7 +58,7 @@ pub struct DeviceCounters {
     pub repeated: u64,
 }
 
-/// What an adapter counts of all devices together.
+/// The counters of an adapter for all devices together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdapterCounters {
     /// Datagrams from addresses that are no peer's.

@@ -1,4 +1,4 @@
-//! What leaves for one device: in bounded queues that take turns, under one sequence counter.
+//! TLPs that leave for one device: in bounded queues that take turns, under one sequence counter.
 
 use super::port::Errand;
 use crate::datagram::{emit, with_digest};
@@ -48,7 +48,7 @@ pub(super) struct ServiceReply {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Why [`emit`] cannot fail here.
+/// The reason that [`emit`] cannot fail here.
 const ROOM: &str = "a buffer of MAX_DATAGRAM bytes, and tags of eight bits";
 
 /// The queues of one device. Each is filled by one cause, so that none finds its queue full because of another.
@@ -123,7 +123,7 @@ impl Egress {
         Ok(())
     }
 
-    /// What stands before the next TLP that leaves by another way.
+    /// The bytes before the next TLP that leaves by another way.
     pub(super) fn next_header(&mut self, now: Time, clock: Clock) -> Header {
         let header = Header { sequence: self.sequence, timestamp: clock.ticks(now) };
         self.sequence = self.sequence.wrapping_add(1);
@@ -218,12 +218,12 @@ impl Egress {
     }
 }
 
-/// Where the answer to a device's request goes.
+/// The destination of the answer to a device's request.
 fn device_port(tag: Tag) -> u16 {
     PortScheme::ByIssuer.port(Issuer::Device, tag).unwrap_or(0x3000)
 }
 
-/// Where a request to a device goes.
+/// The destination of a request to a device.
 fn host_port(tag: Tag) -> u16 {
     PortScheme::ByIssuer.port(Issuer::Host, tag).unwrap_or(0x4000)
 }

@@ -1,4 +1,4 @@
-//! What the host sees of a device: its configuration space, the addresses of its BARs, and what the card answers itself.
+//! The host's view of a device: its configuration space, the addresses of its BARs, and the accesses that the card answers itself.
 
 use super::config::{AdapterError, FunctionKind, MsixHome};
 use super::registers::{BAR0_BYTES, Registers};
@@ -14,7 +14,7 @@ pub const CARD: (u16, u16) = (0x3776, 0x8022);
 pub const CARD_VECTORS: u16 = 16;
 /// Bytes of the published card's BAR 2, of which the MSI-X table takes 4 KiB.
 pub const BAR2_BYTES: u64 = 256 << 20;
-/// Where the MSI-X table is in the last 4 KiB of BAR 4, and where the pending bits are after it.
+/// The place of the MSI-X table in the last 4 KiB of BAR 4, and of the pending bits after it.
 const TABLE_FROM_END: u64 = 4096;
 const PENDING_AFTER: u32 = 2048;
 
@@ -33,7 +33,7 @@ const MSIX_ENABLE: u32 = 1 << 31;
 #[derive(Debug)]
 pub(super) struct Function {
     space: ConfigSpace,
-    /// Where the host has put the BARs. A device that moves them loses them: bridges forward only this.
+    /// The addresses that the host has given the BARs. A device that moves them loses them: bridges forward only this.
     assigned: [Option<BarWindow>; 6],
     /// Those of them that decode now.
     decoding: [Option<BarWindow>; 6],
@@ -42,7 +42,7 @@ pub(super) struct Function {
     pub(super) registers: Registers,
 }
 
-/// Where the table is, and the table as the host has written it.
+/// The place of the table, and the table as the host has written it.
 #[derive(Debug)]
 struct Msix {
     place: MsiX,
@@ -128,12 +128,12 @@ impl Function {
         self.decoding = self.space.bars().map(|bar| bar.filter(|bar| !bar.kind.is_io()));
     }
 
-    /// Whether it may send requests.
+    /// True if it may send requests.
     pub(super) fn masters_bus(&self) -> bool {
         self.space.command().bus_master
     }
 
-    /// Where its BARs lie, whether they decode or not.
+    /// The addresses of its BARs, decoding or not.
     pub(super) fn bars(&self) -> &[Option<BarWindow>; 6] {
         &self.assigned
     }
@@ -151,7 +151,7 @@ impl Function {
         (end <= window.size).then(|| window.base + offset)
     }
 
-    /// Whether all of this range is in BARs that the device itself serves.
+    /// True if all of this range is in BARs that the device itself serves.
     pub(super) fn claims(&self, address: u64, bytes: u32) -> bool {
         let inside = |window: BarWindow| {
             let offset = address.checked_sub(window.base);
@@ -161,7 +161,7 @@ impl Function {
         (0..6).any(|bar| self.decoding[usize::from(bar)].is_some_and(inside) && !self.answers(bar))
     }
 
-    /// Whether the card answers accesses to this BAR itself.
+    /// True if the card answers accesses to this BAR itself.
     pub(super) fn answers(&self, bar: u8) -> bool {
         match self.kind {
             FunctionKind::Card { .. } => bar != 4,
@@ -169,7 +169,7 @@ impl Function {
         }
     }
 
-    /// What the card answers to a read of a BAR that is its own.
+    /// The card's answer to a read of a BAR of its own.
     pub(super) fn read(&self, bar: u8, offset: u64, bytes: u32) -> Vec<u8> {
         if let (FunctionKind::Card { .. }, 0) = (&self.kind, bar) {
             let words = (offset & !3..offset + u64::from(bytes)).step_by(4);
@@ -199,7 +199,7 @@ impl Function {
         (0..msix.place.vectors).find(|vector| msix.entry(*vector) == (address, data))
     }
 
-    /// What the host writes to a table that the device holds, and where: address and bytes.
+    /// A write of the host to a table that the device holds: address and bytes.
     pub(super) fn table_for_device(&self, device: usize) -> Option<(u64, Vec<u8>)> {
         let place = self.msix.as_ref()?.place;
         if self.answers(place.table.0) {

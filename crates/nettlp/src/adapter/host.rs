@@ -1,4 +1,4 @@
-//! What is behind the adapter's PCIe link: memory, a processor whose programs use devices, interrupts.
+//! The machine behind the adapter's PCIe link: memory, a processor whose programs use devices, interrupts.
 
 use tlplab_device::{DmaError, Refusal};
 use tlplab_transaction::Payload;
@@ -36,7 +36,7 @@ pub struct HostWrite {
     pub requester: Bdf,
     /// First byte.
     pub address: u64,
-    /// What to write: only bytes that the TLP enables, without gaps.
+    /// The data to write: only bytes that the TLP enables, without gaps.
     pub data: Payload,
 }
 
@@ -47,9 +47,9 @@ pub struct HostInterrupt {
     pub device: usize,
     /// The vector of the device's MSI-X table that says so; `None` if no entry does.
     pub vector: Option<u16>,
-    /// Where it wrote.
+    /// The address.
     pub address: u64,
-    /// What it wrote.
+    /// The data.
     pub data: u32,
 }
 
@@ -62,12 +62,12 @@ pub enum Answer {
     Later,
 }
 
-/// What the host says of its own accord.
+/// Requests and events that the host initiates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOutput {
     /// A read is answered.
     ReadDone {
-        /// Which.
+        /// The number.
         id: HostReadId,
         /// Its data, or why there are none.
         result: Result<Payload, Refusal>,
@@ -78,11 +78,11 @@ pub enum HostOutput {
         token: MmioToken,
         /// Number of the device.
         device: usize,
-        /// Which of its BARs.
+        /// Its BAR.
         bar: u8,
-        /// Where in it.
+        /// The offset in it.
         offset: u64,
-        /// What to do there.
+        /// The access.
         access: MmioAccess,
     },
 }
@@ -96,7 +96,7 @@ pub enum MmioAccess {
     Write(Payload),
 }
 
-/// What is behind the adapter. Times never go back, except by [`rebase`](Self::rebase).
+/// The host behind the adapter. Times never go back, except by [`rebase`](Self::rebase).
 pub trait Host {
     /// The first is heard of a device: from now on it is there.
     fn device_appears(&mut self, _now: Time, _device: usize) {}
@@ -106,13 +106,13 @@ pub trait Host {
     fn write(&mut self, now: Time, write: HostWrite);
     /// A device interrupts. What it wrote before is written.
     fn interrupt(&mut self, now: Time, interrupt: HostInterrupt);
-    /// Whether all of this range is memory. The adapter answers for what is not: UR. A range of 0 bytes is its address.
+    /// True if all of this range is memory. The adapter answers other addresses with UR. A range of 0 bytes is its address.
     fn claims(&self, address: u64, bytes: u32) -> bool;
     /// The next thing that the host has to say at `now`.
     fn poll(&mut self, now: Time) -> Option<HostOutput>;
     /// An access of a program is over: the data of a read (none for a write), or why there are none.
     fn mmio_done(&mut self, now: Time, token: MmioToken, result: Result<Payload, DmaError>);
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, if nothing else happens before.
+    /// The time at which [`handle_timeout`](Self::handle_timeout) is due, if nothing else happens before.
     fn deadline(&self) -> Option<Time>;
     /// That time has come: [`poll`](Self::poll) may have something to say.
     fn handle_timeout(&mut self, now: Time);

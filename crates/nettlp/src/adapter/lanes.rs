@@ -51,12 +51,12 @@ impl Lanes {
         self.lanes.iter_mut().find(|lane| lane.has(port)).map(|lane| &mut lane.link)
     }
 
-    /// Whether TLPs may leave for every lane. One cannot be chosen before it is known whose it is.
+    /// True if TLPs may leave for every lane. A lane cannot be chosen before the owner of the TLP is known.
     pub(super) fn have_room(&self) -> bool {
         self.lanes.iter().all(|lane| lane.link.has_room())
     }
 
-    /// What is kept for them.
+    /// The number of TLPs kept for them.
     pub(super) fn backlog(&self) -> usize {
         self.messages.len() + self.lanes.iter().map(|lane| lane.link.kept()).sum::<usize>()
     }
@@ -116,7 +116,7 @@ impl Lanes {
         }
     }
 
-    /// What is to be sent beside new TLPs: answers, acknowledgements, and what is sent again.
+    /// The next datagram besides new TLPs: an answer, an acknowledgement, or a retransmission.
     pub(super) fn poll(
         &mut self,
         now: Time,

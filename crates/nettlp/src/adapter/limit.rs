@@ -1,4 +1,4 @@
-//! How many datagrams of one peer are looked at.
+//! The limit on datagrams of one peer that are processed.
 
 use tlplab_units::{Duration, Time};
 

@@ -10,7 +10,7 @@ use tlplab_units::{Duration, Time};
 /// Memory below 4 GiB ends here, as on a PC: base addresses of devices and interrupts are above. The rest goes on at 4 GiB.
 const LOW_END: u64 = 0x8000_0000;
 const HIGH_START: u64 = 1 << 32;
-/// What sparse memory keeps or does not keep.
+/// The choice between keeping data and discarding them.
 const PAGE: u64 = 4096;
 
 /// Accesses to devices whose results nobody fetched.
@@ -107,7 +107,7 @@ impl MemoryHost {
 /// A range that is not all memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{bytes} B at {address:#x} are not all memory: {size:#x} B of it lie from 0 to 0x80000000, and what is more from 0x100000000 on"
+    "{bytes} B at {address:#x} are not all memory: its {size:#x} B lie from 0 to 0x80000000, and the rest from 0x100000000"
 )]
 pub struct NotMemory {
     address: u64,

@@ -68,7 +68,7 @@ pub struct Adapter<H> {
     next_split: u32,
     /// Reads that the host answers later: whose they are, and what was asked.
     waiting: BTreeMap<HostReadId, (usize, Repr)>,
-    /// Whose turn it is to send.
+    /// The device whose turn it is to send.
     turn: usize,
     counters: AdapterCounters,
 }
@@ -90,7 +90,7 @@ impl<H: Host> Adapter<H> {
     /// An adapter with `host` behind it.
     ///
     /// # Errors
-    /// What is wrong with `config`.
+    /// The first mistake in `config`.
     pub fn new(config: AdapterConfig, host: H) -> Result<Self, AdapterError> {
         check(&config)?;
         let mut functions = Vec::new();
@@ -119,15 +119,15 @@ impl<H: Host> Adapter<H> {
         })
     }
 
-    /// How it is set up.
+    /// Its configuration.
     pub fn config(&self) -> &AdapterConfig {
         &self.config
     }
-    /// What is behind it.
+    /// The host behind it.
     pub fn host(&self) -> &H {
         &self.host
     }
-    /// What is behind it. What it has to say is heard in [`poll_transmit`](Engine::poll_transmit).
+    /// The host behind it. [`poll_transmit`](Engine::poll_transmit) collects the host's requests.
     pub fn host_mut(&mut self) -> &mut H {
         &mut self.host
     }
@@ -147,24 +147,24 @@ impl<H: Host> Adapter<H> {
             port.function.obey(bases, command);
         }
     }
-    /// What it has counted of a device.
+    /// The counters of a device.
     pub fn device_counters(&self, device: usize) -> Option<DeviceCounters> {
         let port = self.ports.get(device)?;
         let (lost, repeated) = (port.arrivals.lost(), port.lanes.repeated);
         Some(DeviceCounters { lost, repeated, ..port.counters })
     }
-    /// What it has counted of what concerns no device.
+    /// The counters that concern no device.
     pub fn counters(&self) -> AdapterCounters {
         self.counters
     }
 
-    /// What it keeps until it is sent or answered: datagrams, requests of devices, requests to them. Whatever devices send, this is
+    /// The number of items kept until they are sent or answered: datagrams, requests of devices, requests to them. Whatever devices send, this is
     /// bounded, and when everything is sent and every time limit is over it is zero.
     pub fn backlog(&self) -> usize {
         self.ports.iter().map(Port::backlog).sum()
     }
 
-    /// What the host has to say.
+    /// Collects the host's requests.
     fn pump_host(&mut self, now: Time) {
         while let Some(output) = self.host.poll(now) {
             match output {
@@ -309,7 +309,7 @@ impl<H: Host> Engine for Adapter<H> {
     }
 }
 
-/// Whether every device can be told from the others.
+/// Checks that every device can be told from the others.
 fn check(config: &AdapterConfig) -> Result<(), AdapterError> {
     if config.devices.is_empty() {
         return Err(AdapterError::NoDevice);

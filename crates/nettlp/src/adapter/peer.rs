@@ -12,24 +12,24 @@ use tlplab_transaction::{CompletionError, Payload, RequestPolicy, split_request}
 use tlplab_units::Time;
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr};
 
-/// Where a root complex cuts reads between devices, as the captures show.
+/// The addresses at which a root complex cuts reads between devices, as the captures show.
 const PIECE: u32 = 64;
 
 /// A read that was passed on to a device, and what is still to come of its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
-    /// Who reads.
+    /// The reader.
     from: usize,
     /// Address of the next byte.
     address: u64,
     /// Bytes that remain; 1 for a zero-length read, as in its completion.
     left: u32,
-    /// What comes later is late.
+    /// The deadline; later completions are late.
     pub(super) until: Time,
 }
 
 impl Passed {
-    /// Whether this is the next completion.
+    /// True if this is the next completion.
     fn expects(&self, completion: &Completion) -> bool {
         completion.status() != CompletionStatus::Success
             || completion.length().is_some()

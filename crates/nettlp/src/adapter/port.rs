@@ -22,7 +22,7 @@ use tlplab_transaction::{
 use tlplab_units::{Bdf, Duration, Tag, Time};
 use tlplab_wire::tlp::{CompletionStatus, Repr};
 
-/// Why the host asks something of a device.
+/// The reason of a request by the host to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
     /// A program reads or writes.
@@ -43,14 +43,14 @@ pub(super) struct Port {
     pub(super) function: Function,
     pub(super) counters: DeviceCounters,
     pub(super) bucket: Bucket,
-    /// What came from it.
+    /// The datagrams that came from it.
     pub(super) arrivals: FromDevice,
     pub(super) egress: Egress,
     /// Its acknowledged links.
     pub(super) lanes: Lanes,
-    /// What the host asks of it.
+    /// The host's requests to it.
     pub(super) requester: Requester<Errand>,
-    /// What came of its answers before its turn.
+    /// Results of its answers before its turn.
     pub(super) early: Early,
     /// Requests of other devices that were passed on to it and that it has not answered: at most one per device and tag.
     pub(super) passed: BTreeMap<(Bdf, Tag), Passed>,
@@ -60,7 +60,7 @@ pub(super) struct Port {
     pub(super) load: Vec<usize>,
     /// Reads of its own that the host answers later.
     pub(super) waiting: usize,
-    /// Whether it has been heard of.
+    /// True once it has sent something.
     pub(super) seen: bool,
     completer: Completer,
     limit: usize,
@@ -104,7 +104,7 @@ impl Port {
         }
     }
 
-    /// Whether there is room for one more answer. What this says of a request holds for its answer.
+    /// True if there is room for one more answer. The result for a request also holds for its answer.
     pub(super) fn room(&mut self) -> Result<(), Full> {
         if self.waiting + self.egress.replies() < self.limit {
             return Ok(());
@@ -148,7 +148,7 @@ impl Port {
         self.passed.values_mut().for_each(|passed| passed.until = passed.until.earlier(by));
     }
 
-    /// What waits: to be sent, to be answered by the host or by the device.
+    /// The number of items that wait: to be sent, to be answered by the host or by the device.
     pub(super) fn backlog(&self) -> usize {
         let asked = self.requester.queued() + self.requester.in_flight();
         self.waiting + self.egress.backlog() + self.lanes.backlog() + asked

@@ -16,7 +16,7 @@ use tlplab_wire::nettlp::link::{Numbers, open};
 use tlplab_wire::nettlp::{Header, parse_udp_payload};
 use tlplab_wire::tlp::{Completion, Kind, Packet, ParseOptions, Repr, Span, TagWidth};
 
-/// Where a request goes.
+/// The destination of a request.
 enum Target {
     Device(usize),
     Interrupt,
@@ -32,7 +32,7 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// What a write carries, from the first to the last enabled byte.
+    /// The data of a write, from the first to the last enabled byte.
     pub(super) fn data(&self) -> &[u8] {
         let first = (self.access.address % 4) as usize;
         self.packet.payload().get(first..first + self.access.bytes as usize).unwrap_or_default()
@@ -90,7 +90,7 @@ impl<H: Host> Adapter<H> {
         }
     }
 
-    /// What a TLP means, if it is whole.
+    /// The request that a TLP makes, if it is whole.
     fn parse(&mut self, from: usize, packet: &Packet<'_>) -> Option<Repr> {
         let options = ParseOptions { tags: TagWidth::Eight, truncated: false };
         let parsed = Repr::parse_with(packet, options).ok();
@@ -227,7 +227,7 @@ impl<H: Host> Adapter<H> {
         }
     }
 
-    /// What became of something that the host asked of device `at`.
+    /// The result of a request by the host to device `at`.
     pub(super) fn outcome(&mut self, now: Time, at: usize, outcome: Outcome<Errand>) {
         let Port { counters, early, .. } = &mut self.ports[at];
         early.conclude(&outcome);

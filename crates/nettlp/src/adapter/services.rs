@@ -1,4 +1,4 @@
-//! What a device asks without TLPs: configuration space, the message service of the driver on the host, the card's registers.
+//! Requests of a device without TLPs: configuration space, the message service of the driver on the host, the card's registers.
 
 use super::Adapter;
 use super::counters::DeviceCounters;
@@ -40,7 +40,7 @@ impl<H: Host> Adapter<H> {
     }
 }
 
-/// Whether it asks for vendor and device ID. A device does so when it begins, and when it is started again.
+/// True if it asks for vendor and device ID. A device does so when it begins, and when it is started again.
 pub(super) fn asks_ids(datagram: &Datagram<'_>) -> bool {
     datagram.port == config_api::PORT
         && ConfigAccess::parse(datagram.payload)

@@ -41,7 +41,7 @@ impl Runs {
     fn run(self, number: usize) -> Option<(u64, u32)> {
         { self }.nth(number)
     }
-    /// Whether there is only one.
+    /// True if there is only one.
     pub fn is_single(self) -> bool {
         let ones = self.enabled >> self.enabled.trailing_zeros().min(7);
         self.whole.is_some() || ones.leading_zeros() + ones.trailing_ones() == 8
@@ -72,18 +72,18 @@ impl Iterator for Runs {
     }
 }
 
-/// Why an answer was not taken.
+/// The reason that an answer was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// It was answered before, or forgotten in a reset.
     #[error("the read was answered already, or a reset has ended it")]
     Over,
     /// Too many or too few bytes.
-    #[error("the read is for {expected} B, and the answer has {found} B")]
+    #[error("the read is for {expected} B, but the answer has {found} B")]
     Length {
-        /// What the host asked for.
+        /// The bytes requested.
         expected: u32,
-        /// What was given.
+        /// The bytes given.
         found: u64,
     },
 }
@@ -118,7 +118,7 @@ enum State {
 struct Slot {
     generation: u16,
     port: u16,
-    /// When the read came.
+    /// The arrival of the read.
     since: Time,
     state: State,
 }
@@ -134,7 +134,7 @@ pub(super) struct Answer {
 pub(super) struct Answers {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// What is answered, each with the writes of the device before it: it does not pass them (PCIe 5.0 table 2-39).
+    /// Reads that are answered, each with the writes of the device before it: it does not pass them (PCIe 5.0 table 2-39).
     ready: VecDeque<(u32, PostedMark)>,
     /// Completions for requests that nobody was asked about, each with its port: a device that does not answer does not hold them up.
     refusals: VecDeque<(u16, Repr)>,

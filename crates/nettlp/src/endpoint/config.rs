@@ -1,4 +1,4 @@
-//! What an end point is allowed to do, and its share of the ports.
+//! The limits of an end point, and its share of the ports.
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use tlplab_units::{Bdf, Duration, Mps, Mrrs, Rcb};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS};
 use tlplab_wire::tlp::Attributes;
 
-/// How an [`Endpoint`](super::Endpoint) is set up.
+/// The configuration of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointConfig {
     /// The adapter's address. What comes from elsewhere is counted and ignored.
@@ -24,7 +24,7 @@ pub struct EndpointConfig {
     pub mrrs: Mrrs,
     /// Read Completion Boundary: where answers to the host's reads are cut.
     pub rcb: Rcb,
-    /// Where transfers are cut into requests.
+    /// The addresses at which transfers are cut into requests.
     pub split: RequestPolicy,
     /// Attributes of its memory requests.
     pub attributes: Attributes,
@@ -33,10 +33,10 @@ pub struct EndpointConfig {
     /// Number datagrams, as the adapter does with its own, so that it recognises one that comes twice: a read that is answered twice, the second
     /// time when its tag is somebody else's, or an old write over a newer one. The published library sends zeros, and its adapter does not look.
     pub numbered: bool,
-    /// How long the tag of a request that was given up rests, so that its late completions are nobody's data: longer than a
+    /// The time that the tag of a failed request rests, so that its late completions match no other request: longer than a
     /// datagram lives in the network.
     pub quarantine: Duration,
-    /// Whether reads that were not answered are asked for again.
+    /// The policy for reads that were not answered.
     pub retry: Retry,
     /// Set up an acknowledged link with the adapter: every TLP arrives once and in order, or the operation [fails](super::Event::Failed), and a
     /// write is over when it has arrived. For `tlplab adapter`; the published card and programs give none.
@@ -45,7 +45,7 @@ pub struct EndpointConfig {
     pub windows: Vec<Window>,
 }
 
-/// Whether a request that was not answered in time is issued again, under another tag.
+/// The policy for a request that was not answered in time: issued again, under another tag, or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retry {
     /// Never: the device cannot know whether the read had a side effect.
@@ -68,7 +68,7 @@ impl Window {
     /// Every address (but the last byte of 64 bits).
     pub const EVERYTHING: Self = Self { base: 0, size: u64::MAX };
 
-    /// Whether it holds all of these bytes; of none, their address.
+    /// True if it holds all of these bytes; of none, their address.
     pub const fn contains(self, address: u64, bytes: u32) -> bool {
         let bytes = if bytes == 0 { 1 } else { bytes as u64 };
         address >= self.base && address - self.base < self.size && bytes <= self.size - (address - self.base)
@@ -127,7 +127,7 @@ impl EndpointConfig {
         self.tags.clone().map(|tag| DEVICE_PORTS.start() + u16::from(tag)).chain(host)
     }
 
-    /// Whether it answers the host's requests that come to this port.
+    /// True if it answers the host's requests that come to this port.
     pub(super) fn answers(&self, port: u16) -> bool {
         HOST_PORTS.contains(&port) && self.host_ports >> (port - HOST_PORTS.start()) & 1 == 1
     }

@@ -1,4 +1,4 @@
-//! What an end point has seen, in numbers.
+//! The counters of an end point.
 
 use crate::sequence::Seen;
 use tlplab_wire::{Error, Problem};
@@ -52,7 +52,7 @@ pub struct Counters {
     pub duplicates: u64,
     /// Datagrams with a sequence number below one that came earlier.
     pub reordered: u64,
-    /// Where it is in the adapter's count; `None` if the adapter does not count.
+    /// Its place in the adapter's count; `None` if the adapter does not count.
     pub sequence: Option<Seen>,
     /// Requests that were not answered in time.
     pub timeouts: u64,

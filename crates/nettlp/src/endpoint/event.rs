@@ -1,11 +1,11 @@
-//! What an end point tells its owner.
+//! The events of an end point for its owner.
 
 use tlplab_device::DmaError;
 use tlplab_transaction::Payload;
 use tlplab_units::Bdf;
 use tlplab_wire::tlp::Repr;
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
     /// A read is over: its data (none, of a flush), or why there are none.
@@ -25,7 +25,7 @@ pub enum Event<T> {
     Failed {
         /// As given to [`read`](super::Endpoint::read) or [`write`](super::Endpoint::write).
         token: T,
-        /// Why.
+        /// The reason.
         error: DmaError,
     },
     /// The host reads from a window: to be answered with [`answer`](super::Endpoint::answer).
@@ -34,9 +34,9 @@ pub enum Event<T> {
     HostWrite(HostWrite),
     /// Any other TLP that came to a port of this end point. If it wants a completion it was answered with UR already.
     Other {
-        /// What it says.
+        /// Its header.
         repr: Repr,
-        /// What it carries, in whole doublewords.
+        /// Its payload, in whole doublewords.
         data: Payload,
     },
 }
@@ -46,7 +46,7 @@ pub enum Event<T> {
 pub struct HostRead {
     /// To answer with.
     pub token: AnswerToken,
-    /// Who asks.
+    /// The requester.
     pub requester: Bdf,
     /// Number of the window in [`EndpointConfig::windows`](super::EndpointConfig::windows).
     pub window: usize,
@@ -59,7 +59,7 @@ pub struct HostRead {
 /// Bytes to be written. A write with holes in its byte enables comes as one for each run of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWrite {
-    /// Who writes.
+    /// The writer.
     pub requester: Bdf,
     /// Number of the window in [`EndpointConfig::windows`](super::EndpointConfig::windows).
     pub window: usize,

@@ -1,4 +1,4 @@
-//! Who comes in: which datagrams are TLPs of the adapter at all. Everything else is counted and goes no further.
+//! The check of received datagrams: those that are not TLPs of the adapter are counted and go no further.
 
 use super::counters::Counters;
 use crate::engine::Datagram;
@@ -22,12 +22,12 @@ impl Gate {
         Self { adapter, arrivals: FromAdapter::default(), counters: Counters::default() }
     }
 
-    /// What has come so far.
+    /// The sequence numbers received so far.
     pub fn counters(&self) -> Counters {
         Counters { sequence: self.arrivals.seen, ..self.counters }
     }
 
-    /// What the lanes of the device have in common.
+    /// The state that the lanes of the device share.
     pub(super) fn numbering(&mut self) -> &mut Numbering {
         &mut self.arrivals.numbering
     }
@@ -52,7 +52,7 @@ impl Gate {
         self.is_first(datagram.port, header).then_some((packet, repr))
     }
 
-    /// Whether a datagram of an acknowledged link comes from the adapter, and for the first time.
+    /// True if a datagram of an acknowledged link comes from the adapter, and for the first time.
     pub(super) fn admit_sealed(&mut self, datagram: Datagram<'_>) -> bool {
         self.counters.datagrams_in += 1;
         if *datagram.from.ip() != self.adapter {

@@ -9,7 +9,7 @@ use tlplab_wire::nettlp::link::{Lane, LinkMessage, NUMBERS};
 /// Between the first two requests for a link; later ones are further apart, up to the second.
 const FIRST_WAIT: Duration = Duration::from_ms(5);
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
-/// How long it asks before it gives up.
+/// The time after which it stops asking.
 const PATIENCE: Duration = Duration::from_ms(1000);
 
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl<T: Copy> Line<T> {
     pub(super) fn link(&mut self) -> Option<&mut Link<T>> {
         if let State::Up(link) = &mut self.state { Some(link) } else { None }
     }
-    /// Whether a TLP may leave.
+    /// True if a TLP may leave.
     pub(super) fn has_room(&self) -> bool {
         matches!(&self.state, State::Up(link) if link.has_room())
     }

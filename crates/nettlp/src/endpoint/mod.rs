@@ -99,7 +99,7 @@ impl<T: Copy> Endpoint<T> {
         *self.gate.numbering() = other.gate.numbering().share();
     }
 
-    /// How it is set up.
+    /// Its configuration.
     pub fn config(&self) -> &EndpointConfig {
         &self.config
     }
@@ -113,7 +113,7 @@ impl<T: Copy> Endpoint<T> {
         (self.config.requester, self.config.mps, self.config.mrrs) = (requester, mps, mrrs);
         self.requester.reconfigure(requester, mps, mrrs);
     }
-    /// How long requests that leave from now on may take, and how long their tags rest when they are given up. Tags that rest go on resting.
+    /// The time that requests may take from now on, and the time that their tags rest after a failure. Tags that rest go on resting.
     pub fn set_time_limits(&mut self, completion_timeout: Duration, quarantine: Duration) {
         (self.config.completion_timeout, self.config.quarantine) = (completion_timeout, quarantine);
         self.requester.set_time_limits(completion_timeout, Quarantine::Unordered(quarantine));
@@ -122,7 +122,7 @@ impl<T: Copy> Endpoint<T> {
     pub fn set_windows(&mut self, windows: Vec<Window>) {
         self.config.windows = windows;
     }
-    /// What it has seen so far.
+    /// Its counters.
     pub fn counters(&self) -> Counters {
         self.gate.counters()
     }
@@ -146,7 +146,7 @@ impl<T: Copy> Endpoint<T> {
     pub fn host_reads_open(&self) -> usize {
         self.answers.kept()
     }
-    /// Whether it has nothing to send, to wait for, or to tell.
+    /// True if it has nothing to send, to wait for, or to report.
     pub fn is_idle(&self) -> bool {
         let told = self.line.as_ref().is_none_or(|line| line.under_way() == 0);
         self.requester.is_idle() && self.answers.kept() == 0 && self.events.is_empty() && told
@@ -458,7 +458,7 @@ impl<T: Copy> Endpoint<T> {
         self.gate.counters.links_lost += 1;
     }
 
-    /// What the link has to send beside new TLPs: port and length.
+    /// The next transmission of the link besides new TLPs: port and length.
     fn poll_line(&mut self, now: Time, buffer: &mut [u8]) -> Option<(u16, usize)> {
         let wanted = self.requester.queued() > 0 || self.answers.kept() > 0;
         let line = self.line.as_mut()?;
@@ -511,7 +511,7 @@ impl<T: Copy> Endpoint<T> {
     }
 }
 
-/// What stands before the next TLP.
+/// The bytes before the next TLP.
 fn next_header(config: &EndpointConfig, numbering: &Numbering, now: Time) -> Header {
     if !config.numbered {
         return Header::default();

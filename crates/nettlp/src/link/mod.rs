@@ -21,7 +21,7 @@ use tlplab_wire::nettlp::link::{LinkMessage, NUMBERS, Numbers, seal};
 use tlplab_wire::nettlp::{HEADER_BYTES, Header};
 use tlplab_wire::tlp::{Kind, Packet, Repr};
 
-/// What became of a TLP that came.
+/// The fate of a received TLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     /// It is its turn: to be carried out now, and then what [`Link::take`] gives.
@@ -51,7 +51,7 @@ impl<T: Copy> Link<T> {
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
-    /// Whether another TLP may leave.
+    /// True if another TLP may leave.
     pub(crate) fn has_room(&self) -> bool {
         self.sender.has_room()
     }
@@ -63,7 +63,7 @@ impl<T: Copy> Link<T> {
     pub(crate) fn under_way(&self) -> usize {
         self.sender.under_way()
     }
-    /// Whether the TLP of this number is under way.
+    /// True if the TLP of this number is under way.
     pub(crate) fn holds(&self, sequence: u32) -> bool {
         self.sender.holds(sequence)
     }
@@ -100,7 +100,7 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// What came early and whose turn it is now: port and TLP.
+    /// The next TLP that came early and is now in order: port and TLP.
     pub(crate) fn take(&mut self) -> Option<(u16, Box<[u8]>)> {
         self.receiver.take()
     }
@@ -136,22 +136,22 @@ impl<T: Copy> Link<T> {
         Some(LinkMessage::Ack { epoch: self.epoch, acknowledged, beyond })
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) or an acknowledgement is due.
+    /// The time at which [`handle_timeout`](Self::handle_timeout) or an acknowledgement is due.
     pub(crate) fn deadline(&self) -> Option<Time> {
         [self.sender.deadline(), self.receiver.deadline()].into_iter().flatten().min()
     }
 
-    /// What was not acknowledged in time is to be sent again.
+    /// Marks TLPs that were not acknowledged in time for retransmission.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.sender.handle_timeout(now);
     }
 
-    /// Whether nothing has been acknowledged for so long that nobody is there any more.
+    /// True if the time without an acknowledgement shows that the peer is gone.
     pub(crate) fn is_alone(&self, now: Time) -> bool {
         self.sender.is_alone(now)
     }
 
-    /// What is not over; it is forgotten.
+    /// Takes the unfinished operations; they are forgotten.
     pub(crate) fn forget(&mut self) -> impl Iterator<Item = T> {
         self.sender.forget()
     }
@@ -162,7 +162,7 @@ impl<T: Copy> Link<T> {
     }
 }
 
-/// Why sealing cannot fail.
+/// The reason that sealing cannot fail.
 const ROOM: &str = "a buffer of MAX_DATAGRAM bytes";
 
 /// Writes a message of a link into `buffer`; its length.
@@ -178,7 +178,7 @@ pub(crate) fn message_of(packet: &Packet<'_>, repr: &Repr) -> Option<LinkMessage
     if whole { LinkMessage::parse(message, packet.payload()).ok() } else { None }
 }
 
-/// Whether this TLP is one that nobody answers.
+/// True if this TLP is never answered.
 fn is_posted(tlp: &[u8]) -> bool {
     let packet = Packet::new(tlp);
     matches!(packet.fmt_type(), Some(0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77))

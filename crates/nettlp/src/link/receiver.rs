@@ -1,15 +1,15 @@
-//! What has come: in order once, whatever the network does.
+//! Received TLPs: in order and once, whatever the network does.
 
 use super::sender::WINDOW;
 use std::collections::VecDeque;
 use tlplab_units::{Duration, Time};
 use tlplab_wire::nettlp::link::{NUMBERS, distance};
 
-/// How long an acknowledgement waits for a TLP that takes it along, and how many TLPs one stands for at most.
+/// The time that an acknowledgement waits for a TLP to carry it, and the number of TLPs that it covers at most.
 const PUT_OFF: Duration = Duration::from_us(100);
 const MOST_UNTOLD: u32 = 32;
 
-/// What a TLP's number says.
+/// The meaning of a TLP's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It is its turn.
@@ -26,11 +26,11 @@ pub(super) enum Turn {
 pub(super) struct Receiver {
     /// The number whose turn it is.
     next: u32,
-    /// What came early: the first place is that of `next`, and always empty.
+    /// TLPs that came early: the first place is that of `next`, and always empty.
     early: VecDeque<Option<(u16, Box<[u8]>)>>,
     /// TLPs of which the peer has not been told that they came.
     untold: u32,
-    /// When the first of these came.
+    /// The arrival of the first of these.
     since: Time,
     /// The peer is to be told at once.
     urgent: bool,
@@ -73,7 +73,7 @@ impl Receiver {
         self.early.pop_front();
     }
 
-    /// What came early and whose turn it is now: port and TLP.
+    /// The next TLP that came early and is now in order: port and TLP.
     pub(super) fn take(&mut self) -> Option<(u16, Box<[u8]>)> {
         let taken = self.early.front_mut()?.take()?;
         self.advance();
@@ -84,12 +84,12 @@ impl Receiver {
     pub(super) fn missing(&self) -> u32 {
         self.next
     }
-    /// Which of those behind it have.
+    /// The TLPs behind it that have.
     pub(super) fn beyond(&self) -> u64 {
         let places = self.early.iter().skip(1).take(64).enumerate();
         places.filter(|(_, place)| place.is_some()).fold(0, |bits, (at, _)| bits | 1 << at)
     }
-    /// What is kept.
+    /// The number of TLPs kept.
     pub(super) fn kept(&self) -> usize {
         self.early.iter().flatten().count()
     }
@@ -105,7 +105,7 @@ impl Receiver {
         (self.untold, self.urgent) = (0, false);
     }
 
-    /// Whether it is time to tell.
+    /// True if an acknowledgement is due.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.urgent || self.deadline().is_some_and(|deadline| deadline <= now)
     }

@@ -1,4 +1,4 @@
-//! How long a round trip takes, and how long to wait for one therefore (RFC 6298, in integers).
+//! The round-trip time, and the retransmission timeout derived from it (RFC 6298, in integers).
 
 use tlplab_units::Duration;
 
@@ -13,7 +13,7 @@ const UNKNOWN: Duration = Duration::from_ms(20);
 pub(crate) struct RoundTrip {
     /// SRTT and RTTVAR in femtoseconds; none before the first measurement.
     known: Option<(u64, u64)>,
-    /// How often the wait has been doubled since something was heard.
+    /// The number of times that the timeout has been doubled since the last answer.
     doubled: u32,
 }
 
@@ -41,7 +41,7 @@ impl RoundTrip {
         self.doubled = (self.doubled + 1).min(16);
     }
 
-    /// How long to wait for an acknowledgement before the TLP is sent again.
+    /// The wait for an acknowledgement before the TLP is sent again.
     pub(crate) fn limit(&self) -> Duration {
         let limit = match self.known {
             None => UNKNOWN.as_fs(),
@@ -51,7 +51,7 @@ impl RoundTrip {
         Duration::from_fs((limit << self.doubled.min(8)).min(LONGEST.as_fs()))
     }
 
-    /// How old a TLP is, at least, of which one may think that it is lost when a later one has come.
+    /// The least age of a TLP that counts as lost when a later one has arrived.
     pub(crate) fn overdue(&self) -> Duration {
         let smoothed = self.known.map_or(UNKNOWN.as_fs(), |(smoothed, _)| smoothed);
         Duration::from_fs(smoothed.saturating_add(smoothed / 4))

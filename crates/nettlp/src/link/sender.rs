@@ -1,4 +1,4 @@
-//! What was sent and is not acknowledged: the replay buffer.
+//! TLPs that were sent and are not acknowledged: the replay buffer.
 
 use super::round_trip::RoundTrip;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ pub(super) const WINDOW: usize = 128;
 const WINDOW_BYTES: usize = 32 << 10;
 /// Later TLPs that have come before one is taken for lost, however young: so many overtake where each port has a socket.
 const OVERTAKEN: usize = 16;
-/// How long nothing is acknowledged before the peer is taken for gone.
+/// The time without an acknowledgement after which the peer counts as gone.
 const GONE: Duration = Duration::from_ms(2000);
 
 /// A TLP under way.
@@ -18,7 +18,7 @@ const GONE: Duration = Duration::from_ms(2000);
 struct Entry<T> {
     port: u16,
     datagram: Box<[u8]>,
-    /// When it left last.
+    /// The time of its last transmission.
     sent: Time,
     /// It was sent more than once: its acknowledgement measures nothing.
     twice: bool,
@@ -26,7 +26,7 @@ struct Entry<T> {
     there: bool,
     /// To be sent again.
     again: bool,
-    /// Whose operation is over with it.
+    /// The owner of the operation that ends with it.
     token: Option<T>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Sender<T> {
     trip: RoundTrip,
     /// After a wait in vain: all before this number are likely to be lost as well.
     suspect: Option<u32>,
-    /// When something was acknowledged last, or the first TLP left after a pause.
+    /// The time of the last acknowledgement, or of the first TLP after a pause.
     since: Time,
 }
 
@@ -55,7 +55,7 @@ impl<T: Copy> Sender<T> {
     pub(super) fn under_way(&self) -> usize {
         self.under_way.len()
     }
-    /// Whether this is one of those under way.
+    /// True if this TLP is under way.
     pub(super) fn holds(&self, sequence: u32) -> bool {
         (distance(self.first, sequence) as usize) < self.under_way.len()
     }
@@ -108,7 +108,7 @@ impl<T: Copy> Sender<T> {
         }
     }
 
-    /// What was sent before the wait in vain follows, one with each acknowledgement.
+    /// TLPs sent before the fruitless wait follow, one with each acknowledgement.
     fn go_on(&mut self) {
         let Some(suspect) = self.suspect else { return };
         let ahead = distance(self.first, suspect);
@@ -135,7 +135,7 @@ impl<T: Copy> Sender<T> {
         self.doubt(now, 0, behind);
     }
 
-    /// Whether it is lost, so many behind it having come.
+    /// True if it counts as lost because that many later TLPs have arrived.
     fn doubt(&mut self, now: Time, at: usize, behind: usize) {
         let overdue = self.trip.overdue();
         let Some(entry) = self.under_way.get_mut(at) else { return };
@@ -163,7 +163,7 @@ impl<T: Copy> Sender<T> {
         }
     }
 
-    /// Whether the peer is gone.
+    /// True if the peer is gone.
     pub(super) fn is_alone(&self, now: Time) -> bool {
         !self.under_way.is_empty() && now.saturating_since(self.since) >= GONE
     }
@@ -206,7 +206,7 @@ mod tests {
             .for_each(|token| sender.keep(us(at), 0x3000 + token as u16, &[token as u8; 100], Some(token)));
     }
 
-    /// What is over with an acknowledgement of all before `place`, and of those behind it that `beyond` names.
+    /// Operations that end with an acknowledgement of all before `place`, and of those behind it that `beyond` names.
     fn acknowledge(sender: &mut Sender<u32>, at: u64, place: u32, beyond: u64) -> Vec<u32> {
         let mut over = Vec::new();
         sender.acknowledged(us(at), number(place), beyond, |token| over.push(token));

@@ -1,4 +1,4 @@
-//! Where a device's BARs are in the address space of the host.
+//! The addresses of a device's BARs in the address space of the host.
 
 use crate::endpoint::Window;
 use tlplab_cfgspace::{Bar, Header, Layout};
@@ -14,7 +14,7 @@ pub struct BarMap {
     bars: Vec<(u8, Window)>,
 }
 
-/// Why BARs do not fit.
+/// The reason that BARs do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BarMapError {
     /// The adapter's window is too small.
@@ -22,7 +22,7 @@ pub enum BarMapError {
         "BAR {bar} with {size} B does not fit into the adapter's window of {window} B behind the BARs before it"
     )]
     TooBig {
-        /// Which.
+        /// The BAR.
         bar: u8,
         /// Its size.
         size: u64,
@@ -31,10 +31,10 @@ pub enum BarMapError {
     },
     /// The window does not begin where its largest BAR could.
     #[error(
-        "the window at {base:#x} is not aligned to the {size} B of BAR {bar}, which would have to begin at a multiple of that"
+        "the window at {base:#x} is not aligned to the {size} B of BAR {bar}, which must begin at a multiple of its size"
     )]
     Misaligned {
-        /// Which.
+        /// The BAR.
         bar: u8,
         /// Its size.
         size: u64,

@@ -13,7 +13,7 @@ use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Repr;
 
-/// Where the messages of interrupts are.
+/// The addresses of the messages of interrupts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vectors {
     /// In a table that the adapter keeps (in BAR2 of its card, the published way, or for a function with IDs of its own) and tells of by the
@@ -29,13 +29,13 @@ impl Vectors {
         Self::Held(MsixMemory::new(MsiX { vectors: CARD_VECTORS, table: (TABLE, 0), pending: (TABLE, 2048) }))
     }
 
-    /// Whether this byte of a BAR is none of the device's business.
+    /// True if this byte of a BAR does not belong to the device.
     fn claims(&self, bar: u8, offset: u64) -> bool {
         bar == TABLE || matches!(self, Self::Held(memory) if memory.claims(bar, offset))
     }
 }
 
-/// Whose operation ends.
+/// The owner of the operation that ends.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Device(OpId),
@@ -95,7 +95,7 @@ impl DevicePort {
     pub fn endpoint(&self) -> &Endpoint<impl Copy + use<>> {
         &self.endpoint
     }
-    /// Where the BARs are.
+    /// The addresses of the BARs.
     pub fn bars(&self) -> &BarMap {
         &self.bars
     }
@@ -112,15 +112,15 @@ impl DevicePort {
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
-    /// Whether the device has said that it is done.
+    /// True once the device has stated that it is done.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
-    /// Why the device cannot go on.
+    /// The reason that the device cannot go on.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
-    /// How the device may interrupt.
+    /// The kind of interrupt that the device may use.
     pub fn interrupt_mode(&self) -> InterruptMode {
         match &self.vectors {
             Vectors::Given(messages) if messages.is_empty() => InterruptMode::Disabled,
@@ -148,7 +148,7 @@ impl DevicePort {
         self.events.push_back(Event::Reset);
     }
 
-    /// What the device is told next.
+    /// The next event for the device.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -202,11 +202,12 @@ impl DevicePort {
             Ok(()) => {}
             Err(AnswerError::Over) => {
                 self.fail(
-                    "answered a read that is over; each is answered once, and none after a reset".into(),
+                    "answered a read that has ended; each read must be answered once, and none after a reset"
+                        .into(),
                 );
             }
             Err(AnswerError::Length { expected, found }) => self.fail(format!(
-                "answered a read of {expected} B with {found} B; it must be as many as were asked for"
+                "answered a read of {expected} B with {found} B; the answer must have the requested size"
             )),
         }
     }
@@ -238,7 +239,7 @@ impl DevicePort {
         }
     }
 
-    /// What the end point has heard becomes events of the device, but for what concerns the MSI-X table.
+    /// Events of the end point become events of the device, except those that concern the MSI-X table.
     fn pump(&mut self, now: Time) {
         while let Some(event) = self.endpoint.poll_event() {
             match event {

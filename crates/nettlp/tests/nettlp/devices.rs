@@ -92,7 +92,7 @@ fn a_device_does_not_change_what_the_card_says() {
         let mut world = World::new("dma", Changing, DmaDriver::new("dma", 64, 1), looks);
         world.run(Duration::from_ms(100));
         let fault = world.server().port().fault().unwrap_or_default();
-        assert!(fault.contains("which behind NetTLP is the card's"), "{looks:?}: {fault}");
+        assert!(fault.contains("which is the card's behind NetTLP"), "{looks:?}: {fault}");
     }
 }
 

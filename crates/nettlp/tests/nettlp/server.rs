@@ -190,7 +190,10 @@ fn a_device_that_errs_is_told_what_would_be_right() {
     deliver(&mut port, us(1), 0x4000, &host_request(0, WINDOW.base, 2, 0xFF, None));
     let Some(Event::MmioRead { reply, .. }) = port.take_event() else { panic!("a read") };
     port.act(us(1), Action::Reply { token: reply, data: [0; 4].into() });
-    assert_eq!(port.fault(), Some("answered a read of 8 B with 4 B; it must be as many as were asked for"));
+    assert_eq!(
+        port.fault(),
+        Some("answered a read of 8 B with 4 B; the answer must have the requested size")
+    );
     port.act(us(1), Action::DmaRead { op: OpId(1), stream: 0, address: u64::MAX, bytes: 2, carry: false });
     assert!(matches!(port.take_event(), Some(Event::DmaReadDone { op: OpId(1), result: Err(_) })));
     // Marked as bad (EP): not written.

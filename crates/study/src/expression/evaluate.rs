@@ -1,4 +1,4 @@
-//! What an expression gives at one point.
+//! The value of an expression at one point.
 
 use super::{Expression, Function, Node, Operator, What};
 use crate::unit::Unit;
@@ -22,7 +22,7 @@ impl Value {
 }
 
 impl Expression {
-    /// What it gives, where `value_of` tells the value of each name. `None` where a name has none, where something is divided by zero,
+    /// Its value, where `value_of` gives the value of each name. `None` where a name has none, where something is divided by zero,
     /// and where kinds differ, which [`Expression::kind`] tells before.
     pub fn evaluate(&self, value_of: &dyn Fn(&str) -> Option<Value>) -> Option<Value> {
         evaluate(&self.root, value_of)

@@ -1,10 +1,10 @@
-//! What an expression gives, before anything is known but the kinds of its names.
+//! The kind of an expression, before anything is known but the kinds of its names.
 
 use super::{Expression, Function, Mistake, Node, Operator, Value, What};
 use crate::unit::Unit;
 use std::fmt;
 
-/// What a name stands for, or an expression gives.
+/// The kind of a name or an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number with its unit.
@@ -26,12 +26,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is wrong with a name, and what would be right.
+/// The mistake in a name, and the fix.
 pub type NoName = (String, Option<String>);
 type Checked = Result<Kind, Mistake>;
 
 impl Expression {
-    /// What it gives. `kind_of` tells of each name what it is, or what is wrong with it: a message, and what would be right.
+    /// Its kind. `kind_of` gives the kind of each name, or its mistake: a message, and the fix.
     ///
     /// # Errors
     /// A name is not known; what is compared, added or called is not of one kind.
@@ -90,7 +90,8 @@ fn two(
             let (a, b) = (number(left, kind_of, sign)?, number(right, kind_of, sign)?);
             let b = if operator == Operator::Divide { b.inverse() } else { Some(b) };
             let unit = b.and_then(|b| a.times(b));
-            unit.map(Kind::Number).ok_or_else(|| Mistake::new(node.at, "no figure has such a unit"))
+            unit.map(Kind::Number)
+                .ok_or_else(|| Mistake::new(node.at, "the unit of the result is not supported"))
         }
         _ => {
             let (a, b) = (number(left, kind_of, sign)?, number(right, kind_of, sign)?);
@@ -104,7 +105,7 @@ fn two(
 }
 
 fn differ(at: usize, sign: &str, left: Kind, right: Kind) -> Mistake {
-    let mistake = Mistake::new(at, format!("{sign} is between {left} and {right}"));
+    let mistake = Mistake::new(at, format!("{sign} cannot combine {left} and {right}"));
     let example = |kind| match kind {
         Kind::Number(Unit::RATE) => Some("90 Gb/s"),
         Kind::Number(Unit::TIME) => Some("2 us"),
@@ -113,9 +114,9 @@ fn differ(at: usize, sign: &str, left: Kind, right: Kind) -> Mistake {
         _ => None,
     };
     match (left, right) {
-        (Kind::Text, _) | (_, Kind::Text) => mistake.hint("a text is compared with a text in quotes"),
+        (Kind::Text, _) | (_, Kind::Text) => mistake.hint("compare a text with a text in quotes"),
         (Kind::Number(Unit::NONE), other) | (other, Kind::Number(Unit::NONE)) => match example(other) {
-            Some(example) => mistake.hint(format!("a number gets a unit as in {example}")),
+            Some(example) => mistake.hint(format!("add a unit to the number, as in {example}")),
             None => mistake,
         },
         _ => mistake,
@@ -125,7 +126,7 @@ fn differ(at: usize, sign: &str, left: Kind, right: Kind) -> Mistake {
 fn number(node: &Node, kind_of: &dyn Fn(&str, usize) -> Checked, sign: &str) -> Result<Unit, Mistake> {
     match check(node, kind_of)? {
         Kind::Number(unit) => Ok(unit),
-        kind => Err(Mistake::new(node.at, format!("{sign} wants a number, and this is {kind}"))),
+        kind => Err(Mistake::new(node.at, format!("{sign} takes numbers, but this is {kind}"))),
     }
 }
 
@@ -133,8 +134,7 @@ fn truth(node: &Node, kind_of: &dyn Fn(&str, usize) -> Checked, sign: &str) -> C
     match check(node, kind_of)? {
         Kind::Truth => Ok(Kind::Truth),
         kind => {
-            let mistake =
-                Mistake::new(node.at, format!("{sign} wants what is true or false, and this is {kind}"));
+            let mistake = Mistake::new(node.at, format!("{sign} takes conditions, but this is {kind}"));
             Err(mistake.hint("compare it with something"))
         }
     }

@@ -79,7 +79,8 @@ impl Reader {
         self.at += 1;
         let text = self.take(|c| c != quote);
         if self.look(0).is_none() {
-            return Err(Mistake::new(begin, "this text does not end").hint(format!("put {quote} behind it")));
+            return Err(Mistake::new(begin, "the closing quote is missing")
+                .hint(format!("add {quote} at the end of the text")));
         }
         self.at += 1;
         Ok(Word::Value(Value::Text(text)))
@@ -95,16 +96,16 @@ impl Reader {
                 return Ok(Word::Sign(sign));
             }
         }
-        let mistake = Mistake::new(self.at, format!("{first:?} means nothing here"));
+        let mistake = Mistake::new(self.at, format!("unexpected {first:?}"));
         Err(match first {
-            '=' => mistake.hint("what is equal is compared by =="),
+            '=' => mistake.hint("compare with =="),
             '&' => mistake.hint("write and"),
             '|' => mistake.hint("write or"),
             '!' => mistake.hint("write not"),
             '≤' => mistake.hint("write <="),
             '≥' => mistake.hint("write >="),
             '^' => mistake.hint("write a product"),
-            _ => mistake.hint("there are numbers, names, texts, + - * / ( ) , < <= > >= == != and, or, not"),
+            _ => mistake.hint("expected numbers, names, texts, + - * / ( ) , < <= > >= == != and, or, not"),
         })
     }
 
@@ -136,16 +137,16 @@ impl Reader {
             return Ok(Word::Value(Value::Number(value, Unit::NONE)));
         }
         if whole != number {
-            return Err(Mistake::new(begin, "a number with a unit has no exponent")
-                .hint("write it out, or take a larger unit"));
+            return Err(Mistake::new(begin, "a number with a unit cannot have an exponent")
+                .hint("write it out, or use a larger unit"));
         }
         let found = Unit::read(&number, &word);
         let (value, unit) = found.ok_or_else(|| {
             let known = Unit::read("1", &word).is_some();
             let why = if known {
-                format!("{number}{word} cannot be told exactly")
+                format!("{number}{word} cannot be represented exactly")
             } else {
-                format!("{word:?} is no unit")
+                format!("unknown unit {word:?}")
             };
             Mistake::new(place, why).hint(UNITS)
         })?;

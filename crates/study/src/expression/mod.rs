@@ -37,14 +37,14 @@ pub struct Expression {
     root: Node,
 }
 
-/// What is wrong with an expression, and where.
+/// A mistake in an expression, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The fact.
     pub message: String,
-    /// What would be right.
+    /// The fix.
     pub hint: Option<String>,
 }
 
@@ -128,7 +128,7 @@ impl Expression {
     /// Reads an expression.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The mistake, and its place.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         if text.chars().count() > LONGEST {
             return Err(Mistake::new(LONGEST, format!("an expression has at most {LONGEST} characters")));

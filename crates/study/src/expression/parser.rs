@@ -11,18 +11,18 @@ const COMPARISONS: [Operator; 6] =
 pub(super) fn parse(text: &str) -> Result<Node, Mistake> {
     let mut parser = Parser { words: lexer::words(text)?, next: 0, depth: 0 };
     if *parser.word() == Word::End {
-        return Err(Mistake::new(0, "there is nothing in it").hint("write a metric, such as throughput"));
+        return Err(Mistake::new(0, "the expression is empty").hint("write a metric, such as throughput"));
     }
     let root = parser.or()?;
     match parser.word() {
         Word::End => Ok(root),
-        Word::Sign(")") => Err(Mistake::new(parser.at(), "this parenthesis was never opened")),
+        Word::Sign(")") => Err(Mistake::new(parser.at(), "the opening parenthesis is missing")),
         Word::Sign(sign) if COMPARISONS.iter().any(|one| one.sign() == *sign) => {
-            let mistake = Mistake::new(parser.at(), "what was compared is compared again");
+            let mistake = Mistake::new(parser.at(), "comparisons cannot be chained");
             Err(mistake.hint("write a < b and b < c"))
         }
         _ => Err(Mistake::new(parser.at(), "an operator is missing before this")
-            .hint("there are + - * / < <= > >= == != and, or")),
+            .hint("expected + - * / < <= > >= == != and, or")),
     }
 }
 
@@ -57,11 +57,9 @@ impl Parser {
     /// Goes one level down, if it is not too deep.
     fn deeper(&mut self, rule: fn(&mut Self) -> Parsed) -> Parsed {
         if self.depth == DEEPEST {
-            let mistake = Mistake::new(
-                self.at(),
-                format!("more than {DEEPEST} parentheses or signs are in each other"),
-            );
-            return Err(mistake.hint("give a part of it a name of its own"));
+            let mistake =
+                Mistake::new(self.at(), format!("parentheses or signs are nested more than {DEEPEST} deep"));
+            return Err(mistake.hint("compute a part of it under a name of its own"));
         }
         self.depth += 1;
         let parsed = rule(self);
@@ -133,7 +131,7 @@ impl Parser {
                 Ok(Node { at, what: What::Value(value) })
             }
             Word::Name(name) if matches!(name.as_str(), "and" | "or" | "not") => {
-                Err(Mistake::new(at, format!("something is missing before {name}")))
+                Err(Mistake::new(at, format!("an operand is missing before {name}")))
             }
             Word::Name(name) => {
                 self.next += 1;
@@ -145,8 +143,8 @@ impl Parser {
                 self.close(at)?;
                 Ok(inner)
             }
-            Word::Sign(sign) => Err(Mistake::new(at, format!("a number or a name is missing before {sign}"))),
-            Word::End => Err(Mistake::new(at, "it ends where a number or a name is missing")),
+            Word::Sign(sign) => Err(Mistake::new(at, format!("an operand is missing before {sign}"))),
+            Word::End => Err(Mistake::new(at, "an operand is missing at the end")),
         }
     }
 
@@ -156,8 +154,8 @@ impl Parser {
             "max" => Function::Max,
             "abs" => Function::Abs,
             _ => {
-                let mistake = Mistake::new(at, format!("there is no function {name}"));
-                return Err(mistake.hint("there are min, max and abs"));
+                let mistake = Mistake::new(at, format!("unknown function {name}"));
+                return Err(mistake.hint("expected min, max or abs"));
             }
         };
         let open = self.at();
@@ -168,7 +166,7 @@ impl Parser {
         }
         self.close(open)?;
         match (function, arguments.len()) {
-            (Function::Abs, 2..) => Err(Mistake::new(at, "abs is of one number")),
+            (Function::Abs, 2..) => Err(Mistake::new(at, "abs takes one number")),
             _ => Ok(Node { at, what: What::Call(function, arguments) }),
         }
     }
@@ -178,7 +176,7 @@ impl Parser {
             return Ok(());
         }
         let mistake = Mistake::new(self.at(), "a closing parenthesis is missing");
-        Err(mistake.hint(format!("the one that opens is in column {}", open + 1)))
+        Err(mistake.hint(format!("it opens in column {}", open + 1)))
     }
 }
 
@@ -187,6 +185,6 @@ fn name_at(at: usize, name: String) -> Parsed {
     if name.split('.').all(good) {
         return Ok(Node { at, what: What::Name(name) });
     }
-    Err(Mistake::new(at, format!("{name} is no name"))
-        .hint("dots stand between words, as in nic.latency.p99"))
+    Err(Mistake::new(at, format!("{name} is not a valid name"))
+        .hint("put dots between words, as in nic.latency.p99"))
 }

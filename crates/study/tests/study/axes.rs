@@ -89,12 +89,12 @@ fn mistakes_say_where_and_what_would_be_right() {
     let of_axis = |text: &str| told(&format!("[[axis]]\nkey = \"k\"\n{text}"));
     for (text, place, words) in [
         ("", "study.toml:2:", "has no values"),
-        ("values = []", "study.toml:4:", "there is none"),
+        ("values = []", "study.toml:4:", "the list is empty"),
         ("values = [1]\nfrom = 1", "study.toml:4:", "values and a range"),
         ("from = 1\nto = 1\nsteps = 2", "study.toml:5:", "not more than from"),
         ("from = 1\nto = \"2us\"\nsteps = 2", "study.toml:5:", "not of one kind"),
         ("from = 1\nto = 3\nsteps = 4", "study.toml:6:", "have no values of their own"),
-        ("from = 1\nto = 3", "study.toml:2:", "steps, by or factor"),
+        ("from = 1\nto = 3", "study.toml:2:", "one of steps, by and factor"),
         ("from = 1\nto = 3\nby = 0", "study.toml:6:", "no step"),
         ("from = 1\nto = 3\nfactor = 1", "study.toml:6:", "not above 1"),
         ("from = 0\nto = 3\nsteps = 2\nscale = \"log\"", "study.toml:7:", "does not begin at 0"),
@@ -126,7 +126,7 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "values = [\"1us\"]\n[[filter]]\nname = \"f\"\nkeep = \"k < 3\"",
             "study.toml:7:",
-            "column 3: < is between a number of ns and a plain number",
+            "column 3: < cannot combine a number of ns and a plain number",
         ),
         ("values = [1]\n[repeats]\nseeds = 0", "study.toml:6:", "how many seeds"),
         ("values = [1]\n[repeats]\nseeds = 5\nuntil = \"throughput\"", "study.toml:7:", "how narrow"),
@@ -163,7 +163,7 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "holds = \"a\"\nfigures = { a = { of = \"lanes\", where = \"k == 1\" } }",
             "study.toml:7:",
-            "and not true or false",
+            "not a condition",
         ),
         (
             "holds = \"b > 3\"\nfigures = { b = { of = \"lanes\", where = \"k == 1\" } }",
@@ -191,7 +191,7 @@ fn mistakes_say_where_and_what_would_be_right() {
     assert!(told("[[axis]]\ncsv = \"none.csv\"").contains("cannot use \"none.csv\": there is no such file"));
     assert!(told("[[axis]]\ncsv = \"ragged.csv\"").starts_with("ragged.csv: line 2"));
     assert!(told("[[axis]]\nlatin = 5").contains("of which keys"));
-    assert!(told("metrics = [\"throughput < 5 Gb/s\"]").contains("a metric is a number"));
+    assert!(told("metrics = [\"throughput < 5 Gb/s\"]").contains("a metric must be a number"));
     let missing = Study::read("none.toml", &|_| Err("there is no such file".into())).unwrap_err().to_string();
     assert_eq!(missing, "none.toml: cannot read it: there is no such file");
 }

@@ -72,10 +72,7 @@ fn who_has_something_else_refuses() {
         Made::Differs(why) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        differs(Build { simulator: "other".into(), ..build() }),
-        "its build of tlplab is a different one"
-    );
+    assert_eq!(differs(Build { simulator: "other".into(), ..build() }), "its build of tlplab differs");
     let python = Build { python: "other".into(), ..build() };
     assert!(matches!(Maker::new(python).make(&one), Made::Ran(_)), "nothing of it is in Python");
     for name in ["loads.toml", "base.toml"] {

@@ -100,24 +100,27 @@ fn expressions_are_worked_out_as_people_do() {
 #[test]
 fn a_mistake_says_its_column_and_what_would_be_right() {
     for (text, told) in [
-        ("", "column 1: there is nothing in it; write a metric, such as throughput"),
-        ("a +", "column 4: it ends where a number or a name is missing"),
-        ("a + * b", "column 5: a number or a name is missing before *"),
-        ("a b", "column 3: an operator is missing before this; there are + - * / < <= > >= == != and, or"),
-        ("(a + b", "column 7: a closing parenthesis is missing; the one that opens is in column 1"),
-        ("a)", "column 2: this parenthesis was never opened"),
-        ("a = b", "column 3: '=' means nothing here; what is equal is compared by =="),
-        ("a & b", "column 3: '&' means nothing here; write and"),
-        ("1 < a < 3", "column 7: what was compared is compared again; write a < b and b < c"),
-        ("sqrt(a)", "column 1: there is no function sqrt; there are min, max and abs"),
-        ("abs(a, b)", "column 1: abs is of one number"),
-        ("'x", "column 1: this text does not end; put ' behind it"),
-        ("a..b", "column 1: a..b is no name; dots stand between words, as in nic.latency.p99"),
-        ("or a", "column 1: something is missing before or"),
+        ("", "column 1: the expression is empty; write a metric, such as throughput"),
+        ("a +", "column 4: an operand is missing at the end"),
+        ("a + * b", "column 5: an operand is missing before *"),
+        ("a b", "column 3: an operator is missing before this; expected + - * / < <= > >= == != and, or"),
+        ("(a + b", "column 7: a closing parenthesis is missing; it opens in column 1"),
+        ("a)", "column 2: the opening parenthesis is missing"),
+        ("a = b", "column 3: unexpected '='; compare with =="),
+        ("a & b", "column 3: unexpected '&'; write and"),
+        ("1 < a < 3", "column 7: comparisons cannot be chained; write a < b and b < c"),
+        ("sqrt(a)", "column 1: unknown function sqrt; expected min, max or abs"),
+        ("abs(a, b)", "column 1: abs takes one number"),
+        ("'x", "column 1: the closing quote is missing; add ' at the end of the text"),
+        ("a..b", "column 1: a..b is not a valid name; put dots between words, as in nic.latency.p99"),
+        ("or a", "column 1: an operand is missing before or"),
         ("1e999", "column 1: 1e999 is too large"),
-        ("2 < 1e3us", "column 5: a number with a unit has no exponent; write it out, or take a larger unit"),
-        ("rate < 0.3 b/s", "column 12: 0.3b/s cannot be told exactly; "),
-        ("a < 3 parsec", "column 7: \"parsec\" is no unit; units are fs ps ns us ms s, "),
+        (
+            "2 < 1e3us",
+            "column 5: a number with a unit cannot have an exponent; write it out, or use a larger unit",
+        ),
+        ("rate < 0.3 b/s", "column 12: 0.3b/s cannot be represented exactly; "),
+        ("a < 3 parsec", "column 7: unknown unit \"parsec\"; units are fs ps ns us ms s, "),
     ] {
         let mistake = Expression::parse(text).unwrap_err().to_string();
         assert!(mistake.starts_with(told), "{text}: {mistake}");
@@ -126,21 +129,21 @@ fn a_mistake_says_its_column_and_what_would_be_right() {
         ("a + c", "column 5: there is no c; did you mean a?"),
         (
             "rate > 90",
-            "column 6: > is between a number of b/s and a plain number; a number gets a unit as in 90 Gb/s",
+            "column 6: > cannot combine a number of b/s and a plain number; add a unit to the number, as in 90 Gb/s",
         ),
-        ("rate > x.latency.p99", "column 6: > is between a number of b/s and a number of ns"),
-        ("rate + mps", "column 6: + is between a number of b/s and a number of B"),
-        ("link > 3", "column 1: > wants a number, and this is a text"),
+        ("rate > x.latency.p99", "column 6: > cannot combine a number of b/s and a number of ns"),
+        ("rate + mps", "column 6: + cannot combine a number of b/s and a number of B"),
+        ("link > 3", "column 1: > takes numbers, but this is a text"),
         (
             "link == 3",
-            "column 6: == is between a text and a plain number; a text is compared with a text in quotes",
+            "column 6: == cannot combine a text and a plain number; compare a text with a text in quotes",
         ),
         (
             "yes and a",
-            "column 9: and wants what is true or false, and this is a plain number; compare it with something",
+            "column 9: and takes conditions, but this is a plain number; compare it with something",
         ),
-        ("-yes", "column 2: - wants a number, and this is true or false"),
-        ("max(a, rate)", "column 8: max is between a plain number and a number of b/s"),
+        ("-yes", "column 2: - takes numbers, but this is true or false"),
+        ("max(a, rate)", "column 8: max cannot combine a plain number and a number of b/s"),
     ] {
         let mistake = Expression::parse(text).unwrap().kind(&kind_of).unwrap_err().to_string();
         assert!(mistake.starts_with(told), "{text}: {mistake}");

@@ -119,7 +119,7 @@ fn a_run_that_gets_nowhere_has_failed() {
         .collect();
     assert_eq!(failures[0], None);
     assert!(
-        failures[1].as_ref().unwrap().starts_with("the run got nowhere: nothing has ended since"),
+        failures[1].as_ref().unwrap().starts_with("the run made no progress: no transaction has ended since"),
         "{failures:?}"
     );
 }
@@ -237,10 +237,10 @@ fn a_finding_is_held_against_the_points() {
     let several = found(&study("times > 2", "all = { of = \"lanes\", where = \"link != 'x'\" }\n"))
         .unwrap_err()
         .to_string();
-    assert!(several.contains("finding.figures.all: 2 points are where link != 'x'"), "{several}");
+    assert!(several.contains("finding.figures.all: 2 points match link != 'x'"), "{several}");
     let none = found(&study("times > 2", "none = { of = \"lanes\", where = \"link == 'gen9 x1'\" }\n"))
         .unwrap_err()
         .to_string();
-    assert!(none.contains("no point where link == 'gen9 x1' has lanes"), "{none}");
+    assert!(none.contains("no point that matches link == 'gen9 x1' has lanes"), "{none}");
     assert!(bench.sweep("").finding(&[]).is_none());
 }

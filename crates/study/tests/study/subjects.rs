@@ -138,22 +138,16 @@ fn a_changed_file_is_a_changed_point_here_too() {
 #[test]
 fn mistakes_are_told_with_their_place() {
     let told = [
-        (
-            "title = \"x\"",
-            "study.toml: this study does not say what it runs; a study names one: experiment = ",
-        ),
+        ("title = \"x\"", "study.toml: this study has no subject; name one subject: experiment = "),
         (
             "experiment = \"one.toml\"\n[model]\nkind = \"bw\"",
-            "study.toml:2: model: this study is of two things",
+            "study.toml:2: model: this study has two subjects",
         ),
         (
             "[model]\nsize = \"64B\"",
-            "study.toml:1: model.kind: this does not say which model; write kind = one of \"bw\", \"nic\", \"lat\", \"nettlp\"",
+            "study.toml:1: model.kind: kind, the model, is missing; write kind = one of \"bw\", \"nic\", \"lat\", \"nettlp\"",
         ),
-        (
-            "[model]\nkind = \"bandwidth\"",
-            "study.toml:2: model.kind: there is no such model; it is one of \"bw\"",
-        ),
+        ("[model]\nkind = \"bandwidth\"", "study.toml:2: model.kind: unknown model; expected one of \"bw\""),
         (
             "[model]\nkind = \"bw\"\nsise = \"64B\"",
             "study.toml:3: model.sise: the model bw has no key sise; did you mean size?",
@@ -164,7 +158,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "[model]\nkind = \"bw\"\nlink = \"gen9 x8\"",
-            "model.link: there is no gen9; generations are gen1 to gen7",
+            "model.link: unsupported generation \"gen9\"; expected gen1 to gen7",
         ),
         ("[model]\nkind = \"bw\"\ncompat = [\"one-skipp\"]", "did you mean \"one-skip\"?"),
         (
@@ -173,21 +167,21 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "[model]\nkind = \"bw\"\n[[axis]]\nkey = \"kind\"\nvalues = [\"bw\", \"nic\"]",
-            "a study is of one kind of model",
+            "a study covers one kind of model",
         ),
         (
             "[model]\nkind = \"lat\"\n[[axis]]\nkey = \"rate\"\nvalues = [\"1Gb/s\"]",
-            "study.toml:3: axis: \"rate\" is a column of every data set; give the axis another name",
+            "study.toml:3: axis: \"rate\" is already a column of every data set; give the axis another name",
         ),
         (
             "set = [\"sizze=3\"]\n[model]\nkind = \"bw\"",
             "study.toml:1: set: the model bw has no key sizze; did you mean size?",
         ),
-        ("load = \"a.toml\"\n[model]\nkind = \"bw\"", "study.toml:1: load: loads are of experiments"),
+        ("load = \"a.toml\"\n[model]\nkind = \"bw\"", "study.toml:1: load: only experiments have loads"),
         ("verdict = true\n[model]\nkind = \"bw\"", "study.toml:1: verdict: this study has no experiment"),
         (
             "[model]\nkind = \"bw\"\n[repeats]\nseeds = 3",
-            "study.toml:4: repeats.seeds: a closed form comes to the same with every seed",
+            "study.toml:4: repeats.seeds: a closed form gives the same result with every seed",
         ),
         (
             "[bench]\ntest = \"lat_rdd\"",
@@ -195,9 +189,9 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "[bench]\ntest = \"lat_rd\"\non = \"cuda\"",
-            "study.toml:3: bench.on: what a GPU measures does not repeat",
+            "study.toml:3: bench.on: measurements on a GPU do not repeat",
         ),
-        ("[bench]\ntest = \"lat_rd\"\non = \"simulater\"", "there is no target \"simulater\""),
+        ("[bench]\ntest = \"lat_rd\"\non = \"simulater\"", "unknown target \"simulater\""),
         ("[bench]\ntest = \"lat_rd\"\n[[axis]]\nkey = \"at-once\"\nvalues = [1]", "did you mean at_once?"),
     ];
     for (text, words) in told {
@@ -208,7 +202,7 @@ fn mistakes_are_told_with_their_place() {
     }
     let experiment = mistake(crate::EXPERIMENT);
     assert!(
-        experiment.contains("this is an experiment, and no study; run it by `tlplab run"),
+        experiment.contains("this is an experiment, not a study; run it with `tlplab run"),
         "{experiment}"
     );
 }
@@ -231,14 +225,19 @@ fn a_bad_value_of_an_axis_is_a_row_that_says_so() {
             "[bench]\ntest = \"bw_rd\"\ncount = 16",
             "window",
             "\"8B\", \"8KiB\"",
-            "a window of 8 B holds no transfer",
+            "a window of 8 B is too small for a transfer",
         ),
-        ("[bench]\ntest = \"bw_rd\"\ncount = 16", "link", "\"gen9 x8\", \"gen3 x8\"", "there is no gen9"),
+        (
+            "[bench]\ntest = \"bw_rd\"\ncount = 16",
+            "link",
+            "\"gen9 x8\", \"gen3 x8\"",
+            "unsupported generation \"gen9\"",
+        ),
         (
             "[bench]\ntest = \"bw_rd\"\ncount = 16",
             "on",
             "\"cuda:1\", \"model\"",
-            "what a GPU measures does not repeat",
+            "measurements on a GPU do not repeat",
         ),
         ("[bench]\ncount = 16", "test", "\"bw_rdd\", \"bw_rd\"", "did you mean \"bw_rd\"?"),
         ("[bench]\ntest = \"bw_rd\"\ncount = 16", "host.memory.latensy", "\"8ns\"", "latensy"),

@@ -48,7 +48,7 @@ const LARGEST: usize = ENCAPSULATION + MAX_HEADER_BYTES + 4096 + 4;
 /// The ports of the NetTLP paper and of the published captures, which every tool in the field decodes.
 const PORTS: PortScheme = PortScheme::FourBits;
 
-/// What to write.
+/// The content of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// DLLPs and flits too, or TLPs only.

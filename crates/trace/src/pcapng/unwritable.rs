@@ -1,4 +1,4 @@
-//! Why a unit is not in a capture.
+//! Units that cannot be in a capture, with the reason.
 
 use tlplab_units::Time;
 use tlplab_wire::Error;
@@ -9,16 +9,16 @@ use tlplab_wire::Error;
 pub struct Unwritable {
     /// The link and direction, `ssd → sw0`.
     pub place: String,
-    /// When its first symbol left.
+    /// The time at which its first symbol left.
     pub time: Time,
-    /// What it was.
+    /// The kind of unit.
     pub what: String,
-    /// What is in the way.
+    /// The reason.
     #[source]
     pub reason: Reason,
 }
 
-/// What is in the way of a unit.
+/// The reason that a unit cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// Its tag has more than ten bits, as only headers of flit mode have, which NetTLP does not know.
@@ -30,6 +30,6 @@ pub enum Reason {
     #[error(transparent)]
     Tlp(Error),
     /// The capture was begun without its link.
-    #[error("the capture was begun without this link")]
+    #[error("the capture was started without this link")]
     UnknownLink,
 }

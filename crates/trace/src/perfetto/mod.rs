@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use tlplab_units::Time;
 
-/// What a nanosecond of Perfetto's axis stands for.
+/// The meaning of a nanosecond on Perfetto's axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// A nanosecond.

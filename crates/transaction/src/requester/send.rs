@@ -207,7 +207,7 @@ impl<T: Copy> Requester<T> {
     }
 }
 
-/// Whether the next request of a queue may go.
+/// True if the next request of a queue may go.
 fn goes<T>(queue: &VecDeque<Queued<T>>, class: FcClass, may_go: &mut dyn FnMut(Next) -> bool) -> bool {
     let (chunks, write) = match queue.front().map(|front| &front.work) {
         Some(Work::Read(chunks)) => (chunks, false),

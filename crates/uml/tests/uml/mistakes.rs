@@ -348,7 +348,7 @@ fn errors_say_what_was_wrong() {
     let says = |error: ProtocolError| error.to_string();
     assert_eq!(
         says(ProtocolError::Calendar(12)),
-        "time travel: there is no operation 12; the last known is 9 (broadcast)"
+        "time travel: unknown operation 12; expected at most 9 (broadcast)"
     );
     assert!(says(ProtocolError::NotTunnelled(0)).contains("um_pci_tunnel"));
     assert!(says(ProtocolError::Memory { address: 0x1234, bytes: 5 }).contains("5 B at 0x1234"));

@@ -65,7 +65,7 @@ impl Completion {
         match Self::new(completer, id, CompletionStatus::Success, byte_count, lower_address) {
             Ok(completion) if length.bytes() > (lower_address as u32 & 3) + byte_count + 3 => {
                 let _ = completion;
-                Err(Error::conflict("Length", COMPLETION, "more data than the byte count says remain"))
+                Err(Error::conflict("Length", COMPLETION, "more data than the byte count leaves"))
             }
             Ok(completion) => Ok(Self { data: length.dw() as u16, ..completion }),
             Err(error) => Err(error),

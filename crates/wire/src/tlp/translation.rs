@@ -1,4 +1,4 @@
-//! What address translation services carry (PCIe 5.0 chapter 10): translations, and invalidations of them.
+//! The content of address translation services (PCIe 5.0 chapter 10): translations, and invalidations of them.
 //!
 //! ```
 //! use tlplab_wire::tlp::Translation;
@@ -27,7 +27,7 @@ const READ: u64 = 1 << 0;
 /// A translation, one of those in a translation completion (PCIe 5.0 §10.2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Translation {
-    /// Where the range is: a multiple of its size.
+    /// The start of the range: a multiple of its size.
     pub address: u64,
     /// The size of the range: a power of two from 4 KiB.
     pub bytes: u64,
@@ -74,7 +74,7 @@ impl Translation {
         bits.to_be_bytes()
     }
 
-    /// What eight bytes of a translation completion say; reserved bits are ignored.
+    /// The content of eight bytes of a translation completion; reserved bits are ignored.
     pub const fn from_bytes(bytes: [u8; 8]) -> Self {
         let bits = u64::from_be_bytes(bytes);
         let (address, bytes) = range_of(bits);
@@ -95,7 +95,7 @@ impl Translation {
 /// Untranslated addresses whose translations a function is to forget: the payload of an `Invalidate_Request` (PCIe 5.0 §10.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Invalidation {
-    /// Where the range is: a multiple of its size.
+    /// The start of the range: a multiple of its size.
     pub address: u64,
     /// The size of the range: a power of two from 4 KiB.
     pub bytes: u64,
@@ -106,7 +106,7 @@ impl Invalidation {
     pub const fn to_bytes(self) -> [u8; 8] {
         with_size(self.address, self.bytes).to_be_bytes()
     }
-    /// What eight bytes of an `Invalidate_Request` say; reserved bits, and the one about process address spaces, are ignored.
+    /// The content of eight bytes of an `Invalidate_Request`; reserved bits, and the one about process address spaces, are ignored.
     pub const fn from_bytes(bytes: [u8; 8]) -> Self {
         let (address, bytes) = range_of(u64::from_be_bytes(bytes));
         Self { address, bytes }

@@ -140,7 +140,7 @@ fn constructors_refuse_with_a_reason() {
         ),
         (
             Repr::completion_with_data(Bdf(0), id(), 4, 0, 8),
-            "Length: more data than the byte count says remain (PCIe 5.0 §2.2.9)",
+            "Length: more data than the byte count leaves (PCIe 5.0 §2.2.9)",
         ),
         (
             Repr::completion_with_data(Bdf(0), id(), 4, 0, 0),

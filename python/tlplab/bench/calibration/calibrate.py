@@ -35,7 +35,7 @@ MIB = 1024**2
 
 @dataclass(frozen=True)
 class Fitted:
-    """A parameter and what fixed it."""
+    """A parameter and its derivation."""
 
     key: str
     value: Value

@@ -25,7 +25,7 @@ PIECE = 128
 
 @dataclass(frozen=True)
 class DeviceValue:
-    """A parameter of a device and what fixed it."""
+    """A parameter of a device and its derivation."""
 
     key: str
     text: str

@@ -113,5 +113,5 @@ class Pauses:
         if not every:
             return None
         why = f"{self.data.name}: {self.distributions('dma' if self.distributions('dma') else 'command')[0].file}; "
-        return (Value(median(every), "ns", f"{why}the time of the reads between two that take more than 100 us"),
-                Value(median(lasts), "ns", f"{why}reads that take more than 100 us, on average"))  # fmt: skip
+        return (Value(median(every), "ns", f"{why}the time of the reads between two that take more than 100 µs"),
+                Value(median(lasts), "ns", f"{why}reads that take more than 100 µs, on average"))  # fmt: skip

@@ -79,7 +79,7 @@ class Profile:
 
     def toml(self) -> str:
         """The file."""
-        lines = [f"# Written by tlplab {__version__}, `tlplab calibrate`. Each value says what fixed it.", *(f"# {note}" for note in self.notes),
+        lines = [f"# Written by tlplab {__version__}, `tlplab calibrate`. The comment on each value states how it was obtained.", *(f"# {note}" for note in self.notes),
                  "", f"title = {quoted(self.title)}", f"source = {quoted(self.source)}"]  # fmt: skip
         for table in ("", "memory", "cache", "numa", "iommu", "jitter", "sleep", "stall"):
             rows = self.rows(table)
@@ -117,7 +117,7 @@ class Profile:
         return tuple((rank, max(ns + middle, 0.0)) for rank, ns in self.tables[key][0])
 
     def why(self, key: str) -> str:
-        """Where a table comes from, and what fixed its middle."""
+        """The source of a table, and the derivation of its middle."""
         own = self.tables[key][1]
         return f"{own}; median {self.values[key].number:.1f} ns: {self.values[key].why}" if key in self.values else own
 

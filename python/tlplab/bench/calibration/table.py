@@ -153,7 +153,7 @@ def record_of(header: Sequence[str], cells: Sequence[str], line: int, kind: Kind
     """One row, with numbers as numbers; nothing if it is wrong."""
     before = len(mistakes.found)
     if len(cells) != len(header):
-        many = f"{len(cells)} value{'s' if len(cells) != 1 else ''} where there are {len(header)} columns"
+        many = f"{len(cells)} value{'s' if len(cells) != 1 else ''} for {len(header)} columns"
         mistakes.add(line, "", many, "the line is truncated; copy the file again" if len(cells) < len(header) else None)
         return None
     record: Record = {}

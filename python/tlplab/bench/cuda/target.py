@@ -248,5 +248,5 @@ def number_of(target: str) -> int:
     if not number and target == "cuda":
         return 0
     if not number.isdigit():
-        raise CudaError(f"there is no target {target!r}; the first GPU is cuda, the second cuda:1")
+        raise CudaError(f"unknown target {target!r}; the first GPU is cuda, the second cuda:1")
     return int(number)

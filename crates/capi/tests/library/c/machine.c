@@ -87,7 +87,7 @@ static void refuses(const char *file, const char *unknown)
 
 	CHECK(!tlplab_machine_open(file, "copy", NULL, message, sizeof(message)));
 	CHECK_IS(errno, ENODEV);
-	CHECK(strstr(message, "no device \"copy\"; it has copier"));
+	CHECK(strstr(message, "unknown device \"copy\"; the devices are copier"));
 	CHECK(!tlplab_machine_open(file, "copier", nonsense, message, sizeof(message)));
 	CHECK_IS(errno, EINVAL);
 	CHECK(strstr(message, "link"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A leap over fewer numbers is held for one of the same counter; over more, only if time decides so.
 pub(super) const NEAR: u64 = 4096;
-/// What is so many numbers below the first that was seen may have been overtaken by it.
+/// A number this far below the first that was seen may have been overtaken by it.
 const OVERTAKEN: u64 = 1024;
 /// Numbers that come again: sixteen bits.
 const RANGE: u64 = 1 << 16;
@@ -14,7 +14,7 @@ const RANGE: u64 = 1 << 16;
 const STEADY: i64 = SECOND / 1000;
 const UNSTEADY: i64 = SECOND / 10;
 
-/// What the numbers of one sender say.
+/// The sequence numbers of one sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sequences {
     /// Adapters that number what they send; more exactly, counters: a program may have one in each thread.
@@ -40,7 +40,7 @@ struct Leap {
     unproven: Option<BTreeSet<u16>>,
 }
 
-/// What may be the same counter before a great leap.
+/// A counter that may be the same before a great leap.
 #[derive(Clone, Debug)]
 pub(super) struct Ancestor {
     pub(super) id: u32,
@@ -49,7 +49,7 @@ pub(super) struct Ancestor {
     steps: Steps,
 }
 
-/// How steadily two clocks run, from one number to the next.
+/// The steadiness of two clocks, from one number to the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Steps {
     /// The largest shift.
@@ -74,7 +74,7 @@ pub(super) struct Counter {
     pub(super) ancestor: Option<Ancestor>,
 }
 
-/// What a datagram may be to a count.
+/// The possible place of a datagram in a count.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// Above all before it.
@@ -87,7 +87,7 @@ pub(super) enum Place {
     Overtaken,
 }
 
-/// How well it fits: the kind of place, whether its port is new there, by how many numbers and ticks it is off.
+/// The quality of the fit: the kind of place, whether its port is new there, by how many numbers and ticks it is off.
 pub(super) type Fit = (u8, bool, u64, i64);
 
 impl Counter {
@@ -98,7 +98,7 @@ impl Counter {
         Self { id, first, newest: first, leaps, tentative: false, ports, steps, ancestor }
     }
 
-    /// Where a datagram fits best, if it fits at all, and its whole number there.
+    /// The best place of a datagram, if it has one, and its whole number there.
     pub(super) fn place(&self, mark: Mark, port: u16) -> Option<(Fit, Place, Mark)> {
         let foreign = !self.ports.contains(&port);
         let ahead = u64::from(mark.sequence().wrapping_sub(self.newest.sequence()));
@@ -203,7 +203,7 @@ impl Counter {
         }
     }
 
-    /// Whether the counter that is new with `mark` may be this one, after a great leap.
+    /// True if the counter that is new with `mark` may be this one, after a great leap.
     pub(super) fn ancestor_of(&self, mark: Mark, port: u16) -> Option<Ancestor> {
         let leap = u64::from(mark.sequence().wrapping_sub(self.newest.sequence()));
         // No counter runs faster than its clock, and who begins anew begins with 0 or 1.
@@ -236,7 +236,7 @@ impl Counter {
         mixed.then_some(behind.max(0) as u64)
     }
 
-    /// Whether `next` was begun in the midst of this one, by the same clock.
+    /// True if `next` was begun in the midst of this one, by the same clock.
     pub(super) const fn runs_beside(&self, next: &Self) -> bool {
         let (begins, goes_on) = (self.first.at < next.first.at, next.first.at < self.newest.at);
         begins && goes_on && self.newest.agrees(next.newest)
@@ -248,7 +248,7 @@ impl Counter {
         new && self.runs_beside(next) && (many || !self.ports.is_disjoint(&next.ports))
     }
 
-    /// When it was seen first.
+    /// The time at which it was seen first.
     pub(super) const fn begins(&self) -> i64 {
         self.first.at
     }
@@ -268,7 +268,7 @@ impl Counter {
     }
 }
 
-/// Whether the clock went on over a great leap as it did from number to number.
+/// True if the clock went on over a great leap as it did from number to number.
 fn same_clock(before: Mark, after: Mark, steps: [Steps; 2]) -> bool {
     let passed = after.at - before.at;
     let unsteady = steps.map(|steps| steps.most).into_iter().max().unwrap_or(0);

@@ -6,7 +6,7 @@ use tlplab_wire::nettlp::Header;
 pub(super) const SECOND: i64 = 156_250_000;
 /// After so many the time stamp begins again.
 const ROUND: i64 = 1 << 32;
-/// How far two clocks may have moved apart between two datagrams that are held for those of one clock: delays on a busy machine, …
+/// The drift of two clocks between two datagrams that still count as of one clock: delays on a busy machine, …
 const APART: i64 = SECOND;
 /// … and one part in so many of the time that passed.
 pub(super) const DRIFT: i64 = 50;
@@ -17,7 +17,7 @@ pub(super) struct Mark {
     /// Its number, continued beyond 16 bits by whoever counts.
     pub(super) number: u64,
     pub(super) stamp: u32,
-    /// When it was captured, in ticks.
+    /// The time of its capture, in ticks.
     pub(super) at: i64,
 }
 
@@ -46,7 +46,7 @@ impl Mark {
         self.until(later) - (later.at - self.at)
     }
 
-    /// Whether both may be stamped by one clock.
+    /// True if both may be stamped by one clock.
     pub(super) const fn agrees(self, later: Self) -> bool {
         self.shift(later).abs() <= APART + (later.at - self.at).abs() / DRIFT
     }

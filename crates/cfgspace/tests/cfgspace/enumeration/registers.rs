@@ -288,7 +288,7 @@ fn problems_have_a_name_and_say_where_and_what() {
             ProblemKind::BarSize { index: 6, mask: 0x30 },
             "bar-size",
             false,
-            "BAR 6 reads 0x30 after ones were written, which is no size; left out",
+            "BAR 6 reads 0x30 after ones were written, which is not a size; left out",
         ),
         (
             ProblemKind::NoAddress { index: 7, size: 1536, low_memory: true },
@@ -324,13 +324,13 @@ fn problems_have_a_name_and_say_where_and_what() {
             ProblemKind::MsixTable,
             "msix-table",
             false,
-            "the table of MSI-X is not within a BAR; it interrupts by other means",
+            "the MSI-X table is not within a BAR; another kind of interrupt is used",
         ),
         (
             ProblemKind::NoBusNumber,
             "no-bus-number",
             true,
-            "no bus number is left for what is below; left out",
+            "no bus number is left for the bus below; left out",
         ),
         (
             ProblemKind::VirtualIds { offset: 1, stride: 0 },

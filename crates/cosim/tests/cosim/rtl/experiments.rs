@@ -83,17 +83,21 @@ fn a_library_that_cannot_be_used_is_a_mistake_in_the_experiment() {
         (
             &empty,
             "",
-            "it has no tlplab_rtl_open: it is no model that was built with rtl/include/tlplab_rtl.h",
+            "it does not export tlplab_rtl_open; expected a model built with rtl/include/tlplab_rtl.h",
         ),
         (good, "mistake = \"abi\"", "it was built with version 7 of tlplab_rtl.h, but this is version 2"),
         (
             good,
             "msi = 3",
-            "its model tells of itself what cannot be: 3 MSI vectors; there can be none, 1, 2, 4, 8, 16 or 32",
+            "its model reports an invalid property: 3 MSI vectors; expected 0, 1, 2, 4, 8, 16 or 32",
         ),
-        (good, "mistake = \"bar\"", "its model tells of itself what cannot be: BAR 0 has 4097 B"),
+        (good, "mistake = \"bar\"", "its model reports an invalid property: BAR 0 has 4097 B"),
         (good, "speed = 3", "unknown parameter speed; there are pcie_clock, idle"),
-        (good, "waveform = \"no/such/folder/x.fst\"", "waveform: there is no folder dir/no/such/folder"),
+        (
+            good,
+            "waveform = \"no/such/folder/x.fst\"",
+            "waveform: the folder dir/no/such/folder does not exist",
+        ),
     ] {
         let refused = rtl::load(&parse(&format!("rtl:{library}"), keys)).map(|_| ()).expect_err(says);
         assert_eq!(

@@ -8,13 +8,13 @@ use tlplab_units::{Duration, Time};
 #[test]
 fn each_mistake_fails_the_run_and_says_what_it_is() {
     for (mistake, says) in [
-        ("junk", "sent what is no TLP"),
-        ("short", "sent what is no TLP"),
+        ("junk", "sent bytes that are not a TLP"),
+        ("short", "sent bytes that are not a TLP"),
         ("crosses", "the request crosses a 4 KiB boundary"),
         ("type", "sent a CfgRd0; a core sends memory reads and writes, and completions"),
         ("holes", "byte enables have holes"),
         ("requester", "sent a request as 41:00.0, but its own ID is 01:00.0"),
-        ("tag", "sent a read with tag 200, of more bits than software lets it use"),
+        ("tag", "sent a read with tag 200, which has more bits than software has enabled"),
         ("long", "sent a read of 1024 B; Max_Read_Request_Size is 512"),
         ("taken", "its model took more TLPs of class Posted than it was given"),
         ("gives-up", "assertion failed at copier.c"),

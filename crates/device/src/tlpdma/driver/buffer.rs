@@ -2,7 +2,7 @@
 
 use crate::host::{HostMemory, OutOfMemory};
 
-/// How the pages of a buffer lie.
+/// The layout of the pages of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
     /// Pages of 4 KiB of which no two neighbours lie side by side.
@@ -28,7 +28,7 @@ pub(super) struct Buffer {
     base: u64,
     pages: u64,
     page: u64,
-    /// Where it begins in its first page.
+    /// The start in its first page.
     offset: u64,
 }
 
@@ -79,7 +79,7 @@ impl Buffer {
     }
 }
 
-/// What a transfer's data are: `bytes` of them from byte `at` on; every number has data of its own.
+/// The data of a transfer: `bytes` of them from byte `at` on; every number has data of its own.
 pub(super) fn content(number: u64, at: u64, bytes: u64) -> Vec<u8> {
     let of = |i: u64| ((i ^ number << 40).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8;
     (at..at + bytes).map(of).collect()

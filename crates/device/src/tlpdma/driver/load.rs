@@ -1,4 +1,4 @@
-//! What is to be transferred, and how.
+//! The transfers of a load, and their parameters.
 
 use super::buffer::PageSize;
 use tlplab_units::Duration;
@@ -14,21 +14,21 @@ pub struct TransferLoad {
     pub count: u64,
     /// Transfers that software has under way at once; with 1 each call waits for its end.
     pub outstanding: u64,
-    /// Where a buffer begins in its first page.
+    /// The start of a buffer in its first page.
     pub offset: u64,
     /// Added to the addresses in the card's memory.
     pub card_offset: u64,
     /// The pages of the buffers.
     pub pages: PageSize,
-    /// How the card gets descriptors.
+    /// The path of descriptors to the card.
     pub descriptors: Descriptors,
-    /// How software hears that a transfer is over.
+    /// The way in which software learns that a transfer is over.
     pub wait: Wait,
-    /// What software does for each call before the card hears of it.
+    /// The work of software for each call before the card receives it.
     pub call_cost: Duration,
-    /// When it begins, after [`HostEvent::Start`](crate::HostEvent::Start).
+    /// Its start, after [`HostEvent::Start`](crate::HostEvent::Start).
     pub start: Duration,
-    /// Which data are checked in payload-carrying runs.
+    /// The data that are checked in payload-carrying runs.
     pub verify: Verify,
 }
 
@@ -52,7 +52,7 @@ impl TransferLoad {
     }
 }
 
-/// How the card gets descriptors.
+/// The path of descriptors to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptors {
     /// From a ring of 2^log2 descriptors in host memory; 4 to 16.
@@ -67,7 +67,7 @@ pub enum Descriptors {
     },
 }
 
-/// How software hears that a transfer is over.
+/// The way in which software learns that a transfer is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// By an interrupt; the handler runs so much later.
@@ -79,7 +79,7 @@ pub enum Wait {
     Poll,
 }
 
-/// Which data are checked.
+/// The data that are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
     /// All of them.

@@ -134,7 +134,7 @@ impl TlpdmaDriver {
             Some(Step::Clear(_, bits)) if value & bits != 0 => return self.climb(cx),
             Some(Step::Keep(_, Kept::Id)) if value != regs::ID_VALUE => {
                 return cx.fault(format!(
-                    "the register ID of {} is {value:#010x}; it should be {:#010x}",
+                    "the register ID of {} is {value:#010x}; expected {:#010x}",
                     self.device,
                     regs::ID_VALUE
                 ));
@@ -159,7 +159,7 @@ impl TlpdmaDriver {
         self.climb(cx);
     }
 
-    /// What is done before, during and after the measurement.
+    /// The work before, during and after the measurement.
     fn plan(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
         let (mut before, mut during, mut after) = (Vec::new(), Vec::new(), Vec::new());
         for (stream, load) in self.loads.iter().enumerate() {
@@ -183,14 +183,14 @@ impl TlpdmaDriver {
         Ok(())
     }
 
-    /// Where the transfers of a load go: to the card in the lower half of its memory, from it in the upper half.
+    /// The addresses of the transfers of a load: to the card in the lower half of its memory, from it in the upper half.
     fn places(&self, cx: &mut HostContext<'_>, load: &TransferLoad) -> Result<Vec<Place>, String> {
         let half = u64::from(self.memory_mib) << 19;
         let stride = (load.bytes + load.card_offset).next_multiple_of(4096);
         if stride > half {
             let (device, bytes) = (&self.device, load.bytes);
             return Err(format!(
-                "a transfer of {bytes} B does not fit half of the {} MiB of {device}; the other direction has the other half",
+                "a transfer of {bytes} B does not fit half of the {} MiB of {device}; the other direction uses the other half",
                 self.memory_mib
             ));
         }

@@ -7,10 +7,10 @@ use crate::tlpdma::regs::{self, Descriptor, Record, ch};
 use std::collections::VecDeque;
 use tlplab_units::{Duration, Time};
 
-/// How often a program that polls looks.
+/// The interval of a program that polls.
 const POLL: Duration = Duration::from_ns(20);
 
-/// What a timer of a run means.
+/// The purpose of a timer of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alarm {
     /// The run begins.
@@ -37,11 +37,11 @@ pub(super) struct Place {
     pub(super) at: u64,
     pub(super) local: u64,
     pub(super) bytes: u64,
-    /// Which data are there.
+    /// The number of the data there.
     pub(super) content: u64,
 }
 
-/// What a run does: transfer after transfer, each at the next place.
+/// The work of a run: transfer after transfer, each at the next place.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) load: TransferLoad,
@@ -55,7 +55,7 @@ pub(super) struct Work {
     pub(super) checks: bool,
 }
 
-/// Where the channel's things are.
+/// The addresses of the channel's structures.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wiring {
     /// Address of the channel's registers.
@@ -266,14 +266,14 @@ impl Run {
         cx.mmio_write(self.work.stream, self.wiring.registers + register, value.into());
     }
 
-    /// How far the card is, as its record says.
+    /// The progress of the card, by its record.
     fn see(&mut self, cx: &mut HostContext<'_>) -> Record {
         let mut bytes = [0; Record::BYTES];
         cx.memory().read(self.wiring.record, &mut bytes);
         let record = Record::from_bytes(bytes);
         if record.head.wrapping_sub(self.head) > self.posted.wrapping_sub(self.head) {
             cx.fault(format!(
-                "the card says that {} descriptors are done, of {} posted",
+                "the card reports {} descriptors done, but {} were posted",
                 record.head, self.posted
             ));
         } else {
@@ -314,7 +314,7 @@ impl Run {
         if self.work.load.to_card { "to the card" } else { "from the card" }
     }
 
-    /// Whether the data that came are those that lay on the card.
+    /// Checks that the received data are those that lay on the card.
     fn check(&self, cx: &mut HostContext<'_>, number: u64) {
         if self.work.load.to_card || !self.work.checks {
             return;
@@ -330,7 +330,8 @@ impl Run {
             let wanted = content(place.content, at, bytes);
             if let Some(wrong) = found.iter().zip(&wanted).position(|(found, right)| found != right) {
                 let byte = at + wrong as u64;
-                return cx.fault(format!("transfer {number} {} is wrong from byte {byte} on", self.way()));
+                return cx
+                    .fault(format!("transfer {number} {} is wrong from byte {byte} onwards", self.way()));
             }
         }
         // What is found once must be moved again to be found again.

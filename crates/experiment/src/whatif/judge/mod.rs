@@ -1,4 +1,4 @@
-//! Which trials are made, and in which order; [`told`] says what came of them.
+//! The trials that are made, and their order; [`told`] states their results.
 //!
 //! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, the most
 //! suspicious are all at once, and then those left out that the gain does not need: what stands in a row has to grow together. If that gains no more (some
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Less gain than this is none.
 const NONE: f64 = 0.01;
-/// What gains as much as the best but for this limits as well.
+/// A gain within this of the best limits as well.
 const TIE: f64 = 0.01;
 /// If nothing gains more than this by itself, candidates are relaxed together.
 const LITTLE: f64 = 0.1;
@@ -25,9 +25,9 @@ const PAIRED: usize = 6;
 const TOGETHER: usize = 32;
 /// A gain on the whole run that differs by more from that on its beginning refutes it.
 const UNLIKE: f64 = 0.05;
-/// Whose suspicion is less is none.
+/// A suspicion below this counts as none.
 const SUSPECT: f64 = 0.3;
-/// What is left out may cost the rest of their gain.
+/// A candidate that is left out may cost the rest of their gain.
 const NEEDED: f64 = 0.9;
 
 /// Something to be run, by whoever has a processor for it.
@@ -49,7 +49,7 @@ pub struct TaskId {
 }
 
 impl Task {
-    /// What it is compared with.
+    /// The outcome that it is compared with.
     pub fn base(&self) -> Outcome {
         *self.study.base()
     }
@@ -60,7 +60,7 @@ impl Task {
     }
 }
 
-/// What the trials of a round are for.
+/// The purpose of the trials of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Singles,
@@ -75,7 +75,7 @@ enum Purpose {
     Over,
 }
 
-/// What is left out next of candidates that gain something together: `count`, behind `from` that are known to be needed, from the least suspicious on.
+/// The next candidates to leave out of those that gain something together: `count`, behind `from` that are known to be needed, from the least suspicious on.
 #[derive(Clone, Copy)]
 struct LeftOut {
     from: usize,
@@ -119,12 +119,12 @@ pub struct Judge {
     spent_in_vain: u64,
     singles: Vec<Trial>,
     limits: Vec<Trial>,
-    /// What all that were relaxed together gained.
+    /// The gain of all that were relaxed together.
     together: f64,
     left_out: LeftOut,
     /// Nothing more can be left out.
     is_least: bool,
-    /// What limits next is asked, too.
+    /// The next limit is also searched for.
     asks_next: bool,
     without_limit: Option<Trial>,
     next: Vec<Trial>,
@@ -173,7 +173,7 @@ impl Judge {
         Some(Task { id, study: round.study.clone(), candidates, by: round.by, for_table: false })
     }
 
-    /// What came of a task.
+    /// Takes the result of a task.
     pub fn tell(&mut self, id: TaskId, trial: Option<Trial>) {
         if id.round != self.number {
             return; // the budget was used up before it
@@ -207,7 +207,7 @@ impl Judge {
         Task { id, study: self.study.clone(), candidates: vec![candidate], by, for_table: true }
     }
 
-    /// How far it is: trials made, and trials that are known to be to come.
+    /// The progress: trials made, and trials that are known to be to come.
     pub fn progress(&self) -> (usize, usize) {
         (self.round.folded, self.round.plan.len())
     }
@@ -278,12 +278,12 @@ impl Judge {
         }
     }
 
-    /// What the limits gain.
+    /// The gain of the limits.
     fn most(&self) -> f64 {
         self.limits.first().map_or(0.0, |trial| trial.gain)
     }
 
-    /// Whether candidates together gain much more than what gains most so far.
+    /// True if candidates together gain much more than what gains most so far.
     fn is_more(&self, together: &Trial) -> bool {
         let most = self.most();
         together.gain >= if most < NONE { NONE } else { MORE * most + LITTLE / 2.0 }
@@ -323,7 +323,7 @@ impl Judge {
         }
     }
 
-    /// Whether the whole run gains as much. If not, everything is tried on it.
+    /// True if the whole run gains as much. If not, everything is tried on it.
     fn confirmed(&mut self, trials: Vec<Trial>, whole: Arc<Study>) -> Round {
         let told = self.most();
         match trials.first() {

@@ -1,4 +1,4 @@
-//! What the trials say, in words and in the document.
+//! The results of the trials, in words and in the document.
 
 use super::{Judge, NONE, Trial, best};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
@@ -22,7 +22,7 @@ impl Judge {
         carries(self.study.base().rate, gain)
     }
 
-    /// What limits the run.
+    /// The limit of the run.
     pub fn verdict(&self) -> Verdict {
         let figures = &self.study.document().verdict;
         let tried = Tried {
@@ -93,7 +93,7 @@ impl Judge {
         if !self.singles.iter().any(|trial| self.agrees(trial)) {
             let head = figures.sentence.trim_end_matches('.');
             let sentence =
-                format!("{head}; twice as much of what was tried carries no more{}.", self.coverage());
+                format!("{head}; twice as much of any tried resource carries no more{}.", self.coverage());
             let mut verdict = Verdict { sentence, tried: Some(tried), phases, ..figures.clone() };
             verdict.limit.evidence.push(evidence);
             return verdict;
@@ -102,7 +102,7 @@ impl Judge {
         let sentence = match self.widest() {
             Some((_, link)) => format!(
                 "{} limits the run: it is busy all the time, and there is no wider or faster one; twice as much of \
-                 what was tried carries no more{failed}{coverage}.",
+                 any tried resource carries no more{failed}{coverage}.",
                 capital(&link)
             ),
             None => format!(
@@ -141,7 +141,7 @@ impl Judge {
         self.limits.iter().map(|trial| self.limit_of(trial).resource).collect()
     }
 
-    /// How many transactions failed, as the end of a sentence.
+    /// The number of failed transactions, as the end of a sentence.
     fn failed(&self) -> String {
         let failed: u64 = self.study.document().flows.iter().map(crate::verdict::failures).sum();
         let refused = crate::verdict::refused(self.study.document()).next();
@@ -153,13 +153,13 @@ impl Judge {
         }
     }
 
-    /// How many of the resources were tried, as the end of a sentence, if not all were.
+    /// The number of resources tried, as the end of a sentence, if not all were.
     fn coverage(&self) -> String {
         let (tried, all) = (self.singles.len(), self.study.candidates().len());
         if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() }
     }
 
-    /// Whether the figures name the same.
+    /// True if the figures name the same.
     fn agrees(&self, trial: &Trial) -> bool {
         let figures = &self.study.document().verdict.limit;
         trial.candidates.iter().any(|candidate| {
@@ -205,7 +205,7 @@ impl Judge {
         }
     }
 
-    /// What limited each part of the run, if there are several: by the same trials, of which each phase has its own gain.
+    /// The limit of each part of the run, if there are several: by the same trials, of which each phase has its own gain.
     fn phases(&self) -> Vec<Phase> {
         let document = self.study.document();
         let spans = self.study.activity().phases();
@@ -285,7 +285,7 @@ impl Judge {
             let names: Vec<&str> = phase.flows.iter().map(String::as_str).collect();
             let active = if names.is_empty() { String::new() } else { format!(", {}", list(&names)) };
             let limits = match phase.limits.as_slice() {
-                [] => "nothing that was tried would have carried more".to_owned(),
+                [] => "no tried relaxation would have carried more".to_owned(),
                 [limit, ..] => match (&limit.change, limit.gain) {
                     (Some(change), Some(gain)) => {
                         format!("{}: {change} {}", limit.resource, self.carries(gain))
@@ -319,7 +319,7 @@ impl Judge {
         })
     }
 
-    /// What gained or cost something, the best first; of one resource the greater.
+    /// The relaxations that gained or cost something, the best first; of one resource the greater.
     fn gains(&self) -> Vec<Gain> {
         let mut trials: Vec<&Trial> = self.singles.iter().filter(|trial| trial.gain.abs() >= SEEN).collect();
         trials.sort_by(|a, b| b.gain.abs().total_cmp(&a.gain.abs()));
@@ -334,7 +334,7 @@ impl Judge {
         gains
     }
 
-    /// What gains something besides the limit, and how many were tried.
+    /// The gains besides the limit, and the number of trials.
     fn others(&self) -> Vec<String> {
         let limits = self.limits();
         let others =
@@ -356,7 +356,7 @@ impl Judge {
         told
     }
 
-    /// What limits when the limit is gone.
+    /// The next limit, once the limit is gone.
     fn next_limit(&self) -> Option<Next> {
         let trial = self.without_limit.as_ref()?;
         let winner = best(&trial.after, &self.next).into_iter().next()?;
@@ -395,7 +395,7 @@ fn every(names: &[&str]) -> String {
     }
 }
 
-/// What a gain is in words; of a run that carried nothing, the rate.
+/// A gain in words; of a run that carried nothing, the rate.
 fn carries(base: f64, gain: f64) -> String {
     if base == 0.0 {
         format!("carries {} instead of nothing", rate(gain))
@@ -406,7 +406,7 @@ fn carries(base: f64, gain: f64) -> String {
     }
 }
 
-/// Whether a resource's name is in the plural.
+/// True if a resource's name is in the plural.
 fn is_plural(resource: &str) -> bool {
     let head = resource.strip_prefix("the ").unwrap_or(resource).split(" of ").next().unwrap_or_default();
     let singular = ["time", "access", "bus", "link", "software"];

@@ -14,7 +14,7 @@
 //!                                   └─ no room: "come again" ───────────┤
 //! ```
 //!
-//! What is sent stays a TLP, so routing, BARs, DMA and attribution are those of the fabric, and the bridge is a node like the others.
+//! Data on the bus stay TLPs, so routing, BARs, DMA and attribution are those of the fabric, and the bridge is a node like the others.
 //! Interrupt wires have their own lines, which take no time of the bus.
 
 mod outcome;
@@ -51,9 +51,9 @@ pub(crate) struct Bus {
     members: Vec<Member>,
     /// The transaction under way.
     current: Option<Current>,
-    /// Who was master last.
+    /// The last master.
     last: usize,
-    /// When masters are chosen from next, if that is planned.
+    /// The time of the next arbitration, if one is planned.
     wake: Time,
     /// Transactions so far: events of others than the present one are stale.
     number: u32,
@@ -64,7 +64,7 @@ pub(crate) struct Bus {
     pub(crate) room: BridgeRoom,
 }
 
-/// What a function on the bus claims.
+/// The addresses that a function on the bus claims.
 #[derive(Clone)]
 struct Decoder {
     function: u8,
@@ -114,7 +114,7 @@ struct Delayed {
     request: Transaction,
     target: usize,
     answer: Answer,
-    /// When the master comes again.
+    /// The time at which the master retries.
     next: Time,
 }
 
@@ -171,7 +171,7 @@ impl Bus {
         }
     }
 
-    /// Whether its masters keep requester and tag of the requests they send.
+    /// True if its masters keep requester and tag of the requests they send.
     pub(crate) fn is_pci_x(&self) -> bool {
         self.rules.pci_x
     }
@@ -197,7 +197,7 @@ impl Bus {
         all.find(|d| d.target == target && d.request.id() == id && !d.answer.complete)
     }
 
-    /// Whether a member may be master for the TLPs that wait in its queue.
+    /// True if a member may be master for the TLPs that wait in its queue.
     fn admits(&self, member: usize, class: FcClass, waiting: &Waiting, now: Time) -> bool {
         let member = &self.members[member];
         let allowed = match class {
@@ -313,7 +313,7 @@ impl Context {
         self.note_bus_master(node, None);
     }
 
-    /// Whether the bridge can hold a TLP of this class from the bus.
+    /// True if the bridge can hold a TLP of this class from the bus.
     fn bridge_has_room(&self, bus: &Bus, class: FcClass) -> bool {
         let BridgeRoom { posted, arriving, reads } = &bus.room;
         match class {
@@ -397,7 +397,7 @@ impl Context {
         }
     }
 
-    /// When a member can use the bus, if it wants it.
+    /// The time at which a member can use the bus, if it wants it.
     fn bus_wanted(&self, node: NodeId, member: usize) -> Option<Time> {
         let bus = self.bus_below(node);
         let Member { port, delayed, not_before, .. } = &bus.members[member];
@@ -518,7 +518,7 @@ impl Context {
     }
 }
 
-/// What an event of a bus is about.
+/// The subject of an event of a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// A master may be ready.

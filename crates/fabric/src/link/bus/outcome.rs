@@ -1,4 +1,4 @@
-//! What a transaction of a bus leaves behind: who claims it, and what its target and its master have when it is over.
+//! The outcome of a transaction of a bus: its claimer, and the state of its target and its master at its end.
 
 use super::transaction::{Current, Response, Transaction};
 use super::{Answer, BACK_OFF, Delayed};
@@ -68,7 +68,7 @@ impl Context {
         }
     }
 
-    /// What a master has sent leaves the receive buffer it was held in.
+    /// A TLP that a master has sent leaves the receive buffer that held it.
     fn release_from_master(&mut self, what: &Transaction) {
         if let Some(ingress) = what.sent.ingress {
             self.release_buffer(ingress, &what.sent.shape);

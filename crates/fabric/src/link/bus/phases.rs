@@ -14,7 +14,7 @@ use crate::packet::attribution::Cause;
 use arrayvec::ArrayVec;
 use tlplab_units::Duration;
 
-/// What a transaction asks of the bus.
+/// The request of a transaction to the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     /// Configuration space.
@@ -29,7 +29,7 @@ pub(super) struct Access {
     pub(super) bytes: u32,
 }
 
-/// What it depends on besides.
+/// The rules of the bus that it depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
     pub(super) cycle: Duration,

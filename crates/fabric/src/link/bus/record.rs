@@ -1,4 +1,4 @@
-//! What is told of transactions: counters, series over time, the trace hash, and observers.
+//! Records of transactions: counters, series over time, the trace hash, and observers.
 
 use super::phases::clocks;
 use super::transaction::{Current, Response, Transaction};
@@ -21,7 +21,7 @@ impl Response {
     }
 }
 
-/// When the phases of a transaction are over that count.
+/// The ends of the phases of a transaction.
 #[derive(Clone)]
 struct Times {
     data: Time,

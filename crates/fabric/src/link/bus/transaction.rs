@@ -17,20 +17,20 @@ use tlplab_wire::tlp::{Kind, Repr, TransactionId};
 #[derive(Clone)]
 pub(super) struct Current {
     pub(super) what: Transaction,
-    /// When its target claims it.
+    /// The time at which its target claims it.
     pub(super) claimed: Time,
     pub(super) answer: Answer,
     /// As far as they are known.
     pub(super) phases: Phases,
 }
 
-/// What a transaction is.
+/// The kind of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transaction {
     pub(super) master: usize,
     /// Nobody, if nobody claims it.
     pub(super) target: Option<usize>,
-    /// What is sent; when a master comes again, its request.
+    /// The TLP that is sent; on a retry of a master, its request.
     pub(super) sent: Waiting,
     pub(super) repr: Repr,
     pub(super) flow: FlowId,
@@ -40,7 +40,7 @@ pub(super) struct Transaction {
     pub(super) started: Time,
 }
 
-/// How the target responds.
+/// The response of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Response {
     /// It takes what it is sent: a posted request, or a split completion.
@@ -66,7 +66,7 @@ impl Transaction {
         self.repr.transaction_id()
     }
 
-    /// Whether the TLP that is sent is on the bus alone, neither with its master nor with its target.
+    /// True if the TLP that is sent is on the bus alone, neither with its master nor with its target.
     pub(super) fn is_on_bus_alone(&self, unclaimed: bool) -> bool {
         match self.response {
             Response::Accept | Response::Split | Response::Delay | Response::Abort => true,
@@ -77,7 +77,7 @@ impl Transaction {
 }
 
 impl Current {
-    /// Whether it is an immediate one of this request to this target, without data so far.
+    /// True if it is an immediate one of this request to this target, without data so far.
     pub(super) fn waits_for(&self, target: usize, id: TransactionId) -> bool {
         self.what.response == Response::Immediate
             && self.what.target == Some(target)
@@ -86,7 +86,7 @@ impl Current {
     }
 }
 
-/// What a TLP asks of the bus.
+/// The access that a TLP makes on the bus.
 fn access_of(repr: &Repr) -> Access {
     let (config, read) = match repr.kind() {
         Kind::CfgRead { .. } => (true, true),
@@ -164,7 +164,7 @@ impl Context {
         self.occupy_bus(node, again);
     }
 
-    /// How the target responds to what a master sends.
+    /// The response of the target to a TLP of a master.
     fn response_on_bus(&self, node: NodeId, target: Option<usize>, repr: &Repr) -> Response {
         let bus = self.bus_below(node);
         let Some(target) = target else { return Response::Abort };
@@ -186,12 +186,12 @@ impl Context {
         }
     }
 
-    /// Whether posted requests wait at a port.
+    /// True if posted requests wait at a port.
     fn has_posted(&self, port: PortId) -> bool {
         self.links.ports[port.index()].egress.look(|class, _| class == FcClass::Posted).is_some()
     }
 
-    /// Where a transaction's time passes: between its master and its target.
+    /// The place of a transaction's time: between its master and its target.
     fn place_on_bus(&self, node: NodeId, master: usize, target: Option<usize>) -> Place {
         let bus = self.bus_below(node);
         Port::place(match (master, target) {

@@ -12,7 +12,7 @@
 //! for ahead of their requests, in the order in which operations came: as many as may be outstanding, and no more than are kept until their first use.
 //! One that was asked for further ahead would make others go before they are used, and have to be asked for again.
 //!
-//! Where there is no translation, or not for this kind of access, the request goes untranslated, and the IOMMU reports it. That there is none is not
+//! If there is no translation, or not for this kind of access, the request goes untranslated, and the IOMMU reports it. That there is none is not
 //! kept (§10.2.3.5). What is asked while an invalidation comes for it is asked again. An invalidation is completed when no read is under way that used
 //! what it took away; writes that did are before its completion in any case.
 
@@ -33,7 +33,7 @@ use tlplab_wire::tlp::{
 
 const PAGE: u64 = 4096;
 
-/// What a device did with translations.
+/// The counters of a device's translations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceTranslations {
     /// Requests that found their translation kept.
@@ -89,7 +89,7 @@ pub(crate) struct Ats {
     kept: Vec<Kept>,
     clock: u64,
     asked: Vec<Asked>,
-    /// What is to be asked for, once the requester is at hand.
+    /// The translations to request, once the requester is at hand.
     wanted: Vec<u64>,
     /// First and last page of operations, in their order, whose translations are still to be asked for.
     ahead: VecDeque<(u64, u64)>,
@@ -165,7 +165,7 @@ impl Ats {
         }
     }
 
-    /// Whether the translation of a request is kept, or there is none; if not, it is to be asked for, and of what follows.
+    /// True if the translation of a request is kept, or there is none; if not, it is to be asked for, and of what follows.
     fn may_go(&mut self, next: Next) -> bool {
         let page = next.address / PAGE;
         self.pass(page);
@@ -235,7 +235,7 @@ impl Ats {
             || self.denied.contains(&page)
     }
 
-    /// What is wanted is asked for.
+    /// Requests the wanted translations.
     pub(crate) fn ask_for_wanted(&mut self, requester: &mut Requester<Ticket>, now: Time, id: Bdf) {
         for page in std::mem::take(&mut self.wanted) {
             self.ask(requester, now, page, id);
@@ -446,7 +446,7 @@ impl EndPoint {
         }
     }
 
-    /// What a completion, or the lack of one, means for translated requests.
+    /// The meaning of a completion, or the lack of one, for translated requests.
     pub(crate) fn note_translated(&mut self, cx: &mut Context, outcome: &Outcome<Ticket>) {
         let Some(ats) = &mut self.ats else { return };
         let (progress, result) = match outcome {

@@ -29,7 +29,7 @@ const STAGED: Staged = Staged { framed: 4, in_flits: 20 };
 /// A device at the level of TLPs, as its end point sees it.
 pub(crate) struct Core {
     pub(crate) device: Box<dyn TlpDevice>,
-    /// What came of its last run, and how far it has got.
+    /// The output of its last run, and the time that it has reached.
     pub(crate) output: TlpOutput,
     /// That waits for its event, and the device meanwhile.
     pub(crate) pending: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pub(crate) rests: bool,
     /// The level of its legacy interrupt that the fabric knows of.
     pub(crate) intx: bool,
-    /// What it was told last.
+    /// The last registers given to it.
     registers: TlpRegisters,
     /// TLPs that it has been shown and has not taken, by class. `None`: enumeration wrote it before time began.
     held: [VecDeque<Option<TlpHandle>>; 3],
@@ -54,7 +54,7 @@ pub(crate) struct Core {
 
 #[derive(Clone)]
 struct Given {
-    /// What it is the last completion of.
+    /// The transaction whose last completion it is.
     ends: Option<TransactionRef>,
     /// It or one before it of this read.
     poisoned: bool,
@@ -88,7 +88,7 @@ impl Core {
         }
     }
 
-    /// Where it goes on from, if anything may come of that.
+    /// The time from which it goes on, if it has work there.
     pub(crate) fn runs_from(&self) -> Option<Time> {
         (!self.idle && !self.pending).then_some(self.output.time)
     }
@@ -121,8 +121,7 @@ impl EndPoint {
             return cx.fail(self.node, message);
         }
         if time < before || time > limit || time == before && !says && !idle {
-            let wrong =
-                format!("its model was to run from {before} to {limit} and says that it is at {time}");
+            let wrong = format!("its model should run from {before} to {limit}, but reports {time}");
             return cx.fail(self.node, wrong);
         }
         if pending {
@@ -131,7 +130,7 @@ impl EndPoint {
         }
     }
 
-    /// What the core has put out, or the end of a slice of its time.
+    /// The output of the core, or the end of a slice of its time.
     pub(crate) fn clocked(&mut self, cx: &mut Context, put_out: Time) {
         let core = self.core();
         // A reset may have taken back what this event is of.
@@ -270,13 +269,13 @@ impl EndPoint {
         match written.and_then(|()| repr.emit(&mut tlp, &data)) {
             Ok(bytes) => self.core().device.receive(&tlp[..bytes], bar),
             Err(error) => {
-                cx.fail(self.node, format!("a TLP for it cannot be written down: {error}"));
+                cx.fail(self.node, format!("a TLP for it cannot be encoded: {error}"));
                 true
             }
         }
     }
 
-    /// What a core has put out: credits first, then a TLP, and the interrupt behind that.
+    /// Carries out the output of a core: credits first, then a TLP, and the interrupt behind that.
     pub(crate) fn obey_core(&mut self, cx: &mut Context, taken: [u32; 3], tlp: &[u8], intx: bool) {
         for class in FcClass::ALL {
             for _ in 0..taken[class.index()] {
@@ -330,7 +329,7 @@ impl EndPoint {
         }
     }
 
-    /// Which of a core's own reads a completion belongs to.
+    /// The read of a core that a completion belongs to.
     fn completion_given(&mut self, cx: &Context, handle: TlpHandle, completion: &Completion) {
         let tlp = cx.tlps.get(handle);
         let (poisoned, orphaned) = (tlp.repr.attributes().poisoned, tlp.orphaned);
@@ -393,10 +392,10 @@ impl EndPoint {
     fn send_from_core(&mut self, cx: &mut Context, bytes: &[u8]) -> Result<(), String> {
         let packet = Packet::new(bytes);
         let parsed = packet.check_len().and_then(|()| Repr::parse(&packet));
-        let repr = parsed.map_err(|error| format!("sent what is no TLP: {error}"))?;
+        let repr = parsed.map_err(|error| format!("sent bytes that are not a TLP: {error}"))?;
         let (start, held) = (padding_before(&repr) as usize, tlplab_transaction::data_bytes(&repr) as usize);
         let payload = packet.payload().get(start..start + held);
-        let payload = payload.ok_or("sent a TLP whose payload is shorter than it says")?;
+        let payload = payload.ok_or("sent a TLP whose payload is shorter than its header states")?;
         let payload = Payload::from(payload);
         let port = self.port;
         let repr = cx.with_digest(port, repr);
@@ -445,7 +444,7 @@ impl EndPoint {
         }
         if read && id.tag.value() > if registers.extended_tag { 255 } else { 31 } {
             return Err(format!(
-                "sent a read with tag {}, of more bits than software lets it use",
+                "sent a read with tag {}, which has more bits than software has enabled",
                 id.tag.value()
             ));
         }

@@ -33,7 +33,7 @@ impl EndPoint {
         None
     }
 
-    /// What a device asks for.
+    /// Carries out the actions of a device.
     pub(crate) fn carry_out(&mut self, cx: &mut Context, action: Action) {
         let asked = cx.now();
         let operation = |stream, kind| Operation { owner: 0, stream, asked, kind };
@@ -80,7 +80,7 @@ impl EndPoint {
             Refusal::CompleterAbort => CompletionStatus::CompleterAbort,
         });
         let Some(request) = cx.tlps.answered(token.0) else {
-            return cx.fail(node, "answered a read that is over; each is answered once".into());
+            return cx.fail(node, "answered a read that has ended; each read must be answered once".into());
         };
         cx.tlps.get_mut(request).asks = None;
         let tlp = cx.tlps.get(request);
@@ -93,8 +93,9 @@ impl EndPoint {
             && data.len() != u64::from(bytes)
         {
             let found = data.len();
-            let wrong =
-                format!("answered a read of {bytes} B with {found} B; it must be as many as were asked for");
+            let wrong = format!(
+                "answered a read of {bytes} B with {found} B; the answer must have the requested size"
+            );
             return cx.fail(node, wrong);
         }
         let answer = match io {

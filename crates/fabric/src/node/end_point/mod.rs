@@ -37,11 +37,11 @@ pub(crate) struct EndPoint {
     /// All functions of the device by number, this one among them; only function 0 knows them.
     pub(crate) functions: Vec<(u8, NodeId)>,
     pub(crate) latency: Duration,
-    /// What its device takes for an answer: as long as function 0 does for a TLP.
+    /// The time of its device for an answer: as long as function 0 takes for a TLP.
     pub(crate) answer_time: Duration,
     /// Max_Read_Request_Size that software shall give it.
     pub(crate) mrrs: Mrrs,
-    /// How long after a reset it asks configuration requests to come again.
+    /// The time after a reset in which it answers configuration requests with Retry Status.
     pub(crate) ready: Duration,
     pub(crate) function: Function,
     /// Its device has been told that it may act.
@@ -55,7 +55,7 @@ pub(crate) struct EndPoint {
     pub(crate) next_op: u64,
     /// The first operation since the last reset: nobody wants to hear of earlier ones.
     pub(crate) first_op: u64,
-    /// What its registers say: the BARs it decodes, whether it may master the bus, and how it interrupts.
+    /// The state of its registers: the BARs that it decodes, whether it may master the bus, and its kind of interrupt.
     pub(crate) bars: [Option<BarWindow>; 6],
     pub(crate) bus_master: bool,
     pub(crate) interrupt_mode: InterruptMode,
@@ -259,7 +259,7 @@ pub(crate) fn in_lanes(data: &Payload, port: IoPort) -> Payload {
     Payload::from(dword)
 }
 
-/// What a write to I/O space writes: the bytes of its doubleword that it names.
+/// The data of a write to I/O space: the bytes of its doubleword that it enables.
 fn out_of_lanes(dword: &Payload, access: Access) -> Payload {
     let bytes = dword.bytes().unwrap_or(&[]).iter().skip((access.address & 3) as usize);
     Payload::from(bytes.take(access.bytes as usize).copied().collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! What the registers of an end point's function say, and its resets (PCIe 5.0 §6.6).
+//! The state of the registers of an end point's function, and its resets (PCIe 5.0 §6.6).
 //!
 //! Of what was asked for before a reset, nothing is heard any more at the requester; every transaction of it ends as lost, unless it has
 //! left in full and arrives. Completions that are still on their way find nobody.
@@ -121,7 +121,7 @@ impl EndPoint {
         }
     }
 
-    /// What the function asserts may have changed: by its device, by software, or by a reset. The functions of a device share the wires of
+    /// The wires that the function asserts may have changed: by its device, by software, or by a reset. The functions of a device share the wires of
     /// its link.
     pub(crate) fn update_wires(&mut self, cx: &mut Context, stream: u16) {
         let wires = cx.links.assert_wires(self.port, self.source, Wires::of(&self.function.space));

@@ -88,7 +88,7 @@ impl Domains {
         {
             return Err(wrong(
                 domain,
-                "it has entries, and the host a write_turnaround: a write has one place".into(),
+                "it has entries, and the host a write_turnaround: set one of them".into(),
             ));
         }
         if domains.len() > 64 {
@@ -110,14 +110,14 @@ impl Domains {
                 None => None,
                 Some(under) => Some(
                     number(under)
-                        .ok_or_else(|| wrong(domain, format!("there is no domain {under:?} above it")))?,
+                        .ok_or_else(|| wrong(domain, format!("its domain {under:?} does not exist")))?,
                 ),
             });
         }
         for (index, domain) in domains.iter().enumerate() {
             let mut chain = std::iter::successors(above[index], |at| above[*at]);
             if chain.by_ref().take(domains.len() + 1).any(|at| at == index) {
-                return Err(wrong(domain, "it is in itself".into()));
+                return Err(wrong(domain, "it contains itself".into()));
             }
         }
         let wrong_for_memory =
@@ -127,12 +127,12 @@ impl Domains {
             Some(name) if host.line_interval.is_some() => {
                 return Err(wrong_for_memory(
                     name,
-                    "memory is in it, and answers line by line pass no domains",
+                    "memory is in it, but completions that come line by line cannot pass domains",
                 ));
             }
             Some(name) => Some(
                 number(name)
-                    .ok_or_else(|| wrong_for_memory(name, "memory is in it, and there is no such domain"))?,
+                    .ok_or_else(|| wrong_for_memory(name, "memory is in it, but it does not exist"))?,
             ),
         };
         of_port.push(memory);
@@ -150,12 +150,12 @@ impl Domains {
         Ok(Self { of_port, memory: memory.is_some(), above, passages: passages.collect() })
     }
 
-    /// Whether memory is in one of them.
+    /// True if memory is in one of them.
     pub(crate) fn hold_memory(&self) -> bool {
         self.memory
     }
 
-    /// What a TLP that is in `level` passes next on its way to the port `to`, or to memory behind them; `None`: nothing but the port itself.
+    /// The next place of a TLP that is in `level` on its way to the port `to`, or to memory behind them; `None`: the port itself.
     fn next(&self, level: Option<usize>, to: usize) -> Option<PassageId> {
         let target = self.of_port[to];
         if level == target {
@@ -365,8 +365,8 @@ mod tests {
         let twice = vec![domain("a", None, &["rp0"]), domain("b", None, &["rp0"])];
         assert_eq!(refused(twice), "host domain b: rp0 is in \"a\" already");
         let lost = vec![domain("a", Some("x"), &["rp0"])];
-        assert_eq!(refused(lost), "host domain a: there is no domain \"x\" above it");
+        assert_eq!(refused(lost), "host domain a: its domain \"x\" does not exist");
         let circle = vec![domain("a", Some("b"), &["rp0"]), domain("b", Some("a"), &[])];
-        assert_eq!(refused(circle), "host domain a: it is in itself");
+        assert_eq!(refused(circle), "host domain a: it contains itself");
     }
 }

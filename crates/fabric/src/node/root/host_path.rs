@@ -1,4 +1,4 @@
-//! What lies between the root complex, host memory and the processor, as stages: an I/O cache, a memory bus, a bridge.
+//! The stages between the root complex, host memory and the processor: an I/O cache, a memory bus, a bridge.
 //!
 //! ```text
 //! devices ── root complex ── I/O cache ── memory bus ── memory
@@ -25,7 +25,7 @@ use tlplab_transaction::{Payload, memory_access};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::{Kind, Repr};
 
-/// Where a TLP is on its way, and which stage it passes there.
+/// The place of a TLP on its way, and the stage that it passes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     InByCache,
@@ -68,7 +68,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// When `bytes` that come now are through.
+    /// The time at which `bytes` that come now are through.
     fn pass(&mut self, now: Time, bytes: u64, rate: Option<u64>) -> Time {
         let Some(rate) = rate else { return now };
         let fs = (u128::from(bytes) * 8 * 1_000_000_000_000_000).div_ceil(u128::from(rate));
@@ -92,7 +92,7 @@ impl Stage {
     fn has_room(&self) -> bool {
         self.config.entries.is_none_or(|entries| self.held < entries)
     }
-    /// When `bytes` that come now leave.
+    /// The time at which `bytes` that come now leave.
     fn pass(&mut self, now: Time, bytes: u64, outward: bool) -> Time {
         self.lanes[usize::from(outward)].pass(now, bytes, self.config.rate) + self.config.latency
     }
@@ -132,7 +132,7 @@ impl HostPath {
             .map(|stage| self.stages[stage].as_ref().map(|stage| (stage.place, stage.config.latency)))
     }
 
-    /// Whether requests of devices reach memory at once.
+    /// True if requests of devices reach memory at once.
     pub(crate) fn is_direct(&self) -> bool {
         self.first(Step::InByCache).is_none()
     }
@@ -173,7 +173,7 @@ impl Root {
         path.came += u64::from(translates || domains.hold_memory() || !path.is_direct());
     }
 
-    /// What would pass posted writes sets out behind them. False if there are none on their way.
+    /// TLPs that would pass posted writes queue behind them. False if there are none on their way.
     pub(crate) fn queue_behind_writes(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
         let path = &mut self.path;
         let waits = path.arrived < path.came;
@@ -316,7 +316,7 @@ impl Root {
         self.deliver_behind_writes(cx);
     }
 
-    /// What waited behind posted writes goes on, as far as they are in memory.
+    /// TLPs that waited behind posted writes go on, as far as the writes are in memory.
     fn deliver_behind_writes(&mut self, cx: &mut Context) {
         while let path = &mut self.path
             && let Some(&(behind, handle, ingress)) = path.behind.front()
@@ -336,7 +336,7 @@ impl Root {
         }
     }
 
-    /// How long the processor's own request takes to the root complex.
+    /// The time of the processor's own request to the root complex.
     pub(crate) fn pass_processor_stages(&mut self, now: Time, bytes: u64) -> Duration {
         let stages = &mut self.path.stages;
         let mut at = now;

@@ -8,7 +8,7 @@ use tlplab_units::{Duration, Time};
 pub(crate) struct MemoryServer {
     config: MemoryConfig,
     free: Time,
-    /// When the last write so far is in memory.
+    /// The time at which the last write so far is in memory.
     written: Time,
     /// Time the server is busy with all that it has taken.
     taken: Duration,
@@ -27,7 +27,7 @@ impl MemoryServer {
         self.config.bandwidth
     }
 
-    /// When a request of `bytes` that comes now has been served; the latency is on top.
+    /// The end of the service of a request of `bytes` that comes now; the latency is on top.
     pub(crate) fn serve(&mut self, now: Time, bytes: u32) -> Time {
         let Some(bandwidth) = self.config.bandwidth else { return now };
         let fs = (u128::from(bytes) * 8 * 1_000_000_000_000_000).div_ceil(u128::from(bandwidth));
@@ -42,7 +42,7 @@ impl MemoryServer {
         self.written = until;
     }
 
-    /// When every write so far is in memory: nothing that must not pass them may be seen earlier.
+    /// The time at which every write so far is in memory: TLPs that must not pass them may not be visible earlier.
     pub(crate) fn written(&self) -> Time {
         self.written
     }

@@ -59,7 +59,7 @@ pub(crate) struct Root {
     pub(crate) completer: Completer,
     pub(crate) memory: CachedMemory,
     pub(crate) memory_system: Option<Box<MemorySystem>>,
-    /// What translates addresses, where any are translated.
+    /// The translation agent, where any addresses are translated.
     pub(crate) agent: Option<Box<TranslationAgent>>,
     pub(crate) path: HostPath,
     pub(crate) domains: Domains,
@@ -200,12 +200,12 @@ impl Root {
         self.bridges.iter().position(|bridge| claims(bridge, route))
     }
 
-    /// Whether a write goes to the interrupt controller.
+    /// True if a write goes to the interrupt controller.
     pub(crate) fn is_interrupt(&self, access: Access) -> bool {
         self.addresses.interrupts.contains(&access.address)
     }
 
-    /// Whether all of the access is in memory: outside the interrupt range and within its size, or as memory says.
+    /// True if all of the access is in memory: outside the interrupt range and within its size, or as memory says.
     fn holds(&self, requester: Bdf, access: Access, writes: bool) -> bool {
         let granted = self.memory.ram.grants(requester, access.address, access.bytes.into(), writes);
         if let Some(granted) = granted {
@@ -331,7 +331,7 @@ impl Root {
         }
     }
 
-    /// When a request that reaches memory now has its data or, if it is a posted write, is in memory.
+    /// The time at which a request that reaches memory now has its data or, if it is a posted write, is in memory.
     fn time_memory_access(
         &mut self,
         cx: &mut Context,
@@ -481,7 +481,7 @@ impl Root {
         }
     }
 
-    /// Whether a TLP may go from one root port to another, or back by the same; if not, it is refused.
+    /// True if a TLP may go from one root port to another, or back by the same; if not, it is refused.
     fn admits_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) -> bool {
         let repr = &cx.tlps.get(handle).repr;
         let from = &self.bridges[cx.links.index(ingress)];

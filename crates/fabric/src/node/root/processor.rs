@@ -21,9 +21,9 @@ use tlplab_wire::tlp::{CfgTarget, Repr, TransactionId};
 /// 4 KiB for each of 65 536 functions.
 const ECAM_BYTES: u64 = 1 << 28;
 const IO_BYTES: u64 = 1 << 16;
-/// What a read of configuration space gives where nobody answers.
+/// The value of a read of configuration space without a responder.
 const ALL_ONES: [u8; 4] = [0xFF; 4];
-/// What a read of the vendor ID gives while the device is not ready, with CRS Software Visibility (PCIe 5.0 §2.3.2).
+/// The value of a read of the vendor ID while the device is not ready, with CRS Software Visibility (PCIe 5.0 §2.3.2).
 const NOT_READY: [u8; 4] = [0x01, 0x00, 0xFF, 0xFF];
 
 /// A register that the processor sees in its address map.
@@ -98,7 +98,7 @@ pub(crate) struct RegisterAccess {
     pub(crate) address: u64,
     pub(crate) register: Register,
     pub(crate) bytes: u64,
-    /// What is written; `None` for a read.
+    /// The data written; `None` for a read.
     pub(crate) data: Option<Payload>,
 }
 
@@ -250,7 +250,7 @@ impl Root {
         (function.function() == 0 && index <= self.ports.len()).then_some(index)
     }
 
-    /// Whether the root port above a function shows Retry Status to software.
+    /// True if the root port above a function shows Retry Status to software.
     fn crs_visible(&self, function: Bdf) -> bool {
         let port = self.port_for(Route::Id(function));
         let space = port.map(|index| &self.functions[index + 1].space);

@@ -40,7 +40,7 @@ impl Root {
         OpId(slot.next_op - 1)
     }
 
-    /// What a host program asks for.
+    /// Carries out the actions of a host program.
     pub(crate) fn carry_out(&mut self, cx: &mut Context, program: usize, action: HostAction) {
         let asked = cx.now();
         let node = self.node;

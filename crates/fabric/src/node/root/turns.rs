@@ -59,7 +59,7 @@ impl Turns {
     }
 }
 
-/// Whether a TLP has to keep its order with others.
+/// True if a TLP has to keep its order with others.
 fn is_ordered(class: FcClass, repr: &Repr) -> bool {
     class == FcClass::Posted && !repr.attributes().relaxed_ordering
 }
@@ -131,7 +131,7 @@ fn hold(node: NodeId, port: usize) -> Hold {
     Hold { node, at: FIRST + port as u8, class: FcClass::Posted }
 }
 
-/// Whether a place, or an event, is that of a turn.
+/// True if a place, or an event, is that of a turn.
 pub(crate) fn is_turn(at: u8) -> bool {
     at >= FIRST
 }

@@ -1,13 +1,13 @@
 //! Sets of ways in which the least recently used makes room: what the last-level cache and the IO-TLB have in common.
 
-/// Which keys are kept.
+/// A set of kept keys.
 #[derive(Clone, Debug)]
 pub(super) struct Associative {
     sets: u64,
     ways: usize,
-    /// What each way holds plus one, set by set; 0: nothing.
+    /// The key in each way plus one, set by set; 0: none.
     keys: Vec<u64>,
-    /// When each way was used last; 0: never.
+    /// The time at which each way was used last; 0: never.
     used: Vec<u64>,
     clock: u64,
 }
@@ -18,17 +18,17 @@ impl Associative {
         Self { sets, ways, keys: vec![0; slots], used: vec![0; slots], clock: 0 }
     }
 
-    /// How many keys it can keep.
+    /// The number of keys that it can keep.
     pub(super) fn slots(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether nothing has been kept since the start, or since the last [`clear`](Self::clear).
+    /// True if nothing has been kept since the start, or since the last [`clear`](Self::clear).
     pub(super) fn is_empty(&self) -> bool {
         self.clock == 0
     }
 
-    /// Where a key is kept. It is then the one used last.
+    /// The slot of a key. It is then the one used last.
     pub(super) fn find(&mut self, key: u64) -> Option<usize> {
         let first = self.set(key);
         let way = self.keys[first..first + self.ways].iter().position(|&kept| kept == key + 1)?;

@@ -1,4 +1,4 @@
-//! When the host lets a request of a device on: it may be asleep, it may stall, and it may take posted writes only so fast.
+//! The time at which the host accepts a request of a device: it may be asleep, it may stall, and it may limit the rate of posted writes.
 //!
 //! Hosts that save power fall asleep while devices leave them alone. How long they take to wake depends on how long that was; now and then
 //! they are away for much longer, which is an event in time: however many requests come meanwhile, all wait for the same end. Neither
@@ -12,7 +12,7 @@ use crate::packet::attribution::Place;
 use tlplab_device::Random;
 use tlplab_units::{Duration, Time};
 
-/// What holds requests back before they are translated.
+/// The conditions that hold requests back before they are translated.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     pub(super) place: Place,
@@ -21,7 +21,7 @@ pub(super) struct Gate {
     write_interval: Duration,
     /// As long after it went on a request is under way at least.
     served: Duration,
-    /// When the last request so far is let on.
+    /// The time at which the last request so far is accepted.
     last: Time,
     /// Until then the host has something to do.
     busy: Time,
@@ -29,7 +29,7 @@ pub(super) struct Gate {
     next_write: Time,
 }
 
-/// What the first read after a pause waits for.
+/// The wait of the first read after a pause.
 #[derive(Clone, Debug)]
 struct Sleep {
     doze_after: Duration,
@@ -38,7 +38,7 @@ struct Sleep {
     doze: Option<Jitter>,
 }
 
-/// When the host is away.
+/// The stalls of the host.
 #[derive(Clone, Debug)]
 struct Stall {
     config: StallConfig,
@@ -48,7 +48,7 @@ struct Stall {
 }
 
 impl Gate {
-    /// What a host has of it; `None` if nothing.
+    /// The gate of a host; `None` if it has none.
     pub(super) fn new(host: &HostConfig, seed: u64, place: Place) -> Option<Self> {
         let stream = |purpose| Random::keyed(seed, &host.name, purpose);
         let sleep = host.sleep.as_ref().map(|config| Sleep {
@@ -96,7 +96,7 @@ impl Gate {
         self.busy = self.busy.max(now);
     }
 
-    /// When the host has time for a read that comes now, behind no other request.
+    /// The time at which the host serves a read that comes now, behind no other request.
     fn awake(&mut self, now: Time) -> Time {
         let idle_from = self.busy + self.sleep.as_ref().map_or(Duration::ZERO, |sleep| sleep.doze_after);
         if now <= idle_from {

@@ -18,17 +18,17 @@ use tlplab_units::{Duration, Time};
 pub(super) struct Iommu {
     config: IommuConfig,
     tlb: Associative,
-    /// What is kept of the tables, if the time of a walk follows from them.
+    /// The kept entries of the tables, if the time of a walk follows from them.
     tables: Option<Walker>,
     /// By slot of the IO-TLB: when the translation is there.
     ready: Vec<Time>,
-    /// How long its walk took.
+    /// The duration of its walk.
     took: Vec<Duration>,
-    /// When each walker has nothing more to do; none, if their number is no limit.
+    /// The time at which each walker is free; none, if their number is no limit.
     walkers: Vec<Time>,
     /// Before that no walk begins.
     next_walk: Time,
-    /// When the last request so far goes on.
+    /// The time at which the last request so far goes on.
     last: Time,
     /// Page walks that are not over: when each begins, for how long it waits before, and how long it takes.
     under_way: VecDeque<(Time, Duration, Duration)>,
@@ -38,9 +38,9 @@ pub(super) struct Iommu {
 /// A page that a request needs the translation of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// What the IO-TLB keeps it by.
+    /// Its key in the IO-TLB.
     key: u64,
-    /// Whose tables.
+    /// The function that owns the tables.
     function: u16,
     address: u64,
     /// 0 for 4 KiB, 1 for 2 MiB, 2 for 1 GiB.
@@ -63,7 +63,7 @@ impl Page {
     }
 }
 
-/// What the keys of a function begin with whose addresses are translated. Others share theirs: pages of one size.
+/// The first bits of the keys of a function whose addresses are translated. Others share theirs: pages of one size.
 fn own_keys(function: u16) -> u64 {
     (u64::from(function) + 1) << 48
 }
@@ -89,7 +89,7 @@ pub struct TranslationCount {
     pub walking: Duration,
 }
 
-/// Where the time of a request goes, one after the other.
+/// The parts of the time of a request, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Translation {
     /// It waits until its page walk can begin.
@@ -159,7 +159,7 @@ impl Iommu {
         Translation { queued: (ready - now) - walked, walked, behind: goes - ready, at_once }
     }
 
-    /// When the translation is there, and how long a walk for it takes at most.
+    /// The arrival of the translation, and the longest duration of a walk for it.
     fn ready_at(&mut self, now: Time, page: Page) -> (Time, Duration) {
         if let Some(slot) = self.tlb.find(page.key) {
             self.count.hits += 1;
@@ -190,7 +190,7 @@ impl Iommu {
         (ends, walk)
     }
 
-    /// What a function's tables say of a range is not kept any more, nor anything above it.
+    /// Drops the kept translations of a function's range, and the entries above it.
     pub(super) fn forget(&mut self, function: u16, from: u64, bytes: u64) {
         let own = own_keys(function);
         self.tlb.retain(|key| {

@@ -4,7 +4,7 @@ use crate::config::WHOLE;
 use tlplab_device::Random;
 use tlplab_units::{Duration, Time};
 
-/// How often memory is refreshed (tREFI of DDR3 and DDR4 up to 85 °C).
+/// The interval of memory refresh (tREFI of DDR3 and DDR4 up to 85 °C).
 const REFRESH: Duration = Duration::from_ns(7800);
 /// Ranks are counted in so many parts.
 const UNIT: u64 = 1 << 32;

@@ -1,4 +1,4 @@
-//! What stands between a request of a device and host memory on measured hosts.
+//! The parts of measured hosts between a request of a device and host memory.
 //!
 //! ```text
 //! request ── reads at once? ── gate: awake? ── IOMMU: translation ── (stages) ── node? ── cache, or memory ── jitter ── data
@@ -44,7 +44,7 @@ use tlplab_wire::tlp::Kind;
 /// Names of its places after the host's.
 const NAMES: [&str; 3] = ["iommu", "numa", "gate"];
 
-/// What a host has between its root complex and its memory.
+/// The parts of a host between its root complex and its memory.
 #[derive(Clone)]
 pub(crate) struct MemorySystem {
     iommu: Option<(Place, Iommu)>,
@@ -68,7 +68,7 @@ struct Reads {
 }
 
 impl MemorySystem {
-    /// What a host has, whose places are numbered from `first`; `None` if it has nothing of it.
+    /// The parts of a host, whose places are numbered from `first`; `None` if it has none of them.
     pub(crate) fn new(host: &HostConfig, seed: u64, first: u16) -> Option<Box<Self>> {
         let mut places = (first..).map(Place);
         let iommu = host.iommu.and_then(|config| Some((places.next()?, Iommu::new(config))));
@@ -89,12 +89,12 @@ impl MemorySystem {
         })
     }
 
-    /// Whether requests wait here, so that completions and interrupts, which must not pass writes, have to look for them.
+    /// True if requests wait here, so that completions and interrupts, which must not pass writes, have to look for them.
     pub(crate) fn holds_writes(&self) -> bool {
         self.iommu.is_some() || self.gate.is_some()
     }
 
-    /// What a request that comes now waits for before it may go on to memory; `None` if for nothing.
+    /// The wait of a request that comes now before it may go on to memory; `None` if it has none.
     fn holds(&mut self, now: Time, posted: bool, page: Option<Page>) -> Option<Held> {
         if self.gate.is_none() && self.iommu.is_none() {
             return None;
@@ -111,7 +111,7 @@ impl MemorySystem {
         (!at_once).then(|| Held { until: opens + translated, gate, translation })
     }
 
-    /// What a TLP for another root port, or one that asks for a translation, waits for, that has to pass the IOMMU; `page` is `None` if it is not
+    /// The wait of a TLP for another root port, or of one that asks for a translation, that has to pass the IOMMU; `page` is `None` if it is not
     /// to be translated.
     fn validates(&mut self, now: Time, page: Option<Page>) -> Option<Held> {
         let (place, iommu) = self.iommu.as_mut()?;
@@ -136,7 +136,7 @@ impl MemorySystem {
         self.iommu.as_ref().map(|(_, iommu)| iommu.page(address))
     }
 
-    /// What a function's tables say of a range is not kept any more.
+    /// Drops the kept translations of a function's range.
     pub(crate) fn forget(&mut self, function: u16, from: u64, bytes: u64) {
         if let Some((_, iommu)) = &mut self.iommu {
             iommu.forget(function, from, bytes);
@@ -155,7 +155,7 @@ impl MemorySystem {
     }
 }
 
-/// What a request waits for before it may go on to memory.
+/// The waits of a request before it may go on to memory.
 #[derive(Clone)]
 struct Held {
     until: Time,
@@ -164,7 +164,7 @@ struct Held {
 }
 
 impl Held {
-    /// Where the time goes, one after the other.
+    /// The parts of the time, one after the other.
     fn charges(&self) -> impl Iterator<Item = (Duration, Place, Cause)> {
         let gate = self.gate.map(|(place, closed)| (closed, place, Cause::Processing));
         let translation = self.translation.into_iter().flat_map(|(place, translation)| {
@@ -335,7 +335,7 @@ impl Root {
     }
 }
 
-/// What an access takes: the way to another node and back, and where that is; and the rest.
+/// The time of an access: the way to another node and back, and its place; and the rest.
 #[derive(Clone)]
 struct Delay {
     hop: Option<(Place, Duration)>,

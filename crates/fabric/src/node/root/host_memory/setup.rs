@@ -1,10 +1,10 @@
-//! What is in the cache and where memory is, set without simulated time: for benchmarks, which begin in a state that they name.
+//! The content of the cache and the place of memory, set without simulated time: for benchmarks, which begin in a state that they name.
 
 use super::{HitCount, TranslationCount};
 use crate::node::root::Root;
 use tlplab_units::Time;
 
-/// Who wrote lines last.
+/// The last writer of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// A program on the host: lines may fill the whole cache.
@@ -13,7 +13,7 @@ pub enum Writer {
     Device,
 }
 
-/// What the cache and the IOMMU of the host have counted since the start.
+/// The counters of the cache and the IOMMU of the host since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
     /// Lines of requests of devices; `None` without a cache.
@@ -73,7 +73,7 @@ impl Root {
         }
     }
 
-    /// What the host's cache and IOMMU have counted until now.
+    /// The counters of the host's cache and IOMMU until now.
     pub(crate) fn host_counters(&self, now: Time) -> HostCounters {
         let iommu = self.memory_system.as_ref().and_then(|system| system.iommu.as_ref());
         HostCounters {

@@ -12,7 +12,7 @@ use tlplab_units::Duration;
 const LEVEL: u32 = 9;
 const PAGE: u32 = 12;
 
-/// What is kept of the tables.
+/// The kept entries of the tables.
 #[derive(Clone, Debug)]
 pub(super) struct Walker {
     config: TablesConfig,

@@ -7,7 +7,7 @@
 //!                      └─ what is not mapped, not allowed, not trusted ──▶ fault: unsupported request
 //! ```
 //!
-//! How long a translation takes is the IOMMU's (`host_memory::iommu`); what it is, is looked up when that time is over. When software takes a
+//! The time of a translation is the IOMMU's (`host_memory::iommu`); its result is looked up when that time is over. When software takes a
 //! mapping away, all that is kept of it is forgotten at once here, and devices that may keep translations are told to forget theirs
 //! (`invalidation`).
 
@@ -35,11 +35,11 @@ use tlplab_wire::tlp::{AddressType, Kind, Repr, Translation};
 /// Accesses of a function that the IOMMU refused for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslationFault {
-    /// Whose they were.
+    /// The requester.
     pub requester: Bdf,
-    /// Why.
+    /// The reason.
     pub reason: FaultReason,
-    /// How many.
+    /// The number.
     pub count: u64,
     /// The first.
     pub first: Time,
@@ -75,11 +75,11 @@ pub(crate) fn check(config: &FabricConfig) -> Result<(), MapError> {
     config.devices.iter().filter_map(|device| device.ats).try_for_each(|ats| ats.check())
 }
 
-/// What translates addresses.
+/// The translation agent.
 #[derive(Clone)]
 pub(crate) struct TranslationAgent {
     tables: Tables,
-    /// What a page is where addresses stay as they are.
+    /// The page size where addresses stay as they are.
     page: u64,
     /// Posted writes for memory that wait for the IOMMU.
     pub(super) held_writes: u64,
@@ -89,7 +89,7 @@ pub(crate) struct TranslationAgent {
     invalidations: Invalidations,
 }
 
-/// What a memory request is to the agent.
+/// The kind of a memory request for the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     /// Its address is one of the host.
@@ -140,7 +140,7 @@ impl TranslationAgent {
         }
     }
 
-    /// What the tables say of an address; where they say nothing of a function, its addresses stay as they are.
+    /// The mapping of an address; the addresses of a function without mappings stay as they are.
     fn find(&self, function: NodeId, address: u64) -> Option<Found> {
         if self.tables.translates(function) {
             return self.tables.find(function, address);
@@ -208,7 +208,7 @@ impl Root {
         true
     }
 
-    /// What a TLP has waited for at the IOMMU, or before it, is over.
+    /// A TLP's wait at the IOMMU, or before it, is over.
     pub(crate) fn put_off_is_over(
         &mut self,
         cx: &mut Context,
@@ -399,12 +399,12 @@ impl Root {
         }
     }
 
-    /// What the IOMMU has refused, by function and reason.
+    /// The accesses that the IOMMU has refused, by function and reason.
     pub(crate) fn translation_faults(&self) -> impl Iterator<Item = &TranslationFault> {
         self.agent.iter().flat_map(|agent| agent.faults.values())
     }
 
-    /// What devices asked for; `None` where nothing is translated.
+    /// The translations that devices requested; `None` where no addresses are translated.
     pub(crate) fn answered_translations(&self) -> Option<AnsweredTranslations> {
         let agent = self.agent.as_ref()?;
         let [given, denied] = agent.answered;

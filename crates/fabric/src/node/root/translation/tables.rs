@@ -1,4 +1,4 @@
-//! What the tables of the IOMMU say now, by function.
+//! The present content of the tables of the IOMMU, by function.
 
 use crate::config::{HostConfig, MapConfig, MapTarget};
 use crate::kernel::ids::NodeId;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tlplab_device::DeviceInfo;
 use tlplab_units::Time;
 
-/// Why an access is refused.
+/// The reason that an access is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultReason {
     /// Nothing is mapped there.
@@ -48,9 +48,9 @@ pub(super) struct Piece {
 /// A page, as the tables have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Where the address leads.
+    /// The translated address.
     pub(super) address: u64,
-    /// What one translation covers.
+    /// The size that one translation covers.
     pub(super) page: u64,
     pub(super) read: bool,
     pub(super) write: bool,
@@ -70,7 +70,7 @@ impl Found {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) at: Time,
-    /// Which of the mappings.
+    /// The index of the mapping.
     pub(super) map: usize,
     pub(super) comes: bool,
 }
@@ -83,7 +83,7 @@ pub(super) struct Tables {
     functions: Vec<Vec<NodeId>>,
     /// Functions of which some mapping speaks, at whatever time.
     translated: Vec<NodeId>,
-    /// What is mapped now, by function and address; nothing overlaps.
+    /// The present mappings, by function and address; none overlap.
     pieces: BTreeMap<(NodeId, u64), Piece>,
     pub(super) changes: Vec<Change>,
 }
@@ -112,7 +112,7 @@ impl Tables {
         Self { maps, functions, translated, pieces: BTreeMap::new(), changes }
     }
 
-    /// Whether the addresses of a function are translated.
+    /// True if the addresses of a function are translated.
     pub(super) fn translates(&self, function: NodeId) -> bool {
         self.translated.contains(&function)
     }

@@ -589,7 +589,7 @@ impl Built {
     }
 }
 
-/// Whether this generation is a flit mode one.
+/// True if this generation is a flit mode one.
 pub fn is_flit(generation: u8) -> bool {
     Generation::new(generation).is_some_and(|g| g.requires_flit_mode())
 }
