@@ -12,7 +12,7 @@ from tlplab.rows import Rows
 
 SCHEMA = "tlplab/result/1"
 
-__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Frames", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitration", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Forwarding", "Frames", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Operation", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
@@ -29,6 +29,10 @@ WaitedFor = Literal["timer", "mmio_read", "mmio_write", "irq"]
 
 GuestEnding = Literal["running", "powered-off", "died", "lost-power"]
 """How a guest ended."""
+
+
+Operation = Literal["read", "write", "dma", "replay", "dd-read", "dd-write", "to-card", "from-card", "mmio", "mmio-read", "mmio-write", "config", "configuration", "peer"]
+"""The operation of a flow's requests. The operation of a device model in Python, in a library or in another process is `dma`."""
 
 
 ErrorName = Literal["Data Link Protocol Error", "Surprise Down", "Poisoned TLP Received", "Flow Control Protocol Error", "Completion Timeout", "Completer Abort", "Unexpected Completion", "Receiver Overflow", "Malformed TLP", "ECRC Error", "Unsupported Request", "ACS Violation", "Uncorrectable Internal Error", "Receiver Error", "Bad TLP", "Bad DLLP", "REPLAY_NUM Rollover", "Replay Timer Timeout", "Corrected Internal Error", "Header Log Overflow"]
@@ -69,6 +73,14 @@ Ending = Literal["done", "ur", "ca", "timeout", "poisoned", "lost", "malformed"]
 
 NodeKind = Literal["host", "root port", "switch", "bus", "device"]
 """Kinds of components."""
+
+
+Arbitration = Literal["round-robin", "weighted"]
+"""The arbitration of a switch between its ports: the key `arbitration`."""
+
+
+Forwarding = Literal["cut-through", "cut-through-unless-faster", "store-and-forward", "header-checked"]
+"""The time at which a switch forwards a TLP: the key `forwarding` of the switch. A port may have another."""
 
 
 ResourceKind = Literal["tags", "credits", "buffer", "replay"]
@@ -224,8 +236,8 @@ class Flow(TypedDict):
     """The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`."""
     device: str
     """The component that issues the requests: a device or `host`."""
-    op: str
-    """What the requests do: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`, `peer`, `config`, `configuration`, or as the author of a device calls it."""
+    op: Operation
+    """The operation of its requests."""
     target: str
     """`host`, or the device whose BAR is meant."""
     transactions: int
@@ -687,7 +699,16 @@ class IommuUse(TypedDict):
     """What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are."""
 
 
-class Node(TypedDict):
+class NodeOptional(TypedDict, total=False):
+    """Keys of `Node` that are not always there."""
+
+    arbitration: Arbitration
+    """The arbitration of a switch; left out for others."""
+    forwarding: Forwarding
+    """The forwarding of a switch; left out for others."""
+
+
+class Node(NodeOptional):
     """A component."""
 
     name: str

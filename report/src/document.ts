@@ -145,8 +145,8 @@ export interface Flow {
   name: string;
   /** The component that issues the requests: a device or `host`. */
   device: string;
-  /** What the requests do: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`, `peer`, `config`, `configuration`, or as the author of a device calls it. */
-  op: string;
+  /** The operation of its requests. */
+  op: Operation;
   /** `host`, or the device whose BAR is meant. */
   target: string;
   /** Transactions that ended well. */
@@ -518,6 +518,37 @@ export interface Tried {
   gains: Gain[];
 }
 
+/** The operation of a flow's requests. The operation of a device model in Python, in a library or in another process is `dma`. */
+export type Operation =
+  /** Reads of memory by a device. */
+  | "read"
+  /** Writes to memory by a device. */
+  | "write"
+  /** Requests of a device, of any kind. */
+  | "dma"
+  /** Requests of a captured trace. */
+  | "replay"
+  /** Blocks read from a storage device. */
+  | "dd-read"
+  /** Blocks written to a storage device. */
+  | "dd-write"
+  /** Transfers from the host to a DMA card, through its driver. */
+  | "to-card"
+  /** Transfers from a DMA card to the host, through its driver. */
+  | "from-card"
+  /** Register accesses of a driver, of both kinds. */
+  | "mmio"
+  /** Register reads by the host. */
+  | "mmio-read"
+  /** Register writes by the host. */
+  | "mmio-write"
+  /** Configuration requests of a guest. */
+  | "config"
+  /** Configuration requests of the enumeration in simulated time. */
+  | "configuration"
+  /** Requests between devices that the root complex sends on, in a run whose host has no other flow. */
+  | "peer";
+
 /** Transactions that did not end well, by how. */
 export interface Errors {
   /** Unsupported request. */
@@ -836,6 +867,10 @@ export interface Node {
   parent: string | null;
   /** What else is known of it, in a line. */
   detail: string;
+  /** The arbitration of a switch; left out for others. */
+  arbitration?: Arbitration;
+  /** The forwarding of a switch; left out for others. */
+  forwarding?: Forwarding;
 }
 
 /** How a link frames what it carries. */
@@ -1085,6 +1120,24 @@ export type NodeKind =
   | "bus"
   /** An end point. */
   | "device";
+
+/** The arbitration of a switch between its ports: the key `arbitration`. */
+export type Arbitration =
+  /** One TLP of each port in turn. */
+  | "round-robin"
+  /** As many TLPs of each port in turn as its weight. */
+  | "weighted";
+
+/** The time at which a switch forwards a TLP: the key `forwarding` of the switch. A port may have another. */
+export type Forwarding =
+  /** After its header. */
+  | "cut-through"
+  /** After its header; to a faster port, after its last byte. */
+  | "cut-through-unless-faster"
+  /** After its last byte. */
+  | "store-and-forward"
+  /** After its header, which has a checksum of its own. */
+  | "header-checked";
 
 /** Fractions of time; their sum is 1. */
 export interface Utilization {
