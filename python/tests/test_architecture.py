@@ -64,7 +64,7 @@ def defines(file: Path, name: str) -> bool:
 
 def ends_of_paths(root: Path, folders: Iterable[str]) -> set[str]:
     """Every end of a path of the repository: `fabric/src/link/fate.rs`, `link/fate.rs`, `fate.rs`."""
-    found = set()
+    found: set[str] = set()
     for folder in folders:
         for at, inner, files in os.walk(root / folder):
             inner[:] = [name for name in inner if name not in BUILT]
@@ -77,7 +77,9 @@ def ends_of_paths(root: Path, folders: Iterable[str]) -> set[str]:
 def missing_paths(page: str, ends: set[str]) -> list[str]:
     """The paths in the page's prose that are the end of no path of the repository."""
     prose = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
-    paths = [name for name in NAMED.findall(prose) if re.fullmatch(r"[\w.-]*(?:/[\w.-]*)+|[\w-]+\.(?:rs|py|ts|h)", name)]
+    paths = [
+        name for name in NAMED.findall(prose) if re.fullmatch(r"[\w.-]*(?:/[\w.-]*)+|[\w-]+\.(?:rs|py|ts|h)", name)
+    ]
     assert paths
     return [path for path in paths if path.rstrip("/") not in ends]
 
@@ -105,9 +107,13 @@ def test_a_place_that_is_gone_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "a/c.py").write_text("WORDS: dict[str, str] = {}\n\ndef run() -> None: ...\n")
 
     def found(place: str) -> list[str]:
-        return wrong_places(f"\n{HEADING}\n\n| thing | place |\n|---|---|\n| **Group** | |\n| It | {place} |\n", tmp_path)
+        return wrong_places(
+            f"\n{HEADING}\n\n| thing | place |\n|---|---|\n| **Group** | |\n| It | {place} |\n", tmp_path
+        )
 
-    assert found("`a/b.rs`: `split_it`, `rows!`; `a/c.py`: `WORDS`, `run`; `a`-less words") == ["It: a/c.py defines no a"]
+    assert found("`a/b.rs`: `split_it`, `rows!`; `a/c.py`: `WORDS`, `run`; `a`-less words") == [
+        "It: a/c.py defines no a"
+    ]
     assert found("`a/b.rs`: `split_it`, `rows!`; `a/c.py`: `WORDS`, `run`") == []
     assert found("`a/b.rs`: `split`") == ["It: a/b.rs defines no split"]
     assert found("`a/b.rs`; `a/c.py`: `split_it`") == ["It: a/c.py defines no split_it"]
