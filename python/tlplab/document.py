@@ -31,8 +31,8 @@ GuestEnding = Literal["running", "powered-off", "died", "lost-power"]
 """How a guest ended."""
 
 
-Operation = Literal["read", "write", "dma", "replay", "dd-read", "dd-write", "to-card", "from-card", "mmio", "mmio-read", "mmio-write", "config", "configuration", "peer"]
-"""The operation of a flow's requests. The operation of a device model in Python, in a library or in another process is `dma`."""
+Operation = Literal["read", "write", "copy", "dma", "replay", "dd-read", "dd-write", "to-card", "from-card", "mmio", "mmio-read", "mmio-write", "config", "configuration", "peer"]
+"""The operation of a flow's requests. The operation of a device in Python or in a library is `dma`."""
 
 
 ErrorName = Literal["Data Link Protocol Error", "Surprise Down", "Poisoned TLP Received", "Flow Control Protocol Error", "Completion Timeout", "Completer Abort", "Unexpected Completion", "Receiver Overflow", "Malformed TLP", "ECRC Error", "Unsupported Request", "ACS Violation", "Uncorrectable Internal Error", "Receiver Error", "Bad TLP", "Bad DLLP", "REPLAY_NUM Rollover", "Replay Timer Timeout", "Corrected Internal Error", "Header Log Overflow"]

@@ -518,12 +518,14 @@ export interface Tried {
   gains: Gain[];
 }
 
-/** The operation of a flow's requests. The operation of a device model in Python, in a library or in another process is `dma`. */
+/** The operation of a flow's requests. The operation of a device in Python or in a library is `dma`. */
 export type Operation =
   /** Reads of memory by a device. */
   | "read"
   /** Writes to memory by a device. */
   | "write"
+  /** Reads and writes of a device that copies memory of the host. */
+  | "copy"
   /** Requests of a device, of any kind. */
   | "dma"
   /** Requests of a captured trace. */

@@ -232,9 +232,11 @@ fn calls(calls: tlplab_device::Calls) -> result::Calls {
     }
 }
 
-/// The operation of a flow. Experiments make flows of these operations only; the word of another device would be one of DMA.
+/// The operation of a flow. Experiments make no flow of another operation, as a test shows.
 fn operation(word: &str) -> result::Operation {
-    result::Operation::named(word).unwrap_or(result::Operation::Dma)
+    let known = result::Operation::named(word);
+    debug_assert!(known.is_some(), "result::Operation lacks \"{word}\"");
+    known.unwrap_or(result::Operation::Dma)
 }
 
 fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {

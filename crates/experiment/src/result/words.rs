@@ -341,6 +341,8 @@ words! {
         Read = "read",
         /// Writes to memory by a device.
         Write = "write",
+        /// Reads and writes of a device that copies memory of the host.
+        Copy = "copy",
         /// Requests of a device, of any kind.
         Dma = "dma",
         /// Requests of a captured trace.
