@@ -377,6 +377,15 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_goes_with_its_register_wherever_that_begins() {
+        const ODD: Register<u32> = Register::at(1);
+        const ODDS: &[RegisterEntry] = table(&[ODD.rw().masked(0x00FF_0000).times(2)]);
+        let mut file = RegisterFile::new(ODDS);
+        file.write(0, &vec![0xFF; 9].into());
+        assert_eq!((file.get(ODD), file.get(Register::<u32>::at(5))), (0x00FF_0000, 0x00FF_0000));
+    }
+
+    #[test]
     fn doorbells_alone_read_as_zero() {
         const BELLS: &[RegisterEntry] = table(&[BELL.wo().reset(5)]);
         let mut file = RegisterFile::new(BELLS);
