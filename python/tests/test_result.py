@@ -99,7 +99,8 @@ def test_causes_are_one_table(quickstart: tl.Result) -> None:
     assert len({one.light for one in document.CAUSES}) == len(document.CAUSES), "no two have one colour"
 
 
-def test_run_and_simulate_give_one_type(quickstart: tl.Result) -> None:
+def test_run_and_simulate_give_one_type(quickstart: tl.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     simulated = tl.simulate(Copier(), driver)
     assert type(quickstart) is type(simulated) is tl.Result is tl.Run
     for one in (quickstart, simulated):

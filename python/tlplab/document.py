@@ -12,11 +12,11 @@ from tlplab.rows import Rows
 
 SCHEMA = "tlplab/result/1"
 
-__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Frames", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitration", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Forwarding", "Frames", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Operation", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
-"""Reason that a run ended."""
+"""Why a run ended."""
 
 
 Cause = Literal["processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link", "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer", "translation wait"]
@@ -24,11 +24,15 @@ Cause = Literal["processing", "serialisation", "flight", "queueing", "credit wai
 
 
 WaitedFor = Literal["timer", "mmio_read", "mmio_write", "irq"]
-"""Operation that a program of the host waits for."""
+"""What a program of the host waits for."""
 
 
 GuestEnding = Literal["running", "powered-off", "died", "lost-power"]
-"""Ending of a guest."""
+"""How a guest ended."""
+
+
+Operation = Literal["read", "write", "copy", "dma", "replay", "dd-read", "dd-write", "to-card", "from-card", "mmio", "mmio-read", "mmio-write", "config", "configuration", "peer"]
+"""The operation of a flow's requests. The operation of a device in Python or in a library is `dma`."""
 
 
 ErrorName = Literal["Data Link Protocol Error", "Surprise Down", "Poisoned TLP Received", "Flow Control Protocol Error", "Completion Timeout", "Completer Abort", "Unexpected Completion", "Receiver Overflow", "Malformed TLP", "ECRC Error", "Unsupported Request", "ACS Violation", "Uncorrectable Internal Error", "Receiver Error", "Bad TLP", "Bad DLLP", "REPLAY_NUM Rollover", "Replay Timer Timeout", "Corrected Internal Error", "Header Log Overflow"]
@@ -44,19 +48,19 @@ Way = Literal["up", "down"]
 
 
 FaultDamage = Literal["ber", "corrupt", "drop", "poison", "ecrc", "type", "length", "payload", "boundary", "tag", "requester", "byte-count", "address", "abort", "refuse", "retry", "lose", "late", "twice", "ones", "data", "take-back", "overgrant", "unsent"]
-"""Damage by a fault: the key `damage`, or `ber`."""
+"""What a fault does: the key `damage`, or `ber`."""
 
 
 FaultOf = Literal["tlp", "dllp", "flit", "MRd", "MWr", "CfgRd0", "CfgWr0", "CfgRd1", "CfgWr1", "IORd", "IOWr", "Msg", "Cpl", "CplD", "Ack", "Nak", "UpdateFC", "InitFC1", "InitFC2"]
-"""Units that a fault counts."""
+"""What a fault counts."""
 
 
 ProblemName = Literal["never-ready", "no-answer", "header-type", "capability-chain", "bar-size", "no-address", "bar-unkept", "msix-table", "no-bus-number", "virtual-ids", "no-virtual-bus"]
-"""Problem of the software that enumerates."""
+"""What software that enumerates could not do."""
 
 
 Framing = Literal["non-flit", "flit"]
-"""Framing of the units of a link."""
+"""How a link frames what it carries."""
 
 
 LimitKind = Literal["link", "bus", "tags", "outstanding", "credits", "replay", "memory", "rate", "routing", "latency", "none"]
@@ -64,48 +68,56 @@ LimitKind = Literal["link", "bus", "tags", "outstanding", "credits", "replay", "
 
 
 Ending = Literal["done", "ur", "ca", "timeout", "poisoned", "lost", "malformed"]
-"""Ending of a transaction."""
+"""How a transaction ended."""
 
 
 NodeKind = Literal["host", "root port", "switch", "bus", "device"]
 """Kinds of components."""
 
 
+Arbitration = Literal["round-robin", "weighted"]
+"""The arbitration of a switch between its ports: the key `arbitration`."""
+
+
+Forwarding = Literal["cut-through", "cut-through-unless-faster", "store-and-forward", "header-checked"]
+"""The time at which a switch forwards a TLP: the key `forwarding` of the switch. A port may have another."""
+
+
 ResourceKind = Literal["tags", "credits", "buffer", "replay"]
-"""Kind of a resource over time."""
+"""What is counted over time."""
 
 
 PacketClass = Literal["tlp", "dllp", "flit", "bus"]
-"""Kind of a unit on a wire."""
+"""What a unit on a wire is."""
 
 
 PacketRole = Literal["read", "write", "completion"]
-"""Role of a TLP in its transaction."""
+"""What a TLP is in its transaction."""
 
 
 Outcome = Literal["data", "split", "retry", "abort"]
-"""Outcome of a transaction of a bus."""
+"""What came of a transaction of a bus."""
 
 
 RefusalReason = Literal["not-mapped", "no-read", "no-write", "translated", "translation-request"]
-"""Reason that the IOMMU refuses an access."""
+"""Why the IOMMU refuses an access."""
 
 
 Access = Literal["read", "write"]
-"""Operation of an access."""
+"""What an access does."""
 
 
 CompletionStatus = Literal["SC", "UR", "CRS", "CA"]
-"""Status with which a completion ends its request."""
+"""How a completion ends its request."""
 
 
 class Document(TypedDict):
-    """The result of a run: the document of the schema `tlplab/result/1`."""
+    """What a run tells: the document of the schema `tlplab/result/1`."""
 
     schema: str
     """The schema, `tlplab/result/1`."""
     revision: int
-    """Number of times that keys were added to the schema, from 1; a document without this key is of revision 1."""
+    """How many times keys were added to the schema, from 1; a document without this key is of revision 1."""
     title: str
     """Title of the experiment."""
     version: str
@@ -115,27 +127,27 @@ class Document(TypedDict):
     experiment: str
     """The experiment as it was run: TOML, with what was included and overridden."""
     settings: dict[str, Any]
-    """The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included."""
+    """What that came to: each key of the experiment with its value, defaults of devices, switches and loads included."""
     trace_hash: str
     """Hash of everything that went over the wires: 16 hexadecimal digits."""
     start_fs: int
-    """Start of the statistics (femtoseconds)."""
+    """Where statistics begin (femtoseconds)."""
     end_fs: int
-    """End of the run (femtoseconds)."""
+    """Where the run ended (femtoseconds)."""
     stop_reason: StopReason
-    """Reason that the run ended."""
+    """Why the run ended."""
     stop_text: str
-    """Reason that the run ended, for people."""
+    """Why the run ended, for people."""
     waiting: list[Waiting]
     """Programs of the host that wait for what never comes: the run got nowhere."""
     guest: Guest | None
     """The Linux that was the host's software; null if none was."""
     verdict: Verdict
-    """The limit of the run."""
+    """What limits the run."""
     flows: list[Flow]
     """Streams of transactions: loads and programs."""
     measured: list[Measured]
-    """Measurements of programs of the host."""
+    """What programs of the host measured themselves."""
     networks: list[Network]
     """The networks behind devices."""
     frames: list[Frames]
@@ -143,19 +155,19 @@ class Document(TypedDict):
     causes: list[Cause]
     """The causes of latency; every `cause` and `causes_ns` is indexed like this list."""
     errors: list[Detected]
-    """Errors that receivers and requesters detected, the warm-up included."""
+    """What receivers and requesters detected, the warm-up included."""
     reported: list[Reported]
-    """Errors reported to root ports, the warm-up included."""
+    """What root ports heard of them, the warm-up included."""
     outages: list[Outage]
     """Links that went down, the warm-up included; of very many the first."""
     faults: list[Struck]
     """Faults of units, and how many they have hit, the warm-up included."""
     problems: list[Problem]
-    """Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
+    """What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
     host: HostUse | None
-    """Use of the host's cache and IOMMU; null if it has neither."""
+    """What the host's cache and IOMMU did; null if it has neither."""
     translations: list[DeviceTranslations]
-    """Translations of devices that can request some."""
+    """What devices did with translations: those that can ask for some."""
     topology: Topology
     """Components."""
     links: list[Link]
@@ -176,11 +188,11 @@ class Waiting(TypedDict):
     device: str
     """The device that it drives."""
     operation: WaitedFor
-    """The operation that it waits for."""
+    """What it waits for."""
     what: str
     """The same, for people: `irq 3`."""
     place: str
-    """The place in its source: `file:line`."""
+    """Where it says so: `file:line`."""
 
 
 class Guest(TypedDict):
@@ -193,26 +205,26 @@ class Guest(TypedDict):
     console: str
     """SHA-256 of what it printed, hexadecimal."""
     end: str
-    """Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`."""
+    """How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`."""
     ending: GuestEnding
-    """Its ending."""
+    """How it ended."""
     status: int | None
     """The exit status of its script; null if it told none."""
 
 
 class Verdict(TypedDict):
-    """The limit of the run."""
+    """What limits the run."""
 
     sentence: str
     """One sentence that names it."""
     limit: Limit
     """The resource and the evidence."""
     next: Next | None
-    """The next limit; null if no other is near."""
+    """What would limit next; null if nothing else is near."""
     limits: list[Limit]
     """All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge."""
     phases: list[Phase]
-    """Phases with different activity, one after the other: the limit of each. Empty where there is but one."""
+    """Where different things happened one after the other: what limited each of them. Empty where there is but one."""
     tried: Tried | None
     """The runs that the verdict was found by; null: by the figures of the run alone."""
 
@@ -224,8 +236,8 @@ class Flow(TypedDict):
     """The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`."""
     device: str
     """The component that issues the requests: a device or `host`."""
-    op: str
-    """Operation of the requests: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`, `peer`, `config`, `configuration`, or as the author of a device calls it."""
+    op: Operation
+    """The operation of its requests."""
     target: str
     """`host`, or the device whose BAR is meant."""
     transactions: int
@@ -241,26 +253,26 @@ class Flow(TypedDict):
     histogram: list[Bar]
     """Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out."""
     attribution: list[Attribution]
-    """Attribution of the time of successful transactions."""
+    """Where the time went of those that ended well."""
     failures: list[Failures]
     """Those that did not end well, by how, and where their time went."""
 
 
 class Measured(TypedDict):
-    """Measurement by a program of the host, as a benchmark prints it."""
+    """What a program of the host measured, as a benchmark prints it."""
 
     name: str
     """The load or program."""
     bytes: int
     """Bytes it moved (bytes)."""
     from_fs: int
-    """Start of the measurement (femtoseconds)."""
+    """When it began (femtoseconds)."""
     to_fs: int
-    """Arrival of the last of them (femtoseconds)."""
+    """When the last of them were there (femtoseconds)."""
     payload_bps: float
     """Bits per second between these times (bits per second)."""
     calls: Calls | None
-    """Durations of its calls, if it makes calls."""
+    """How long its calls took, if it makes calls."""
 
 
 class Network(TypedDict):
@@ -281,7 +293,7 @@ class Network(TypedDict):
     failed_reads: int
     """Reads by the software that did not."""
     latency_ns: Latency | None
-    """Latency of the successful ones, as the software sees it; null without any (nanoseconds)."""
+    """How long those that ended well took, as the software sees it; null without any (nanoseconds)."""
 
 
 class Frames(TypedDict):
@@ -307,15 +319,15 @@ class Detected(TypedDict):
     port: str
     """The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd."""
     count: int
-    """Number of times."""
+    """How often."""
     first_fs: int
-    """Time of the first (femtoseconds)."""
+    """When it happened first (femtoseconds)."""
     header: str | None
     """Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known."""
     message: MessageName | None
     """The message that told the root complex of it; null: no message was sent."""
     messages: int
-    """Number of messages sent."""
+    """How many messages were sent."""
 
 
 class Reported(TypedDict):
@@ -328,11 +340,11 @@ class Reported(TypedDict):
     message: MessageName
     """Its severity."""
     count: int
-    """Number of messages that arrived."""
+    """How many arrived."""
     first_fs: int
-    """Arrival of the first (femtoseconds)."""
+    """When the first arrived (femtoseconds)."""
     interrupts: int
-    """Number of times that the root port interrupted for them."""
+    """How often the root port interrupted for them."""
 
 
 class Outage(TypedDict):
@@ -341,13 +353,13 @@ class Outage(TypedDict):
     link: str
     """The link, named by the component below it."""
     down_fs: int
-    """Time at which it went down (femtoseconds)."""
+    """When it went down (femtoseconds)."""
     heard_fs: int | None
-    """Time at which hot-plug software of the host was notified; null: it never was (femtoseconds)."""
+    """When hot-plug software of the host heard of it; null: it never did (femtoseconds)."""
     up_fs: int | None
-    """Time at which its data link layer was active again; null: it never was (femtoseconds)."""
+    """When its data link layer was active again; null: it never was (femtoseconds)."""
     configured_fs: int | None
-    """Time at which software had configured the components below it again; null: it never had (femtoseconds)."""
+    """When software had configured again what is below it; null: it never had (femtoseconds)."""
 
 
 class Struck(TypedDict):
@@ -358,13 +370,13 @@ class Struck(TypedDict):
     direction: Way
     """The direction of the units that it hits."""
     damage: FaultDamage
-    """Its damage: a value of the key `damage`, or `ber`."""
+    """What it does: as the key `damage` says, or `ber`."""
     of: FaultOf | None
-    """Units that it counts; null: all units."""
+    """What it counts; null: all units."""
     first: int
     """The first that it hits, from 1."""
     struck: int
-    """Number of units that it has hit."""
+    """How many it has hit."""
 
 
 class Problem(TypedDict):
@@ -375,15 +387,15 @@ class Problem(TypedDict):
     component: str | None
     """The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known."""
     kind: ProblemName
-    """The kind of problem."""
+    """What it could not do."""
     exhausted: bool
     """Bus numbers or addresses have run out: a run in which that happens has failed."""
     message: str
-    """The problem, for people."""
+    """What it could not do, for people."""
 
 
 class HostUse(TypedDict):
-    """Use of the host's cache and IOMMU by requests of devices."""
+    """What the host's cache and IOMMU did for requests of devices."""
 
     cache: CacheUse | None
     """The last-level cache; null if there is none."""
@@ -392,7 +404,7 @@ class HostUse(TypedDict):
 
 
 class DeviceTranslations(TypedDict):
-    """Translations of a device, the warm-up included."""
+    """What a device did with translations, the warm-up included."""
 
     device: str
     """The device."""
@@ -431,11 +443,11 @@ class Link(TypedDict):
     width: int
     """Lanes."""
     mode: Framing
-    """Framing of its units."""
+    """How it frames what it carries."""
     mps: int
     """Max_Payload_Size in force, in bytes."""
     raw_bps: float
-    """Rate after line coding (bits per second)."""
+    """What it carries after line coding (bits per second)."""
     bus: str | None
     """Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link."""
     directions: list[Direction]
@@ -446,15 +458,15 @@ class Series(TypedDict):
     """Everything over time, in bins."""
 
     start_fs: int
-    """Start of the first bin (femtoseconds)."""
+    """Where the first bin begins (femtoseconds)."""
     bin_fs: int
     """Width of a bin (femtoseconds)."""
     bins: int
-    """Number of bins; every array has as many entries."""
+    """How many; every array has so many entries."""
     flows: list[FlowSeries]
     """Payload of flows."""
     directions: list[DirectionSeries]
-    """Use of the wires."""
+    """What wires were used for."""
     resources: list[Resource]
     """Tags, credits, buffers."""
 
@@ -472,9 +484,9 @@ class Sample(SampleOptional):
     flow: int
     """Its flow: an index in `flows`."""
     start_fs: int
-    """Start (femtoseconds)."""
+    """When it started (femtoseconds)."""
     latency_ns: float
-    """Time until its last byte (nanoseconds)."""
+    """How long it took until its last byte (nanoseconds)."""
     links: list[int]
     """Links that it crossed: indices in `links`, in any order."""
     causes_ns: list[float]
@@ -487,9 +499,9 @@ class Ladder(TypedDict):
     columns: list[str]
     """Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is."""
     from_fs: int
-    """Start of the window (femtoseconds)."""
+    """Where the window begins (femtoseconds)."""
     to_fs: int
-    """End of the window (femtoseconds)."""
+    """Where it ends (femtoseconds)."""
     packets: list[Packet]
     """Its packets, in the order of their start."""
     transactions: list[Transaction]
@@ -502,26 +514,26 @@ class Limit(TypedDict):
     resource: str
     """Its name: a place, `tags of ssd`, `load nic`."""
     kind: LimitKind
-    """Kind of the resource."""
+    """What kind of resource it is."""
     links: list[int]
     """The links that it belongs to: indices in `links` of the document; none if it belongs to no link."""
     utilization: float
-    """Utilisation, a fraction of 1."""
+    """How much of it is used, a fraction of 1."""
     evidence: list[str]
     """Figures that show it."""
     gain: float | None
-    """Additional payload of the run with twice as much of it: 0.5 is half as much again. Null: it was not tried."""
+    """How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried."""
     change: str | None
-    """The change for that: `16 → 32`; null: it was not tried."""
+    """What was changed for that: `16 → 32`; null: it was not tried."""
 
 
 class Next(TypedDict):
-    """The next limit."""
+    """What would limit next."""
 
     resource: str
     """Its name."""
     kind: LimitKind
-    """Kind of the resource."""
+    """What kind of resource it is."""
     headroom: float
     """By how much throughput could grow before it limits: 0.4 is 40 %."""
     text: str
@@ -538,22 +550,22 @@ class Phase(TypedDict):
     flows: list[str]
     """The flows that were active; of an outage none."""
     limits: list[Limit]
-    """Limits of the phase: empty, if no relaxation would have carried more."""
+    """What limited them: nothing, if nothing would have carried more."""
 
 
 class Tried(TypedDict):
     """Runs in which one resource was relaxed."""
 
     candidates: int
-    """Number of candidates for the limit."""
+    """What could limit."""
     tried: int
-    """Number of these that were relaxed."""
+    """How many of these were relaxed."""
     events: int
     """Events of all these runs, with what it took to build their fabrics."""
     until_fs: int | None
     """They were compared with the beginning of the run until here; null: with all of it (femtoseconds)."""
     gains: list[Gain]
-    """Relaxations that gained or cost something, the best first."""
+    """What gained something, or cost something, the best first."""
 
 
 Errors = dict[Literal["ur", "ca", "timeout", "poisoned", "lost", "malformed"], int]
@@ -587,7 +599,7 @@ class Bar(TypedDict):
     to_ns: float
     """Up to this (nanoseconds)."""
     count: int
-    """Their number."""
+    """How many."""
     causes_ns: list[float]
     """Their mean time by cause (nanoseconds)."""
 
@@ -603,9 +615,9 @@ class Attribution(AttributionOptional):
     """Time that all transactions of a flow spent for one cause at one place."""
 
     cause: int
-    """Cause: an index in `causes` of the document."""
+    """Why: an index in `causes` of the document."""
     place: str
-    """Place: a link direction `from → to`, or a node."""
+    """Where: a link direction `from → to`, or a node."""
     behind: str | None
     """The flow one queued behind; null where one did not queue."""
     total_ns: float
@@ -618,13 +630,13 @@ class Failures(TypedDict):
     """Transactions of a flow that ended in the same way, which was not well."""
 
     ending: Ending
-    """Their ending; never `done`."""
+    """How; never `done`."""
     count: int
-    """Their number."""
+    """How many."""
     mean_ns: float
     """Their mean latency, until the requester knew (nanoseconds)."""
     attribution: list[Attribution]
-    """Attribution of their time, up to the last known place of each; shares are of the sum of their latencies."""
+    """Where their time went, on the way of what is last known of each; shares are of the sum of their latencies."""
 
 
 class Calls(TypedDict):
@@ -678,28 +690,37 @@ class IommuUse(TypedDict):
     hit_rate: float
     """Hits as a fraction of both."""
     waited_ns: float
-    """Total time that walks waited for others (nanoseconds)."""
+    """How long walks waited for others, in all (nanoseconds)."""
     busy: float
     """Page walks as a fraction of those that could have been made."""
     faults: list[TranslationFault]
     """Accesses that were refused, by function and reason, the warm-up included."""
     answered: AnsweredTranslations | None
-    """Translations that devices requested, the warm-up included; null where no device can request any and all addresses stay as they are."""
+    """What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are."""
 
 
-class Node(TypedDict):
+class NodeOptional(TypedDict, total=False):
+    """Keys of `Node` that are not always there."""
+
+    arbitration: Arbitration
+    """The arbitration of a switch; left out for others."""
+    forwarding: Forwarding
+    """The forwarding of a switch; left out for others."""
+
+
+class Node(NodeOptional):
     """A component."""
 
     name: str
     """Its name."""
     kind: NodeKind
-    """Kind of the component."""
+    """What it is."""
     model: str | None
     """A device's model, a bus's mode and width; null for others."""
     parent: str | None
     """The component above it; null for the host."""
     detail: str
-    """Further details, in a line."""
+    """What else is known of it, in a line."""
 
 
 # One direction of a link.
@@ -712,7 +733,7 @@ Direction = TypedDict(
         "to": "str",
         # Number of the interface in a pcapng capture of the same run.
         "interface": "int",
-        # Use of the wire, as fractions of time.
+        # What the wire was used for, as fractions of time.
         "utilization": "Utilization",
         # TLPs, without copies.
         "tlps": "int",
@@ -765,18 +786,18 @@ class DirectionSeries(TypedDict):
 
 
 class Resource(TypedDict):
-    """Use of a countable resource over time."""
+    """How much of something countable was in use over time."""
 
     name: str
     """Its name: `tags of ssd`."""
     kind: ResourceKind
-    """Kind of the resource."""
+    """What is counted."""
     link: int | None
     """The link it belongs to, an index in `links`; for the tags of a device, the device's link."""
     direction: int | None
     """The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction."""
     capacity: int | None
-    """Capacity; null: no limit."""
+    """How much there is; null: no limit."""
     unit: str
     """The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`."""
     mean: list[float]
@@ -795,21 +816,21 @@ Packet = TypedDict(
         "link": "int",
         # 0: up, 1: down.
         "direction": "int",
-        # Departure of its first symbol (femtoseconds).
+        # When its first symbol leaves (femtoseconds).
         "start_fs": "int",
-        # Departure of its last symbol (femtoseconds).
+        # When its last symbol has left (femtoseconds).
         "end_fs": "int",
-        # Arrival of its last symbol (femtoseconds).
+        # When its last symbol has arrived (femtoseconds).
         "arrive_fs": "int",
         # The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`.
         "kind": "str",
         # TLP, DLLP or flit.
         "class": "PacketClass",
-        # Its role in its transaction; null for units other than TLPs.
+        # What it is in its transaction; null for what is no TLP.
         "role": "PacketRole | None",
-        # Header of a TLP; null for other units.
+        # What the header of a TLP says; null for what is no TLP.
         "header": "TlpHeader | None",
-        # Its content, in a line, for people.
+        # What it says, in a line, for people.
         "text": "str",
         # Its flow, an index in `flows`; null where it has none.
         "flow": "int | None",
@@ -843,13 +864,13 @@ class Transaction(TypedDict):
     flow: int
     """Its flow: an index in `flows`."""
     start_fs: int
-    """Start (femtoseconds)."""
+    """When it started (femtoseconds)."""
     end_fs: int
-    """Arrival of its last byte, or its other ending (femtoseconds)."""
+    """When its last byte arrived, or it ended otherwise (femtoseconds)."""
     text: str
-    """Its description, in a line."""
+    """What it is, in a line."""
     ending: Ending
-    """Its ending."""
+    """How it ended."""
     intervals: list[Interval]
     """Its critical path; of one that did not end well that of what is last known of it."""
 
@@ -860,11 +881,11 @@ class Gain(TypedDict):
     resource: str
     """Its name."""
     kind: LimitKind
-    """Kind of the resource."""
+    """What kind of resource it is."""
     change: str
-    """The change: `16 → 32`."""
+    """What was changed: `16 → 32`."""
     gain: float
-    """Additional payload of the run: 0.5 is half as much again."""
+    """How much more the run carries: 0.5 is half as much again."""
 
 
 class TranslationFault(TypedDict):
@@ -875,15 +896,15 @@ class TranslationFault(TypedDict):
     requester: str
     """The requester's ID: `03:00.0`."""
     reason: RefusalReason
-    """Reason of the refusal."""
+    """Why they were refused."""
     operation: Access
-    """Operation of the first."""
+    """What the first was."""
     address: str
     """The address of the first, hexadecimal."""
     count: int
-    """Their number."""
+    """How many."""
     first_fs: int
-    """Time of the first refusal (femtoseconds)."""
+    """When the first was refused (femtoseconds)."""
 
 
 class AnsweredTranslations(TypedDict):
@@ -957,7 +978,7 @@ class TlpHeaderOptional(TypedDict, total=False):
     register: int
     """The offset in configuration space of a configuration request, in bytes."""
     status: CompletionStatus
-    """Status with which a completion ends its request."""
+    """How a completion ends its request."""
 
 
 class TlpHeader(TlpHeaderOptional):
@@ -971,15 +992,15 @@ class Interval(TypedDict):
     """A part of a critical path."""
 
     cause: int
-    """Cause: an index in `causes` of the document."""
+    """Why: an index in `causes` of the document."""
     place: str
-    """Place: a link direction `from → to`, or a node."""
+    """Where: a link direction `from → to`, or a node."""
     behind: str | None
     """The flow one queued behind; null where one did not queue."""
     start_fs: int
-    """Start (femtoseconds)."""
+    """When it begins (femtoseconds)."""
     duration_fs: int
-    """Duration (femtoseconds)."""
+    """How long it is (femtoseconds)."""
 
 
 class Keys(dict[str, Any]):
@@ -1064,7 +1085,7 @@ class Keys(dict[str, Any]):
 
     @property
     def revision(self) -> int:
-        """Number of times that keys were added to the schema, from 1; a document without this key is of revision 1."""
+        """How many times keys were added to the schema, from 1; a document without this key is of revision 1."""
         return self["revision"]
 
     @property
@@ -1089,7 +1110,7 @@ class Keys(dict[str, Any]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included."""
+        """What that came to: each key of the experiment with its value, defaults of devices, switches and loads included."""
         return self["settings"]
 
     @property
@@ -1099,22 +1120,22 @@ class Keys(dict[str, Any]):
 
     @property
     def start_fs(self) -> int:
-        """Start of the statistics (femtoseconds)."""
+        """Where statistics begin (femtoseconds)."""
         return self["start_fs"]
 
     @property
     def end_fs(self) -> int:
-        """End of the run (femtoseconds)."""
+        """Where the run ended (femtoseconds)."""
         return self["end_fs"]
 
     @property
     def stop_reason(self) -> StopReason:
-        """Reason that the run ended."""
+        """Why the run ended."""
         return self["stop_reason"]
 
     @property
     def stop_text(self) -> str:
-        """Reason that the run ended, for people."""
+        """Why the run ended, for people."""
         return self["stop_text"]
 
     @property
@@ -1129,7 +1150,7 @@ class Keys(dict[str, Any]):
 
     @property
     def verdict(self) -> Verdict:
-        """The limit of the run."""
+        """What limits the run."""
         return self["verdict"]
 
     @property
@@ -1139,7 +1160,7 @@ class Keys(dict[str, Any]):
 
     @property
     def measured(self) -> Rows[Measured]:
-        """Measurements of programs of the host."""
+        """What programs of the host measured themselves."""
         return self["measured"]
 
     @property
@@ -1159,12 +1180,12 @@ class Keys(dict[str, Any]):
 
     @property
     def errors(self) -> Rows[Detected]:
-        """Errors that receivers and requesters detected, the warm-up included."""
+        """What receivers and requesters detected, the warm-up included."""
         return self["errors"]
 
     @property
     def reported(self) -> Rows[Reported]:
-        """Errors reported to root ports, the warm-up included."""
+        """What root ports heard of them, the warm-up included."""
         return self["reported"]
 
     @property
@@ -1179,17 +1200,17 @@ class Keys(dict[str, Any]):
 
     @property
     def problems(self) -> Rows[Problem]:
-        """Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
+        """What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
         return self["problems"]
 
     @property
     def host(self) -> HostUse | None:
-        """Use of the host's cache and IOMMU; null if it has neither."""
+        """What the host's cache and IOMMU did; null if it has neither."""
         return self["host"]
 
     @property
     def translations(self) -> Rows[DeviceTranslations]:
-        """Translations of devices that can request some."""
+        """What devices did with translations: those that can ask for some."""
         return self["translations"]
 
     @property
@@ -1257,22 +1278,22 @@ CAUSES = (
     CauseStyle("processing", "work", "#7b8794", "#7f8b99", "A switch, root complex or device works on the TLP."),
     CauseStyle("serialisation", "work", "#2a69b0", "#4c90dd", "The bytes of the TLP go over the wire."),
     CauseStyle("flight", "work", "#9fc4e8", "#a9cdf0", "The signal travels."),
-    CauseStyle("queueing", "wait", "#d55e00", "#f27a2c", "Another TLP occupies the egress."),
+    CauseStyle("queueing", "wait", "#d55e00", "#f27a2c", "Another TLP has the egress."),
     CauseStyle("credit wait", "wait", "#eda21f", "#f4b64a", "The receiver has no room: no credits."),
     CauseStyle("tag wait", "wait", "#f2d656", "#f7e27d", "The requester has no free tag."),
     CauseStyle("replay buffer wait", "wait", "#8a5a1c", "#b07a36", "The transmitter may not send before older TLPs are acknowledged."),
     CauseStyle("replay", "repair", "#8f2457", "#d4548f", "A copy was lost or damaged and had to be sent again."),
-    CauseStyle("data link", "repair", "#d48fb8", "#e5aecd", "DLLPs and ordered sets occupy the wire."),
+    CauseStyle("data link", "repair", "#d48fb8", "#e5aecd", "DLLPs and ordered sets have the wire."),
     CauseStyle("completer", "work", "#169a78", "#34bd98", "Host memory or the addressed device prepares the answer."),
     CauseStyle("link down", "repair", "#33383f", "#dfe3e8", "The link is down or in recovery."),
     CauseStyle("arbitration", "wait", "#f49b6c", "#ffb48c", "Another master has the parallel bus."),
     CauseStyle("address", "bus", "#5b4aa6", "#8a78e0", "Address and attributes are on the parallel bus."),
     CauseStyle("device select", "bus", "#a79ae0", "#c9c0f7", "The target decodes them, until it claims the transaction."),
     CauseStyle("wait states", "wait", "#cda878", "#d6b88f", "The bus waits until the target is ready."),
-    CauseStyle("data phases", "bus", "#129cbf", "#30b8da", "Data are on the parallel bus, or the target's response that they follow later."),
-    CauseStyle("turnaround", "bus", "#c2ccd6", "#566270", "The lines of the bus change their driver."),
-    CauseStyle("retry", "repair", "#bd4f7c", "#e27ba3", "The target on the bus has no room, or no data yet: the master has to retry."),
-    CauseStyle("no answer", "repair", "#5b5560", "#a79fae", "The requester waits for a completion that never arrives, or arrives too late."),
+    CauseStyle("data phases", "bus", "#129cbf", "#30b8da", "Data are on the parallel bus; or the target's word that they come later."),
+    CauseStyle("turnaround", "bus", "#c2ccd6", "#566270", "The lines of the bus change hands."),
+    CauseStyle("retry", "repair", "#bd4f7c", "#e27ba3", "The target on the bus has no room, or no data yet: its master has to come again."),
+    CauseStyle("no answer", "repair", "#5b5560", "#a79fae", "Nothing more is known of the request: the requester waits for what never comes, or comes too late."),
     CauseStyle("translation wait", "wait", "#d9822b", "#f0a35a", "The requester has no translation of the address."),
 )
 """All causes, in the order of `causes`."""

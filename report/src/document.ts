@@ -2,11 +2,11 @@
 
 export const SCHEMA = "tlplab/result/1";
 
-/** The result of a run: the document of the schema `tlplab/result/1`. */
+/** What a run tells: the document of the schema `tlplab/result/1`. */
 export interface Result {
   /** The schema, `tlplab/result/1`. */
   schema: string;
-  /** Number of times that keys were added to the schema, from 1; a document without this key is of revision 1. */
+  /** How many times keys were added to the schema, from 1; a document without this key is of revision 1. */
   revision?: number;
   /** Title of the experiment. */
   title: string;
@@ -16,27 +16,27 @@ export interface Result {
   seed: number | string;
   /** The experiment as it was run: TOML, with what was included and overridden. */
   experiment: string;
-  /** The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included. */
+  /** What that came to: each key of the experiment with its value, defaults of devices, switches and loads included. */
   settings: Record<string, unknown>;
   /** Hash of everything that went over the wires: 16 hexadecimal digits. */
   trace_hash: string;
-  /** Start of the statistics (femtoseconds). */
+  /** Where statistics begin (femtoseconds). */
   start_fs: number;
-  /** End of the run (femtoseconds). */
+  /** Where the run ended (femtoseconds). */
   end_fs: number;
-  /** Reason that the run ended. */
+  /** Why the run ended. */
   stop_reason: StopReason;
-  /** Reason that the run ended, for people. */
+  /** Why the run ended, for people. */
   stop_text: string;
   /** Programs of the host that wait for what never comes: the run got nowhere. */
   waiting: Waiting[];
   /** The Linux that was the host's software; null if none was. */
   guest: Guest | null;
-  /** The limit of the run. */
+  /** What limits the run. */
   verdict: Verdict;
   /** Streams of transactions: loads and programs. */
   flows: Flow[];
-  /** Measurements of programs of the host. */
+  /** What programs of the host measured themselves. */
   measured: Measured[];
   /** The networks behind devices. */
   networks: Network[];
@@ -44,19 +44,19 @@ export interface Result {
   frames?: Frames[];
   /** The causes of latency; every `cause` and `causes_ns` is indexed like this list. */
   causes: Cause[];
-  /** Errors that receivers and requesters detected, the warm-up included. */
+  /** What receivers and requesters detected, the warm-up included. */
   errors: Detected[];
-  /** Errors reported to root ports, the warm-up included. */
+  /** What root ports heard of them, the warm-up included. */
   reported: Reported[];
   /** Links that went down, the warm-up included; of very many the first. */
   outages: Outage[];
   /** Faults of units, and how many they have hit, the warm-up included. */
   faults: Struck[];
-  /** Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one. */
+  /** What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one. */
   problems: Problem[];
-  /** Use of the host's cache and IOMMU; null if it has neither. */
+  /** What the host's cache and IOMMU did; null if it has neither. */
   host: HostUse | null;
-  /** Translations of devices that can request some. */
+  /** What devices did with translations: those that can ask for some. */
   translations: DeviceTranslations[];
   /** Components. */
   topology: Topology;
@@ -72,7 +72,7 @@ export interface Result {
   ladder: Ladder | null;
 }
 
-/** Reason that a run ended. */
+/** Why a run ended. */
 export type StopReason =
   /** It goes on. */
   | "running"
@@ -99,11 +99,11 @@ export type StopReason =
 export interface Waiting {
   /** The device that it drives. */
   device: string;
-  /** The operation that it waits for. */
+  /** What it waits for. */
   operation: WaitedFor;
   /** The same, for people: `irq 3`. */
   what: string;
-  /** The place in its source: `file:line`. */
+  /** Where it says so: `file:line`. */
   place: string;
 }
 
@@ -115,25 +115,25 @@ export interface Guest {
   initramfs: string;
   /** SHA-256 of what it printed, hexadecimal. */
   console: string;
-  /** Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`. */
+  /** How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`. */
   end: string;
-  /** Its ending. */
+  /** How it ended. */
   ending?: GuestEnding;
   /** The exit status of its script; null if it told none. */
   status: number | null;
 }
 
-/** The limit of the run. */
+/** What limits the run. */
 export interface Verdict {
   /** One sentence that names it. */
   sentence: string;
   /** The resource and the evidence. */
   limit: Limit;
-  /** The next limit; null if no other is near. */
+  /** What would limit next; null if nothing else is near. */
   next: Next | null;
   /** All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge. */
   limits: Limit[];
-  /** Phases with different activity, one after the other: the limit of each. Empty where there is but one. */
+  /** Where different things happened one after the other: what limited each of them. Empty where there is but one. */
   phases: Phase[];
   /** The runs that the verdict was found by; null: by the figures of the run alone. */
   tried: Tried | null;
@@ -145,8 +145,8 @@ export interface Flow {
   name: string;
   /** The component that issues the requests: a device or `host`. */
   device: string;
-  /** Operation of the requests: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`, `peer`, `config`, `configuration`, or as the author of a device calls it. */
-  op: string;
+  /** The operation of its requests. */
+  op: Operation;
   /** `host`, or the device whose BAR is meant. */
   target: string;
   /** Transactions that ended well. */
@@ -161,25 +161,25 @@ export interface Flow {
   latency_ns: Latency | null;
   /** Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out. */
   histogram: Bar[];
-  /** Attribution of the time of successful transactions. */
+  /** Where the time went of those that ended well. */
   attribution: Attribution[];
   /** Those that did not end well, by how, and where their time went. */
   failures: Failures[];
 }
 
-/** Measurement by a program of the host, as a benchmark prints it. */
+/** What a program of the host measured, as a benchmark prints it. */
 export interface Measured {
   /** The load or program. */
   name: string;
   /** Bytes it moved (bytes). */
   bytes: number;
-  /** Start of the measurement (femtoseconds). */
+  /** When it began (femtoseconds). */
   from_fs: number;
-  /** Arrival of the last of them (femtoseconds). */
+  /** When the last of them were there (femtoseconds). */
   to_fs: number;
   /** Bits per second between these times (bits per second). */
   payload_bps: number;
-  /** Durations of its calls, if it makes calls. */
+  /** How long its calls took, if it makes calls. */
   calls: Calls | null;
 }
 
@@ -199,7 +199,7 @@ export interface Network {
   reads: number;
   /** Reads by the software that did not. */
   failed_reads: number;
-  /** Latency of the successful ones, as the software sees it; null without any (nanoseconds). */
+  /** How long those that ended well took, as the software sees it; null without any (nanoseconds). */
   latency_ns: Latency | null;
 }
 
@@ -225,7 +225,7 @@ export type Cause =
   | "serialisation"
   /** The signal travels. */
   | "flight"
-  /** Another TLP occupies the egress. */
+  /** Another TLP has the egress. */
   | "queueing"
   /** The receiver has no room: no credits. */
   | "credit wait"
@@ -235,7 +235,7 @@ export type Cause =
   | "replay buffer wait"
   /** A copy was lost or damaged and had to be sent again. */
   | "replay"
-  /** DLLPs and ordered sets occupy the wire. */
+  /** DLLPs and ordered sets have the wire. */
   | "data link"
   /** Host memory or the addressed device prepares the answer. */
   | "completer"
@@ -249,13 +249,13 @@ export type Cause =
   | "device select"
   /** The bus waits until the target is ready. */
   | "wait states"
-  /** Data are on the parallel bus, or the target's response that they follow later. */
+  /** Data are on the parallel bus; or the target's word that they come later. */
   | "data phases"
-  /** The lines of the bus change their driver. */
+  /** The lines of the bus change hands. */
   | "turnaround"
-  /** The target on the bus has no room, or no data yet: the master has to retry. */
+  /** The target on the bus has no room, or no data yet: its master has to come again. */
   | "retry"
-  /** The requester waits for a completion that never arrives, or arrives too late. */
+  /** Nothing more is known of the request: the requester waits for what never comes, or comes too late. */
   | "no answer"
   /** The requester has no translation of the address. */
   | "translation wait";
@@ -266,15 +266,15 @@ export interface Detected {
   name: ErrorName;
   /** The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd. */
   port: string;
-  /** Number of times. */
+  /** How often. */
   count: number;
-  /** Time of the first (femtoseconds). */
+  /** When it happened first (femtoseconds). */
   first_fs: number;
   /** Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known. */
   header: string | null;
   /** The message that told the root complex of it; null: no message was sent. */
   message: MessageName | null;
-  /** Number of messages sent. */
+  /** How many messages were sent. */
   messages: number;
 }
 
@@ -286,11 +286,11 @@ export interface Reported {
   source: string;
   /** Its severity. */
   message: MessageName;
-  /** Number of messages that arrived. */
+  /** How many arrived. */
   count: number;
-  /** Arrival of the first (femtoseconds). */
+  /** When the first arrived (femtoseconds). */
   first_fs: number;
-  /** Number of times that the root port interrupted for them. */
+  /** How often the root port interrupted for them. */
   interrupts: number;
 }
 
@@ -298,13 +298,13 @@ export interface Reported {
 export interface Outage {
   /** The link, named by the component below it. */
   link: string;
-  /** Time at which it went down (femtoseconds). */
+  /** When it went down (femtoseconds). */
   down_fs: number;
-  /** Time at which hot-plug software of the host was notified; null: it never was (femtoseconds). */
+  /** When hot-plug software of the host heard of it; null: it never did (femtoseconds). */
   heard_fs: number | null;
-  /** Time at which its data link layer was active again; null: it never was (femtoseconds). */
+  /** When its data link layer was active again; null: it never was (femtoseconds). */
   up_fs: number | null;
-  /** Time at which software had configured the components below it again; null: it never had (femtoseconds). */
+  /** When software had configured again what is below it; null: it never had (femtoseconds). */
   configured_fs: number | null;
 }
 
@@ -314,13 +314,13 @@ export interface Struck {
   link: string;
   /** The direction of the units that it hits. */
   direction: Way;
-  /** Its damage: a value of the key `damage`, or `ber`. */
+  /** What it does: as the key `damage` says, or `ber`. */
   damage: FaultDamage;
-  /** Units that it counts; null: all units. */
+  /** What it counts; null: all units. */
   of: FaultOf | null;
   /** The first that it hits, from 1. */
   first: number;
-  /** Number of units that it has hit. */
+  /** How many it has hit. */
   struck: number;
 }
 
@@ -330,15 +330,15 @@ export interface Problem {
   function: string;
   /** The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known. */
   component: string | null;
-  /** The kind of problem. */
+  /** What it could not do. */
   kind: ProblemName;
   /** Bus numbers or addresses have run out: a run in which that happens has failed. */
   exhausted: boolean;
-  /** The problem, for people. */
+  /** What it could not do, for people. */
   message: string;
 }
 
-/** Use of the host's cache and IOMMU by requests of devices. */
+/** What the host's cache and IOMMU did for requests of devices. */
 export interface HostUse {
   /** The last-level cache; null if there is none. */
   cache: CacheUse | null;
@@ -346,7 +346,7 @@ export interface HostUse {
   iommu: IommuUse | null;
 }
 
-/** Translations of a device, the warm-up included. */
+/** What a device did with translations, the warm-up included. */
 export interface DeviceTranslations {
   /** The device. */
   device: string;
@@ -382,11 +382,11 @@ export interface Link {
   generation: number;
   /** Lanes. */
   width: number;
-  /** Framing of its units. */
+  /** How it frames what it carries. */
   mode: Framing;
   /** Max_Payload_Size in force, in bytes. */
   mps: number;
-  /** Rate after line coding (bits per second). */
+  /** What it carries after line coding (bits per second). */
   raw_bps: number;
   /** Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link. */
   bus: string | null;
@@ -396,15 +396,15 @@ export interface Link {
 
 /** Everything over time, in bins. */
 export interface Series {
-  /** Start of the first bin (femtoseconds). */
+  /** Where the first bin begins (femtoseconds). */
   start_fs: number;
   /** Width of a bin (femtoseconds). */
   bin_fs: number;
-  /** Number of bins; every array has as many entries. */
+  /** How many; every array has so many entries. */
   bins: number;
   /** Payload of flows. */
   flows: FlowSeries[];
-  /** Use of the wires. */
+  /** What wires were used for. */
   directions: DirectionSeries[];
   /** Tags, credits, buffers. */
   resources: Resource[];
@@ -414,9 +414,9 @@ export interface Series {
 export interface Sample {
   /** Its flow: an index in `flows`. */
   flow: number;
-  /** Start (femtoseconds). */
+  /** When it started (femtoseconds). */
   start_fs: number;
-  /** Time until its last byte (nanoseconds). */
+  /** How long it took until its last byte (nanoseconds). */
   latency_ns: number;
   /** Links that it crossed: indices in `links`, in any order. */
   links: number[];
@@ -430,9 +430,9 @@ export interface Sample {
 export interface Ladder {
   /** Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is. */
   columns: string[];
-  /** Start of the window (femtoseconds). */
+  /** Where the window begins (femtoseconds). */
   from_fs: number;
-  /** End of the window (femtoseconds). */
+  /** Where it ends (femtoseconds). */
   to_fs: number;
   /** Its packets, in the order of their start. */
   packets: Packet[];
@@ -440,7 +440,7 @@ export interface Ladder {
   transactions: Transaction[];
 }
 
-/** Operation that a program of the host waits for. */
+/** What a program of the host waits for. */
 export type WaitedFor =
   /** A time. */
   | "timer"
@@ -451,7 +451,7 @@ export type WaitedFor =
   /** An interrupt. */
   | "irq";
 
-/** Ending of a guest. */
+/** How a guest ended. */
 export type GuestEnding =
   /** It did not: somebody interrupted it, or its run could not go on. */
   | "running"
@@ -466,25 +466,25 @@ export type GuestEnding =
 export interface Limit {
   /** Its name: a place, `tags of ssd`, `load nic`. */
   resource: string;
-  /** Kind of the resource. */
+  /** What kind of resource it is. */
   kind: LimitKind;
   /** The links that it belongs to: indices in `links` of the document; none if it belongs to no link. */
   links?: number[];
-  /** Utilisation, a fraction of 1. */
+  /** How much of it is used, a fraction of 1. */
   utilization: number;
   /** Figures that show it. */
   evidence: string[];
-  /** Additional payload of the run with twice as much of it: 0.5 is half as much again. Null: it was not tried. */
+  /** How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried. */
   gain: number | null;
-  /** The change for that: `16 → 32`; null: it was not tried. */
+  /** What was changed for that: `16 → 32`; null: it was not tried. */
   change: string | null;
 }
 
-/** The next limit. */
+/** What would limit next. */
 export interface Next {
   /** Its name. */
   resource: string;
-  /** Kind of the resource. */
+  /** What kind of resource it is. */
   kind: LimitKind;
   /** By how much throughput could grow before it limits: 0.4 is 40 %. */
   headroom: number;
@@ -500,23 +500,56 @@ export interface Phase {
   until_fs: number;
   /** The flows that were active; of an outage none. */
   flows: string[];
-  /** Limits of the phase: empty, if no relaxation would have carried more. */
+  /** What limited them: nothing, if nothing would have carried more. */
   limits: Limit[];
 }
 
 /** Runs in which one resource was relaxed. */
 export interface Tried {
-  /** Number of candidates for the limit. */
+  /** What could limit. */
   candidates: number;
-  /** Number of these that were relaxed. */
+  /** How many of these were relaxed. */
   tried: number;
   /** Events of all these runs, with what it took to build their fabrics. */
   events: number;
   /** They were compared with the beginning of the run until here; null: with all of it (femtoseconds). */
   until_fs: number | null;
-  /** Relaxations that gained or cost something, the best first. */
+  /** What gained something, or cost something, the best first. */
   gains: Gain[];
 }
+
+/** The operation of a flow's requests. The operation of a device in Python or in a library is `dma`. */
+export type Operation =
+  /** Reads of memory by a device. */
+  | "read"
+  /** Writes to memory by a device. */
+  | "write"
+  /** Reads and writes of a device that copies memory of the host. */
+  | "copy"
+  /** Requests of a device, of any kind. */
+  | "dma"
+  /** Requests of a captured trace. */
+  | "replay"
+  /** Blocks read from a storage device. */
+  | "dd-read"
+  /** Blocks written to a storage device. */
+  | "dd-write"
+  /** Transfers from the host to a DMA card, through its driver. */
+  | "to-card"
+  /** Transfers from a DMA card to the host, through its driver. */
+  | "from-card"
+  /** Register accesses of a driver, of both kinds. */
+  | "mmio"
+  /** Register reads by the host. */
+  | "mmio-read"
+  /** Register writes by the host. */
+  | "mmio-write"
+  /** Configuration requests of a guest. */
+  | "config"
+  /** Configuration requests of the enumeration in simulated time. */
+  | "configuration"
+  /** Requests between devices that the root complex sends on, in a run whose host has no other flow. */
+  | "peer";
 
 /** Transactions that did not end well, by how. */
 export interface Errors {
@@ -558,7 +591,7 @@ export interface Bar {
   from_ns: number;
   /** Up to this (nanoseconds). */
   to_ns: number;
-  /** Their number. */
+  /** How many. */
   count: number;
   /** Their mean time by cause (nanoseconds). */
   causes_ns: number[];
@@ -566,9 +599,9 @@ export interface Bar {
 
 /** Time that all transactions of a flow spent for one cause at one place. */
 export interface Attribution {
-  /** Cause: an index in `causes` of the document. */
+  /** Why: an index in `causes` of the document. */
   cause: number;
-  /** Place: a link direction `from → to`, or a node. */
+  /** Where: a link direction `from → to`, or a node. */
   place: string;
   /** The flow one queued behind; null where one did not queue. */
   behind: string | null;
@@ -582,13 +615,13 @@ export interface Attribution {
 
 /** Transactions of a flow that ended in the same way, which was not well. */
 export interface Failures {
-  /** Their ending; never `done`. */
+  /** How; never `done`. */
   ending: Ending;
-  /** Their number. */
+  /** How many. */
   count: number;
   /** Their mean latency, until the requester knew (nanoseconds). */
   mean_ns: number;
-  /** Attribution of their time, up to the last known place of each; shares are of the sum of their latencies. */
+  /** Where their time went, on the way of what is last known of each; shares are of the sum of their latencies. */
   attribution: Attribution[];
 }
 
@@ -679,7 +712,7 @@ export type Way =
   /** Away from it. */
   | "down";
 
-/** Damage by a fault: the key `damage`, or `ber`. */
+/** What a fault does: the key `damage`, or `ber`. */
 export type FaultDamage =
   /** Bits arrive inverted, at a rate. */
   | "ber"
@@ -730,7 +763,7 @@ export type FaultDamage =
   /** An Ack acknowledges what was not sent. */
   | "unsent";
 
-/** Units that a fault counts. */
+/** What a fault counts. */
 export type FaultOf =
   /** TLPs. */
   | "tlp"
@@ -771,7 +804,7 @@ export type FaultOf =
   /** The second round of InitFCs. */
   | "InitFC2";
 
-/** Problem of the software that enumerates. */
+/** What software that enumerates could not do. */
 export type ProblemName =
   /** A device was not ready in time. */
   | "never-ready"
@@ -814,13 +847,13 @@ export interface IommuUse {
   walks: number;
   /** Hits as a fraction of both. */
   hit_rate: number;
-  /** Total time that walks waited for others (nanoseconds). */
+  /** How long walks waited for others, in all (nanoseconds). */
   waited_ns: number;
   /** Page walks as a fraction of those that could have been made. */
   busy: number;
   /** Accesses that were refused, by function and reason, the warm-up included. */
   faults: TranslationFault[];
-  /** Translations that devices requested, the warm-up included; null where no device can request any and all addresses stay as they are. */
+  /** What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are. */
   answered: AnsweredTranslations | null;
 }
 
@@ -828,17 +861,21 @@ export interface IommuUse {
 export interface Node {
   /** Its name. */
   name: string;
-  /** Kind of the component. */
+  /** What it is. */
   kind: NodeKind;
   /** A device's model, a bus's mode and width; null for others. */
   model: string | null;
   /** The component above it; null for the host. */
   parent: string | null;
-  /** Further details, in a line. */
+  /** What else is known of it, in a line. */
   detail: string;
+  /** The arbitration of a switch; left out for others. */
+  arbitration?: Arbitration;
+  /** The forwarding of a switch; left out for others. */
+  forwarding?: Forwarding;
 }
 
-/** Framing of the units of a link. */
+/** How a link frames what it carries. */
 export type Framing =
   /** TLPs and DLLPs have frames of their own. */
   | "non-flit"
@@ -853,7 +890,7 @@ export interface Direction {
   to: string;
   /** Number of the interface in a pcapng capture of the same run. */
   interface: number;
-  /** Use of the wire, as fractions of time. */
+  /** What the wire was used for, as fractions of time. */
   utilization: Utilization;
   /** TLPs, without copies. */
   tlps: number;
@@ -901,17 +938,17 @@ export interface DirectionSeries {
   replay: number[];
 }
 
-/** Use of a countable resource over time. */
+/** How much of something countable was in use over time. */
 export interface Resource {
   /** Its name: `tags of ssd`. */
   name: string;
-  /** Kind of the resource. */
+  /** What is counted. */
   kind: ResourceKind;
   /** The link it belongs to, an index in `links`; for the tags of a device, the device's link. */
   link: number | null;
   /** The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction. */
   direction: number | null;
-  /** Capacity; null: no limit. */
+  /** How much there is; null: no limit. */
   capacity: number | null;
   /** The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`. */
   unit: string;
@@ -929,21 +966,21 @@ export interface Packet {
   link: number;
   /** 0: up, 1: down. */
   direction: number;
-  /** Departure of its first symbol (femtoseconds). */
+  /** When its first symbol leaves (femtoseconds). */
   start_fs: number;
-  /** Departure of its last symbol (femtoseconds). */
+  /** When its last symbol has left (femtoseconds). */
   end_fs: number;
-  /** Arrival of its last symbol (femtoseconds). */
+  /** When its last symbol has arrived (femtoseconds). */
   arrive_fs: number;
   /** The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`. */
   kind: string;
   /** TLP, DLLP or flit. */
   class: PacketClass;
-  /** Its role in its transaction; null for units other than TLPs. */
+  /** What it is in its transaction; null for what is no TLP. */
   role?: PacketRole | null;
-  /** Header of a TLP; null for other units. */
+  /** What the header of a TLP says; null for what is no TLP. */
   header?: TlpHeader | null;
-  /** Its content, in a line, for people. */
+  /** What it says, in a line, for people. */
   text: string;
   /** Its flow, an index in `flows`; null where it has none. */
   flow: number | null;
@@ -973,13 +1010,13 @@ export interface Transaction {
   id: number;
   /** Its flow: an index in `flows`. */
   flow: number;
-  /** Start (femtoseconds). */
+  /** When it started (femtoseconds). */
   start_fs: number;
-  /** Arrival of its last byte, or its other ending (femtoseconds). */
+  /** When its last byte arrived, or it ended otherwise (femtoseconds). */
   end_fs: number;
-  /** Its description, in a line. */
+  /** What it is, in a line. */
   text: string;
-  /** Its ending. */
+  /** How it ended. */
   ending: Ending;
   /** Its critical path; of one that did not end well that of what is last known of it. */
   intervals: Interval[];
@@ -1014,15 +1051,15 @@ export type LimitKind =
 export interface Gain {
   /** Its name. */
   resource: string;
-  /** Kind of the resource. */
+  /** What kind of resource it is. */
   kind: LimitKind;
-  /** The change: `16 → 32`. */
+  /** What was changed: `16 → 32`. */
   change: string;
-  /** Additional payload of the run: 0.5 is half as much again. */
+  /** How much more the run carries: 0.5 is half as much again. */
   gain: number;
 }
 
-/** Ending of a transaction. */
+/** How a transaction ended. */
 export type Ending =
   /** All its data arrived. */
   | "done"
@@ -1045,15 +1082,15 @@ export interface TranslationFault {
   device: string;
   /** The requester's ID: `03:00.0`. */
   requester: string;
-  /** Reason of the refusal. */
+  /** Why they were refused. */
   reason: RefusalReason;
-  /** Operation of the first. */
+  /** What the first was. */
   operation: Access;
   /** The address of the first, hexadecimal. */
   address: string;
-  /** Their number. */
+  /** How many. */
   count: number;
-  /** Time of the first refusal (femtoseconds). */
+  /** When the first was refused (femtoseconds). */
   first_fs: number;
 }
 
@@ -1085,6 +1122,24 @@ export type NodeKind =
   | "bus"
   /** An end point. */
   | "device";
+
+/** The arbitration of a switch between its ports: the key `arbitration`. */
+export type Arbitration =
+  /** One TLP of each port in turn. */
+  | "round-robin"
+  /** As many TLPs of each port in turn as its weight. */
+  | "weighted";
+
+/** The time at which a switch forwards a TLP: the key `forwarding` of the switch. A port may have another. */
+export type Forwarding =
+  /** After its header. */
+  | "cut-through"
+  /** After its header; to a faster port, after its last byte. */
+  | "cut-through-unless-faster"
+  /** After its last byte. */
+  | "store-and-forward"
+  /** After its header, which has a checksum of its own. */
+  | "header-checked";
 
 /** Fractions of time; their sum is 1. */
 export interface Utilization {
@@ -1128,7 +1183,7 @@ export interface Stalls {
   replay_buffer: number;
 }
 
-/** Kind of a resource over time. */
+/** What is counted over time. */
 export type ResourceKind =
   /** Tags of a requester. */
   | "tags"
@@ -1139,7 +1194,7 @@ export type ResourceKind =
   /** TLPs in a replay buffer. */
   | "replay";
 
-/** Kind of a unit on a wire. */
+/** What a unit on a wire is. */
 export type PacketClass =
   /** Transaction layer packet. */
   | "tlp"
@@ -1150,7 +1205,7 @@ export type PacketClass =
   /** Transaction of a parallel bus. */
   | "bus";
 
-/** Role of a TLP in its transaction. */
+/** What a TLP is in its transaction. */
 export type PacketRole =
   /** A request whose answer has data: reads and atomic operations. */
   | "read"
@@ -1181,11 +1236,11 @@ export interface TlpHeader {
   lower_address?: number;
   /** The offset in configuration space of a configuration request, in bytes. */
   register?: number;
-  /** Status with which a completion ends its request. */
+  /** How a completion ends its request. */
   status?: CompletionStatus;
 }
 
-/** Outcome of a transaction of a bus. */
+/** What came of a transaction of a bus. */
 export type Outcome =
   /** Data were moved. */
   | "data"
@@ -1198,19 +1253,19 @@ export type Outcome =
 
 /** A part of a critical path. */
 export interface Interval {
-  /** Cause: an index in `causes` of the document. */
+  /** Why: an index in `causes` of the document. */
   cause: number;
-  /** Place: a link direction `from → to`, or a node. */
+  /** Where: a link direction `from → to`, or a node. */
   place: string;
   /** The flow one queued behind; null where one did not queue. */
   behind: string | null;
-  /** Start (femtoseconds). */
+  /** When it begins (femtoseconds). */
   start_fs: number;
-  /** Duration (femtoseconds). */
+  /** How long it is (femtoseconds). */
   duration_fs: number;
 }
 
-/** Reason that the IOMMU refuses an access. */
+/** Why the IOMMU refuses an access. */
 export type RefusalReason =
   /** Nothing is mapped there. */
   | "not-mapped"
@@ -1223,14 +1278,14 @@ export type RefusalReason =
   /** A translation was asked for by a function that may not ask. */
   | "translation-request";
 
-/** Operation of an access. */
+/** What an access does. */
 export type Access =
   /** It reads. */
   | "read"
   /** It writes. */
   | "write";
 
-/** Status with which a completion ends its request. */
+/** How a completion ends its request. */
 export type CompletionStatus =
   /** Successful completion. */
   | "SC"

@@ -82,16 +82,20 @@ impl MsixTable {
         *self = Self::new(self.vectors());
     }
 
-    /// Raises interrupt `vector`, unless the whole function is masked. See [`raise`] for one whose configuration space is known.
-    pub fn raise(&mut self, vector: u16, function_masked: bool) -> Signal {
+    /// Raises interrupt `vector`. See [`raise`] for a function whose configuration space is known.
+    pub fn raise(&mut self, vector: u16) -> Signal {
+        if vector < self.vectors() && !self.is_masked(vector) {
+            return Signal::Write(self.message(vector));
+        }
+        self.hold(vector)
+    }
+    /// Interrupt `vector` of a function that is masked as a whole: it waits until [`take_pending`](Self::take_pending) finds it unmasked.
+    pub fn hold(&mut self, vector: u16) -> Signal {
         if vector >= self.vectors() {
             return Signal::Nothing;
         }
-        if function_masked || self.is_masked(vector) {
-            self.set_pending(vector, true);
-            return Signal::Pending;
-        }
-        Signal::Write(self.message(vector))
+        self.set_pending(vector, true);
+        Signal::Pending
     }
     /// The next interrupt that waited for its mask to go, if any; call until there is none.
     pub fn take_pending(&mut self) -> Option<MessageWrite> {
@@ -238,9 +242,11 @@ pub fn raise(space: &mut ConfigSpace, table: Option<&mut MsixTable>, vector: u16
         InterruptMode::Disabled | InterruptMode::Intx => Signal::Nothing,
         _ if !space.command().bus_master => Signal::Nothing,
         InterruptMode::Msi => raise_msi(space, vector),
-        InterruptMode::MsiX => {
-            table.map_or(Signal::Nothing, |table| table.raise(vector, function_masked(space)))
-        }
+        InterruptMode::MsiX => match table {
+            None => Signal::Nothing,
+            Some(table) if function_masked(space) => table.hold(vector),
+            Some(table) => table.raise(vector),
+        },
     }
 }
 

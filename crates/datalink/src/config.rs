@@ -104,8 +104,11 @@ impl Config {
                 limits::undelayed_replay_timeout(self.rate(), self.width, self.mps)
             }
             (None, LinkMode::NonFlit) => {
-                let symbols =
-                    limits::replay_symbols(self.generation, self.width, self.mps, self.supports_16gt);
+                let symbols = if self.supports_16gt {
+                    limits::SIMPLIFIED_REPLAY_SYMBOLS
+                } else {
+                    limits::replay_symbols(self.generation, self.width, self.mps)
+                };
                 self.rate().symbol_times(u64::from(symbols))
             }
             (None, LinkMode::Flit) => self.flit_times(limits::FLIT_REPLAY_FLITS),

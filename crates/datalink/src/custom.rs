@@ -201,7 +201,7 @@ impl<H> fmt::Debug for CustomPort<H> {
 
 impl Counters {
     /// Counts what a layer reports.
-    fn count_event<H>(&mut self, event: &Event<H>) {
+    pub(crate) fn count_event<H>(&mut self, event: &Event<H>) {
         let counter = match event {
             Event::Deliver(_) => &mut self.tlps_received,
             Event::Discarded { reason: Discard::BadLcrc, .. } => &mut self.bad_lcrc,

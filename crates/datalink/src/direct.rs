@@ -5,7 +5,7 @@
 
 use crate::LinkLayer;
 use crate::config::Config;
-use crate::event::{Blocked, Counters, Discard, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
+use crate::event::{Counters, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
 use alloc::collections::VecDeque;
@@ -74,11 +74,6 @@ impl<H: Copy> LinkLayer<H> for DirectPort<H> {
     }
 
     #[inline]
-    fn admit(&self, _shape: &TlpShape) -> Result<(), Blocked> {
-        if self.active { Ok(()) } else { Err(Blocked::LinkDown) }
-    }
-
-    #[inline]
     fn send(&mut self, _now: Time, handle: H, shape: TlpShape) {
         self.queue.push_back((handle, shape, false));
     }
@@ -91,7 +86,7 @@ impl<H: Copy> LinkLayer<H> for DirectPort<H> {
     fn poll_transmit(&mut self, _now: Time) -> Option<Unit<H>> {
         let (handle, shape, nullified) = self.queue.pop_front()?;
         *if nullified { &mut self.counters.nullified_sent } else { &mut self.counters.tlps_sent } += 1;
-        Some(Unit::Tlp(TlpUnit { handle, shape, sequence: 0, replay: false, nullified }))
+        Some(Unit::Tlp(TlpUnit { nullified, ..TlpUnit::new(handle, shape) }))
     }
 
     #[inline]
@@ -112,18 +107,12 @@ impl<H: Copy> LinkLayer<H> for DirectPort<H> {
         events: &mut impl FnMut(Event<H>),
     ) {
         let Unit::Tlp(tlp) = unit else { return };
-        if tlp.nullified {
-            self.counters.nullified_received += 1;
-            return events(Event::Discarded { handle: tlp.handle, reason: Discard::Nullified });
+        let event = tlp.arrived(integrity);
+        self.counters.count_event(&event);
+        events(event);
+        if !tlp.nullified {
+            events(Event::Acked(tlp.handle));
         }
-        if integrity == Integrity::Bad {
-            self.counters.bad_lcrc += 1;
-            events(Event::Discarded { handle: tlp.handle, reason: Discard::BadLcrc });
-        } else {
-            self.counters.tlps_received += 1;
-            events(Event::Deliver(tlp.handle));
-        }
-        events(Event::Acked(tlp.handle));
     }
 
     #[inline]

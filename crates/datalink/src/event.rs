@@ -65,6 +65,23 @@ pub struct TlpUnit<H> {
     pub nullified: bool,
 }
 
+impl<H: Copy> TlpUnit<H> {
+    /// A TLP of a layer without sequence numbers.
+    pub const fn new(handle: H, shape: TlpShape) -> Self {
+        Self { handle, shape, sequence: 0, replay: false, nullified: false }
+    }
+    /// The end of its way for a receiver without sequence numbers: delivered, or discarded because it is damaged or nullified.
+    #[inline]
+    pub const fn arrived(&self, integrity: Integrity) -> Event<H> {
+        let handle = self.handle;
+        match integrity {
+            _ if self.nullified => Event::Discarded { handle, reason: Discard::Nullified },
+            Integrity::Good => Event::Deliver(handle),
+            Integrity::Bad => Event::Discarded { handle, reason: Discard::BadLcrc },
+        }
+    }
+}
+
 /// One flit. TLP bytes run on from flit to flit; a TLP is delivered with the flit that holds its last byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitUnit<H> {

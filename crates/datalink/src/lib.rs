@@ -96,8 +96,12 @@ pub trait LinkLayer<H: Copy> {
     fn link_recovered(&mut self, _now: Time) {}
     /// DL_Active: virtual channel 0 carries TLPs.
     fn is_active(&self) -> bool;
-    /// Checks that a TLP of this shape may be sent now; the error is the reason that it may not.
-    fn admit(&self, shape: &TlpShape) -> Result<(), Blocked>;
+    /// Checks that a TLP of this shape may be sent now; the error is the reason that it may not. A layer without credits, which sends any TLP
+    /// while it is active, need not define it.
+    #[inline]
+    fn admit(&self, _shape: &TlpShape) -> Result<(), Blocked> {
+        if self.is_active() { Ok(()) } else { Err(Blocked::LinkDown) }
+    }
     /// Takes a TLP that [`admit`](Self::admit) accepted: its credits are spent, it enters the replay buffer (flit mode: the flit
     /// under construction) and is due for the wire.
     fn send(&mut self, now: Time, handle: H, shape: TlpShape);

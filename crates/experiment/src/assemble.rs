@@ -5,6 +5,7 @@ use crate::experiment::Experiment;
 use crate::issuer::{Issuer, Part};
 use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
 use crate::nvme::{NvmeSpec, serial};
+use crate::result::Operation;
 use crate::run::{Inputs, RunError};
 use tlplab_device::contract::Stream;
 use tlplab_device::nic::ethernet::Speed;
@@ -19,8 +20,9 @@ use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::Time;
 
-pub(crate) fn flow(name: &str, owner: &str, operation: &str, target: &str) -> FlowInfo {
-    FlowInfo { name: name.into(), owner: owner.into(), operation: operation.into(), target: target.into() }
+pub(crate) fn flow(name: &str, owner: &str, operation: Operation, target: &str) -> FlowInfo {
+    let operation = operation.token().into();
+    FlowInfo { name: name.into(), owner: owner.into(), operation, target: target.into() }
 }
 
 /// A device whose flows to the host are its streams.
@@ -31,27 +33,36 @@ fn add_device(builder: &mut Builder, name: &str, device: impl Device + 'static) 
 
 /// The flows of a device to the host, one for each of its streams; that of a device with one has the device's name.
 fn flows_of_device(name: &str, streams: &[Stream]) -> Vec<FlowInfo> {
+    let to_host = |flow: String, operation: &str| FlowInfo {
+        name: flow,
+        owner: name.into(),
+        operation: operation.into(),
+        target: "host".into(),
+    };
     match streams {
-        [(_, operation)] => vec![flow(name, name, operation, "host")],
-        _ => streams.iter().map(|(stream, op)| flow(&format!("{name}.{stream}"), name, op, "host")).collect(),
+        [(_, operation)] => vec![to_host(name.into(), operation)],
+        _ => {
+            streams.iter().map(|(stream, operation)| to_host(format!("{name}.{stream}"), operation)).collect()
+        }
     }
 }
 
 /// The flows of a load, one for each of its streams.
 fn flows_of(load: &LoadSpec) -> Vec<FlowInfo> {
-    let one = |operation: &str| vec![flow(&load.name, &load.device, operation, &load.target)];
-    let part =
-        |operation: &str| flow(&format!("{}.{operation}", load.name), &load.device, operation, &load.target);
+    let one = |operation| vec![flow(&load.name, &load.device, operation, &load.target)];
+    let part = |operation| flow(&format!("{}.{operation}", load.name), &load.device, operation, &load.target);
     match &load.work {
-        Work::Replay { .. } => one("replay"),
-        Work::Dd(dd) => one(if dd.write { "dd-write" } else { "dd-read" }),
-        Work::Transfer(transfer) => one(if transfer.to_card { "to-card" } else { "from-card" }),
+        Work::Replay { .. } => one(Operation::Replay),
+        Work::Dd(dd) => one(if dd.write { Operation::DdWrite } else { Operation::DdRead }),
+        Work::Transfer(transfer) => {
+            one(if transfer.to_card { Operation::ToCard } else { Operation::FromCard })
+        }
         Work::Generate(generate) => match generate.op {
-            Op::Read => one("read"),
-            Op::Write => one("write"),
-            Op::Both => vec![part("read"), part("write")],
-            Op::MmioRead => one("mmio-read"),
-            Op::MmioWrite => one("mmio-write"),
+            Op::Read => one(Operation::Read),
+            Op::Write => one(Operation::Write),
+            Op::Both => vec![part(Operation::Read), part(Operation::Write)],
+            Op::MmioRead => one(Operation::MmioRead),
+            Op::MmioWrite => one(Operation::MmioWrite),
         },
     }
 }
@@ -105,7 +116,7 @@ pub(crate) fn add_devices(
             }
             ModelSpec::Library(_) => {
                 let device = inputs.devices.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                builder.device(name, device).flows([flow(name, name, "dma", "host")]);
+                builder.device(name, device).flows([flow(name, name, Operation::Dma, "host")]);
             }
             ModelSpec::Rtl(_) => {
                 let core = inputs.cores.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
@@ -113,7 +124,7 @@ pub(crate) fn add_devices(
             }
             ModelSpec::Python { .. } => {
                 let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                let flows = vec![flow(name, name, "dma", "host")];
+                let flows = vec![flow(name, name, Operation::Dma, "host")];
                 builder.outside_device(name, Box::new(device.clone())).flows(flows);
             }
         }
@@ -341,7 +352,7 @@ pub(crate) fn add_builtin_drivers(
     let own = |name| experiment.driven.as_ref() != Some(name);
     for spec in experiment.devices.iter().filter(|spec| spec.driver.is_none() && own(&spec.name)) {
         let name = &spec.name;
-        let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
+        let flows = vec![flow(&format!("{name}.driver"), "host", Operation::Mmio, name)];
         match &spec.model {
             ModelSpec::Copier { transfer, requests } => {
                 builder.program(Box::new(DmaDriver::new(name, *transfer, *requests))).flows(flows).finishes();

@@ -1,6 +1,5 @@
 //! The state of a fabric at the end of a run, as a [`Document`].
 
-use crate::choices::Choice;
 use crate::detail::{self, Detail};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
@@ -16,7 +15,7 @@ use crate::verdict::{self, Facts};
 use std::collections::BTreeMap;
 use tlplab_device::FrameCounts;
 use tlplab_fabric::attribution::{Cause, Interval};
-use tlplab_fabric::config::{Arbitration, BusConfig, Forwarding, PeerToPeer};
+use tlplab_fabric::config::{Arbitration, BusConfig, PeerToPeer};
 use tlplab_fabric::results::{DirectionResult, Level, LevelResult};
 use tlplab_fabric::{Ending, Fabric, Failures, FlowId, FlowStatistics, HostCounters, LinkId, PortId};
 use tlplab_transaction::CompletionPolicy;
@@ -233,6 +232,13 @@ fn calls(calls: tlplab_device::Calls) -> result::Calls {
     }
 }
 
+/// The operation of a flow. Experiments make no flow of another operation, as a test shows.
+fn operation(word: &str) -> result::Operation {
+    let known = result::Operation::named(word);
+    debug_assert!(known.is_some(), "result::Operation lacks \"{word}\"");
+    known.unwrap_or(result::Operation::Dma)
+}
+
 fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {
     let topology = fabric.topology();
     let flow = |id: FlowId| {
@@ -242,7 +248,7 @@ fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {
         result::Flow {
             name: info.name.clone(),
             device: info.owner.clone(),
-            op: info.operation.clone(),
+            op: operation(&info.operation),
             target: info.target.clone(),
             transactions: statistics.transactions,
             bytes: statistics.bytes,
@@ -446,6 +452,7 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
         model,
         parent: parent.map(Into::into),
         detail,
+        ..result::Node::default()
     };
     let mut out = vec![node(host, result::NodeKind::Host, None, None, host_detail(experiment))];
     let mut root_ports: Vec<&str> = fabric
@@ -460,9 +467,8 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
         out.push(node(port, result::NodeKind::RootPort, None, Some(host), String::new()));
     }
     for switch in &config.switches {
-        let words = Forwarding::WORDS.iter().find(|(_, forwarding)| *forwarding == switch.forwarding);
-        let forwarding = words.map_or("", |(word, _)| word);
-        let arbitration = match &switch.arbitration {
+        let forwarding = result::Forwarding::from(switch.forwarding);
+        let shares = match &switch.arbitration {
             Arbitration::RoundRobin => "round robin".to_owned(),
             Arbitration::Weighted(weights) => {
                 let list: Vec<String> =
@@ -470,8 +476,12 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
                 format!("weights {}", list.join(", "))
             }
         };
-        let detail = format!("{forwarding}, {}, {arbitration}", switch.latency);
-        out.push(node(&switch.name, result::NodeKind::Switch, None, Some(&switch.uplink.under), detail));
+        let detail = format!("{forwarding}, {}, {shares}", switch.latency);
+        out.push(result::Node {
+            forwarding: Some(forwarding),
+            arbitration: Some((&switch.arbitration).into()),
+            ..node(&switch.name, result::NodeKind::Switch, None, Some(&switch.uplink.under), detail)
+        });
     }
     for bus in &config.buses {
         let detail = format!(

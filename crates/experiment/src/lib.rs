@@ -19,9 +19,9 @@
 //! ```
 //!
 //! **The way in.** [`Experiment::parse`] reads TOML that keeps the place of every value (`tree`), merges includes, load files and
-//! `--set` overrides, checks it against [`tables`] and turns it into plain data: links ([`link`]), the host ([`hosts`]), switches and
+//! `--set` overrides, checks it against [`tables`] (`check`, which words the error of an unknown key) and turns it into plain data: links ([`link`]), the host ([`hosts`]), switches and
 //! devices ([`topology`], [`device_models`]), faults, loads ([`load`]), the end ([`stop`]). [`tables`] is the one place that says which keys
-//! there are; unknown keys and their nearest neighbours, defaults, the JSON Schema and the reference of keys ([`schema`]) come from it.
+//! there are; known keys and the nearest of them, defaults, the JSON Schema and the reference of keys ([`schema`]) come from it.
 //! Every mistake is an [`Error`] with file, line, key, what is wrong and what would be right. Nothing here opens a file: the
 //! caller brings the text of included files, and the contents of [`Experiment::files`].
 //!

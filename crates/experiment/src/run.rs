@@ -7,7 +7,7 @@ use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
 use crate::lspci;
 use crate::outside::OutsideDevice;
-use crate::result::{self, Document, Waiting};
+use crate::result::{self, Document, Operation, Waiting};
 use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
@@ -467,7 +467,11 @@ fn add_programs(
     inputs: &Inputs,
 ) -> Result<(Vec<String>, usize), RunError> {
     if experiment.guest_runs {
-        let parts = [("guest.config", "config"), ("guest.read", "mmio-read"), ("guest.write", "mmio-write")];
+        let parts = [
+            ("guest.config", Operation::Config),
+            ("guest.read", Operation::MmioRead),
+            ("guest.write", Operation::MmioWrite),
+        ];
         builder.outside_program().flows(parts.map(|(name, operation)| flow(name, "host", operation, "")));
         return Ok((vec![String::new()], 0));
     }
@@ -477,11 +481,11 @@ fn add_programs(
     let driven = |name: &str| experiment.driven.as_deref() == Some(name);
     for device in experiment.devices.iter().filter(|d| d.driver.is_some() || driven(&d.name)) {
         let name = format!("{}.driver", device.name);
-        builder.outside_program().flows([flow(&name, "host", "mmio", &device.name)]);
+        builder.outside_program().flows([flow(&name, "host", Operation::Mmio, &device.name)]);
         drivers.push(device.name.clone());
     }
     if experiment.reader {
-        builder.outside_program().flows([flow("reader", "host", "mmio-read", "")]);
+        builder.outside_program().flows([flow("reader", "host", Operation::MmioRead, "")]);
         drivers.push(String::new());
     }
     Ok((drivers, programs))

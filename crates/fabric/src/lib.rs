@@ -18,21 +18,7 @@
 //! | `run` | the loop from event to event; what drives it from outside; results |
 //! | `build` | from a configuration to a fabric |
 //!
-//! The modules:
-//! * an operation becomes TLPs: `node::initiator`; a register access becomes a configuration request: `node::root::processor`
-//! * a TLP waits for its port and goes to the wire: `link::transmit`, `link::egress`; the wire: `link::channel`; stages before and behind: `link::stages`
-//! * it arrives, and the replay timer expires (`link_timer`): `link::receive`; the protocol itself is the crate `tlplab-datalink`
-//! * it is routed: `node::switch`, by `packet::routing` and `packet::access`; between root ports: `node::root::domains`; nobody claims it: `Context::refuse` in `link::completion`
-//! * it reaches memory: `node::root`, `node::root::host_path`, `node::root::host_memory`
-//! * an address is translated: `node::root::translation`, which takes as long as `node::root::host_memory` says; devices keep translations: `node::end_point::ats`
-//! * a completion is split: `node::answer`, by `tlplab_transaction::Completer`; line by line: `link::lines`
-//! * MSI and MSI-X become TLPs: `node::end_point::device`; wires become messages: `node::wires`
-//! * a transaction ends, well or not: `link::fate`
-//! * an error is detected: `link::errors`; recorded and reported: `node::error_messages`
-//! * a link goes down: `link::state` for its ports, `node::link_state` for all below it; a function is reset: `node::end_point::registers`
-//! * custom parts: a node `node::custom`, a channel `link::channel_model`, a data link layer [`tlplab_datalink::custom`]; host memory and
-//!   devices by the traits of `tlplab_device`, an observer by [`Probe`]; `build::parts` puts them in
-//! * a cause of latency is added: `packet::attribution::Cause`, then whoever moves the TLP charges it
+//! `docs/architecture.md` has a table of what happens where ("Where things happen") and the way of a TLP through these rooms.
 
 mod build;
 pub mod config;

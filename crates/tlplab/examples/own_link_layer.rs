@@ -20,14 +20,11 @@ impl LinkLayer<TlpHandle> for Ideal {
     fn is_active(&self) -> bool {
         self.up
     }
-    fn admit(&self, _shape: &TlpShape) -> Result<(), Blocked> {
-        if self.up { Ok(()) } else { Err(Blocked::LinkDown) }
-    }
     fn send(&mut self, _now: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit { handle, shape, sequence: 0, replay: false, nullified: false });
+        self.queue.push_back(TlpUnit::new(handle, shape));
     }
     fn send_nullified(&mut self, _now: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit { handle, shape, sequence: 0, replay: false, nullified: true });
+        self.queue.push_back(TlpUnit { nullified: true, ..TlpUnit::new(handle, shape) });
     }
     fn poll_transmit(&mut self, _now: Time) -> Option<Unit<TlpHandle>> {
         self.queue.pop_front().map(Unit::Tlp)
@@ -39,13 +36,11 @@ impl LinkLayer<TlpHandle> for Ideal {
         integrity: Integrity,
         events: &mut impl FnMut(Event<TlpHandle>),
     ) {
-        let Unit::Tlp(TlpUnit { handle, nullified, .. }) = *unit else { return };
-        match integrity {
-            _ if nullified => return events(Event::Discarded { handle, reason: Discard::Nullified }),
-            Integrity::Good => events(Event::Deliver(handle)),
-            Integrity::Bad => events(Event::Discarded { handle, reason: Discard::BadLcrc }),
+        let Unit::Tlp(tlp) = unit else { return };
+        events(tlp.arrived(integrity));
+        if !tlp.nullified {
+            events(Event::Acked(tlp.handle)); // for the sender, which keeps nothing
         }
-        events(Event::Acked(handle)); // for the sender, which keeps nothing
     }
 }
 

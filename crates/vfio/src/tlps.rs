@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::ConfigSpace;
 use tlplab_transaction::{Completer, CompletionPolicy, RequestPolicy, split_request};
 use tlplab_units::{Bdf, Mps, Mrrs, Rcb, Tag};
-use tlplab_wire::tlp::{CfgTarget, Code, CompletionStatus, Kind, Message, Repr, TransactionId};
+use tlplab_wire::tlp::{CfgTarget, CfgType, Code, CompletionStatus, Kind, Message, Repr, TransactionId};
 
 /// The root complex as a requester and completer.
 const HOST: Bdf = Bdf(0);
@@ -107,7 +107,7 @@ impl Tlps {
             let enables = (register..register + 4)
                 .filter(|at| (first..last).contains(at))
                 .fold(0, |enables, at| enables | 1 << (at - register));
-            let Ok(target) = CfgTarget::new(self.function, register, enables, false) else { return };
+            let Ok(target) = CfgTarget::new(self.function, register, enables, CfgType::Type0) else { return };
             let id = self.next_id(HOST);
             let completer = completer(self.function, mps(space), Rcb::ALL[1]);
             match data {

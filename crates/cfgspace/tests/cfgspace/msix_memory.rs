@@ -52,17 +52,14 @@ fn software_reads_and_writes_entries() {
     assert_eq!(memory.read(2, 0x1000 + 70 * 16 - 4, 8), [1, 0, 0, 0, 0, 0, 0, 0]);
     memory.write(0, 0x1010, &[0xFF; 16]);
     assert_eq!(memory.read(2, 0x1010, 16), entry);
-    assert_eq!(
-        memory.table.raise(1, false),
-        Signal::Write(MessageWrite { address: 0x1_FEE0_1000, data: 0x4321 })
-    );
+    assert_eq!(memory.table.raise(1), Signal::Write(MessageWrite { address: 0x1_FEE0_1000, data: 0x4321 }));
 }
 
 #[test]
 fn pending_bits_are_read_and_not_written() {
     let mut memory = memory();
     for vector in [0, 33, 69] {
-        assert_eq!(memory.table.raise(vector, false), Signal::Pending);
+        assert_eq!(memory.table.raise(vector), Signal::Pending);
     }
     let bits = [1, 0, 0, 0, 2, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(memory.read(4, 0x800, 16), bits);

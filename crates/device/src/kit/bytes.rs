@@ -83,7 +83,8 @@ impl<T: Number> Stored for T {
 
 impl Stored for bool {
     fn store(self, bytes: &mut [u8], bit: usize) {
-        bytes[bit / 8] |= u8::from(self) << (bit % 8);
+        let (byte, mask) = (&mut bytes[bit / 8], 1 << (bit % 8));
+        *byte = if self { *byte | mask } else { *byte & !mask };
     }
     fn load(bytes: &[u8], bit: usize) -> Self {
         bytes[bit / 8] >> (bit % 8) & 1 == 1
@@ -142,4 +143,103 @@ macro_rules! record {
 /// ```
 pub fn doublewords(offset: u64, data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
     (offset..).step_by(4).zip(data.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    crate::record! {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        struct Command [20] {
+            code: u8 = 0,
+            tag: u16 = 2,
+            address: u64 = 4,
+            bytes: u32 = 12,
+            first: bool = 16 bit 0,
+            last: bool = 16 bit 7,
+            again: bool = 16 bit 8,
+            done: bool = 16 bit 31,
+        }
+    }
+    const NOTHING: Command = Command {
+        code: 0,
+        tag: 0,
+        address: 0,
+        bytes: 0,
+        first: false,
+        last: false,
+        again: false,
+        done: false,
+    };
+
+    fn command() -> impl Strategy<Value = Command> {
+        (any::<u8>(), any::<u16>(), any::<u64>(), any::<u32>(), any::<[bool; 4]>()).prop_map(
+            |(code, tag, address, bytes, [first, last, again, done])| Command {
+                code,
+                tag,
+                address,
+                bytes,
+                first,
+                last,
+                again,
+                done,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_in_memory_where_its_fields_are(command in command()) {
+            let [first, last, again, done] =
+                [command.first, command.last, command.again, command.done].map(u32::from);
+            let expected = [
+                &[command.code, 0][..],
+                &command.tag.to_le_bytes(),
+                &command.address.to_le_bytes(),
+                &command.bytes.to_le_bytes(),
+                &(first | last << 7 | again << 8 | done << 31).to_le_bytes(),
+            ];
+            prop_assert_eq!(&command.to_bytes()[..], expected.concat());
+            prop_assert_eq!(Command::from_bytes(&command.to_bytes()), command);
+        }
+
+        /// What stands between the fields is nothing of theirs.
+        #[test]
+        fn a_record_is_read_among_other_bits(bytes in any::<[u8; 20]>()) {
+            let read = Command::from_bytes(&bytes);
+            let word = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
+            let flags = [0, 7, 8, 31].map(|bit| word & 1 << bit != 0);
+            prop_assert_eq!([read.first, read.last, read.again, read.done], flags);
+            prop_assert_eq!((read.code, read.tag), (bytes[0], u16::from_le_bytes([bytes[2], bytes[3]])));
+        }
+    }
+
+    #[test]
+    fn a_flag_leaves_its_neighbours() {
+        let mut bytes = [0xA5; 4];
+        true.store(&mut bytes, 9);
+        true.store(&mut bytes, 0);
+        assert_eq!(bytes, [0xA5, 0xA7, 0xA5, 0xA5]);
+        false.store(&mut bytes, 9);
+        false.store(&mut bytes, 25);
+        false.store(&mut bytes, 16);
+        assert_eq!(bytes, [0xA5, 0xA5, 0xA4, 0xA5]);
+        assert_eq!(NOTHING.to_bytes(), [0; 20]);
+        assert_eq!(Command::BYTES, 20);
+    }
+
+    #[test]
+    fn numbers_count_modulo_their_size() {
+        assert_eq!((0xFFu8.plus(2), 0xFFFFu16.plus(0x1_0001)), (1, 0));
+        assert_eq!((u32::MAX.plus(1 << 32), u64::MAX.plus(2)), (u32::MAX, 1));
+    }
+
+    #[test]
+    fn a_part_of_a_doubleword_is_none() {
+        let words = |offset, bytes| doublewords(offset, &vec![1; bytes]).collect::<Vec<_>>();
+        assert_eq!(words(8, 3), []);
+        assert_eq!(words(8, 11), [(8, 0x0101_0101), (12, 0x0101_0101)]);
+    }
 }

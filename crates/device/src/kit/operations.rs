@@ -379,6 +379,29 @@ mod tests {
     }
 
     #[test]
+    fn whether_there_are_any_is_known() {
+        let mut operations = Operations::new();
+        assert!(operations.is_empty() && operations.last_mut().is_none());
+        operations.begin(OpId(3), 3);
+        assert!(!operations.is_empty());
+        *operations.last_mut().expect("one") += 1;
+        operations.begin(OpId(4), 4);
+        operations.iter_mut().for_each(|what| *what *= 10);
+        assert_eq!((operations.end(OpId(3)), operations.end(OpId(4))), (Some(40), Some(40)));
+        assert!(operations.is_empty());
+
+        let mut queue = InOrder::new();
+        assert!(queue.is_empty());
+        queue.begin_over("late", 1);
+        assert!(!queue.is_empty() && !queue.waits());
+        let next = queue.next().expect("it is over");
+        queue.begin_over("later", 2);
+        queue.put_back(next.0, next.1);
+        assert_eq!((queue.len(), queue.next(), queue.next()), (2, Some(("late", 1)), Some(("later", 2))));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
     fn one_that_never_ends_keeps_no_place_for_those_that_do() {
         let mut operations = Operations::new();
         operations.begin(OpId(0), 0);
@@ -390,5 +413,20 @@ mod tests {
         }
         assert!(operations.places.len() < 40 && operations.len() == 1);
         assert_eq!(operations.end(OpId(0)), Some(0));
+    }
+
+    #[test]
+    fn places_between_the_oldest_and_the_newest_are_few() {
+        let mut operations = Operations::new();
+        operations.begin(OpId(0), 0);
+        operations.begin(OpId(1), 1);
+        for op in 2..1_000 {
+            operations.begin(OpId(op), op);
+            assert_eq!(operations.end(OpId(op - 1)), Some(op - 1));
+            assert!(operations.places.len() <= 40 && operations.len() == 2, "{}", operations.places.len());
+            assert!(operations.iter().eq(&[0, op]));
+        }
+        assert_eq!((operations.end(OpId(0)), operations.end(OpId(999))), (Some(0), Some(999)));
+        assert!(operations.places.is_empty());
     }
 }

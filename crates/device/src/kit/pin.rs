@@ -33,3 +33,25 @@ impl Pin {
         changes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Action;
+    use tlplab_units::Time;
+
+    #[test]
+    fn a_pin_tells_each_change_once() {
+        let (mut next_op, mut actions) = (0, Vec::new());
+        let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
+        let mut pin = Pin::default();
+        assert!(!pin.is_asserted());
+        let changes = [false, true, true, false, false, true].map(|level| {
+            let changes = pin.set(&mut cx, 5, level);
+            assert_eq!(pin.is_asserted(), level);
+            changes
+        });
+        assert_eq!(changes, [false, true, false, true, false, true]);
+        assert_eq!(actions, [true, false, true].map(|asserted| Action::Intx { stream: 5, asserted }));
+    }
+}

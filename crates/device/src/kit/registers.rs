@@ -377,6 +377,54 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_goes_with_its_register_wherever_that_begins() {
+        const ODD: Register<u32> = Register::at(1);
+        const ODDS: &[RegisterEntry] = table(&[ODD.rw().masked(0x00FF_0000).times(2)]);
+        let mut file = RegisterFile::new(ODDS);
+        file.write(0, &vec![0xFF; 9].into());
+        assert_eq!((file.get(ODD), file.get(Register::<u32>::at(5))), (0x00FF_0000, 0x00FF_0000));
+    }
+
+    #[test]
+    fn doorbells_alone_read_as_zero() {
+        const BELLS: &[RegisterEntry] = table(&[BELL.wo().reset(5)]);
+        let mut file = RegisterFile::new(BELLS);
+        file.write(BELL.offset(), &vec![1, 2, 3, 4].into());
+        assert_eq!((file.get(BELL), file.read(0x14, 12)), (0x0403_0201, vec![0; 12].into()));
+    }
+
+    #[test]
+    fn fields_are_of_one_bit_to_all() {
+        let mut file = RegisterFile::new(TABLE);
+        for (bit, field) in [(0, PLAIN.bits(0, 0)), (31, PLAIN.bits(31, 31)), (17, PLAIN.bits(17, 17))] {
+            file.set(PLAIN, !0);
+            file.set_field(field, 0);
+            assert_eq!((file.get(PLAIN), file.field(field)), (!(1 << bit), 0));
+            file.set(PLAIN, 0);
+            file.set_field(field, !0);
+            assert_eq!((file.get(PLAIN), file.field(field)), (1 << bit, 1));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a field is from its high bit down")]
+    fn a_field_beyond_its_register_is_refused() {
+        PLAIN.bits(32, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a field is from its high bit down")]
+    fn a_field_from_its_low_bit_up_is_refused() {
+        PLAIN.bits(3, 4);
+    }
+
+    #[test]
+    #[should_panic(expected = "in each other")]
+    fn a_register_in_another_is_refused() {
+        table(&[MANY.rw().times(5), Register::<u8>::at(0x20).rw()]);
+    }
+
+    #[test]
     #[should_panic(expected = "out of order")]
     fn a_table_out_of_order_is_refused() {
         table(&[WIDE.rw(), PLAIN.rw()]);

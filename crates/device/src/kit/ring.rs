@@ -135,16 +135,22 @@ mod tests {
             let entries = 1 << log2;
             let mut ring = Ring { fetched: first, done: first, ..Ring::new(3, 16) };
             let (mut tail, mut next_op, mut under_way) = (first, 0, Vec::new());
-            // The number of the descriptor that has to be fetched next.
-            let mut next = first;
+            // The numbers of the descriptors that have to be fetched and done next.
+            let (mut next, mut oldest) = (first, first);
             for step in steps {
                 let mut actions = Vec::new();
                 let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
+                let mut expected = 0;
                 match step {
                     Step::Post(count) => {
                         tail = tail.wrapping_add(count.min(entries - tail.wrapping_sub(ring.done())));
                     }
-                    Step::Fetch(most) => ring.fetch(&mut cx, BASE, entries, tail, most),
+                    Step::Fetch(most) => {
+                        let free = under_way.is_empty();
+                        let together = most.min(entries - next % entries);
+                        expected = if free { tail.wrapping_sub(next).min(together) } else { 0 };
+                        ring.fetch(&mut cx, BASE, entries, tail, most);
+                    }
                     Step::Answer => if let Some(op) = under_way.pop() {
                         let batch = ring.over(op).expect("its own read");
                         prop_assert_eq!(ring.over(op), None);
@@ -157,17 +163,20 @@ mod tests {
                     },
                     Step::Finish => if ring.done() != ring.fetched() {
                         ring.finish();
+                        oldest = oldest.wrapping_add(1);
                     },
                 }
+                prop_assert_eq!(actions.len(), usize::from(expected > 0), "what waits is fetched");
                 for action in actions {
                     let Action::DmaRead { op, stream: 3, address, bytes, carry: true } = action else {
                         panic!("a fetch, as bytes in every run: {action:?}")
                     };
-                    prop_assert!(bytes > 0 && address >= BASE && address + bytes <= BASE + u64::from(entries) * 16);
+                    prop_assert_eq!(bytes, u64::from(expected) * 16);
+                    prop_assert!(address >= BASE && address + bytes <= BASE + u64::from(entries) * 16);
                     under_way.push(op);
                 }
                 prop_assert!(under_way.len() <= 1 && ring.is_fetching() == (under_way.len() == 1));
-                prop_assert_eq!(ring.fetched(), next);
+                prop_assert_eq!((ring.fetched(), ring.done()), (next, oldest));
                 let (done, posted) = (ring.fetched().wrapping_sub(ring.done()), tail.wrapping_sub(ring.done()));
                 prop_assert!(done <= posted && posted <= entries);
             }

@@ -8,7 +8,7 @@
 //!   does beyond that
 //! * `nvm`, `phy`: what software reads before it sets anything up
 //! * `interrupts`: causes, masks, and the three ways to interrupt
-//! * `ring`: a descriptor ring seen from the device, with `receive` and `transmit` on top of one each: DMA, its streams and its errors
+//! * `ring`: a descriptor ring seen from the device: fetch, cache and head, with `receive` and `transmit` on top of one each: DMA, its streams and its errors
 //! * the line's side: [`ethernet`] has frames, the cable and its other end, [`OpenEnd`] a cable to another simulation; `link` is negotiation, and frames that leave and come;
 //!   `filter` knows which are taken; [`offload`] is checksums and segments
 //! * `statistics`: counters that a read clears

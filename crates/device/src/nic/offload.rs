@@ -50,14 +50,22 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
+/// The meaning of a checksum field of zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zero {
+    /// The checksum is zero: IPv4, TCP.
+    Sum,
+    /// There is no checksum, and one of zero is sent as all ones: UDP (RFC 768).
+    NoChecksum,
+}
+
 /// Writes a checksum. What stands in its place counts: zero, or the sum of a pseudo-header. A span outside the frame changes nothing.
-pub fn insert(frame: &mut [u8], span: Span, zero_is_none: bool) {
+pub fn insert(frame: &mut [u8], span: Span, zero: Zero) {
     let end = if span.last == 0 { frame.len() } else { usize::from(span.last) + 1 };
     let (start, at) = (usize::from(span.start), usize::from(span.at));
     let Some(covered) = frame.get(start..end.min(frame.len())) else { return };
     let checksum = match !sum(covered) {
-        // RFC 768: a UDP checksum of zero means that there is none.
-        0 if zero_is_none => 0xFFFF,
+        0 if zero == Zero::NoChecksum => 0xFFFF,
         checksum => checksum,
     };
     if let Some(place) = frame.get_mut(at..at + 2) {
@@ -68,10 +76,10 @@ pub fn insert(frame: &mut [u8], span: Span, zero_is_none: bool) {
 /// Inserts the checksums that are asked for.
 pub fn finish(frame: &mut [u8], offload: &Offload, insert_into: Insert) {
     if insert_into.ip {
-        insert(frame, offload.ip, false);
+        insert(frame, offload.ip, Zero::Sum);
     }
     if insert_into.transport {
-        insert(frame, offload.transport, !offload.tcp);
+        insert(frame, offload.transport, if offload.tcp { Zero::Sum } else { Zero::NoChecksum });
     }
 }
 
@@ -197,7 +205,7 @@ mod tests {
         let mut frame = vec![0; 14];
         frame.extend([0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0]);
         frame.extend([192, 168, 0, 1, 192, 168, 0, 199]);
-        insert(&mut frame, Span { start: 14, at: 24, last: 33 }, false);
+        insert(&mut frame, Span { start: 14, at: 24, last: 33 }, Zero::Sum);
         assert_eq!(frame[24..26], [0xB8, 0x61]);
         assert_eq!(check(&frame, 0x0800, 14).ip, Some(true));
         frame[14 + 8] ^= 1;

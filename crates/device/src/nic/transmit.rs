@@ -2,7 +2,7 @@
 
 use super::ethernet::{FCS, LEAST};
 use super::interrupts::Delay;
-use super::offload::{self, Insert, Offload, Span};
+use super::offload::{self, Insert, Offload, Span, Zero};
 use super::registers::Registers;
 use super::regs::{self, cause, ctrl, tctl};
 use super::ring::Ring;
@@ -258,7 +258,7 @@ impl Transmitter {
         } else {
             if first.says(command::OFFLOAD) {
                 let span = Span { start: first.raw[13], at: first.raw[10], last: 0 };
-                offload::insert(&mut data, span, false);
+                offload::insert(&mut data, span, Zero::Sum);
             }
             vec![data]
         };

@@ -1,6 +1,6 @@
 //! Streams of transactions: how many, how fast, how late and why.
 
-use super::words::Ending;
+use super::words::{Ending, Operation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,9 +11,8 @@ pub struct Flow {
     pub name: String,
     /// The component that issues the requests: a device or `host`.
     pub device: String,
-    /// Operation of the requests: `write`, `read`, `mmio-read`, `mmio-write`, `mmio`, `dma`, `replay`, `dd-read`, `dd-write`, `to-card`, `from-card`,
-    /// `peer`, `config`, `configuration`, or as the author of a device calls it.
-    pub op: String,
+    /// The operation of its requests.
+    pub op: Operation,
     /// `host`, or the device whose BAR is meant.
     pub target: String,
     /// Transactions that ended well.

@@ -1,6 +1,6 @@
 //! Components and the links between them, and what these were used for.
 
-use super::words::Framing;
+use super::words::{Arbitration, Forwarding, Framing};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +24,14 @@ pub struct Node {
     pub parent: Option<String>,
     /// Further details, in a line.
     pub detail: String,
+    /// The forwarding of a switch; left out for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Forwarding", extend("x-revision" = 2))]
+    pub forwarding: Option<Forwarding>,
+    /// The arbitration of a switch; left out for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Arbitration", extend("x-revision" = 2))]
+    pub arbitration: Option<Arbitration>,
 }
 
 /// Kinds of components.

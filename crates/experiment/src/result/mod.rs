@@ -34,8 +34,9 @@ use serde::{Serialize, Serializer};
 pub use series::{DirectionSeries, FlowSeries, Resource, Series};
 use tlplab_fabric::attribution::Cause;
 pub use words::{
-    Access, CompletionWord, Ending, ErrorName, FaultDamage, FaultOf, Framing, GuestEnding, MessageName,
-    Outcome, PacketRole, ProblemName, RefusalReason, ResourceKind, Stopped, WaitedFor, Way,
+    Access, Arbitration, CompletionWord, Ending, ErrorName, FaultDamage, FaultOf, Forwarding, Framing,
+    GuestEnding, MessageName, Operation, Outcome, PacketRole, ProblemName, RefusalReason, ResourceKind,
+    Stopped, WaitedFor, Way,
 };
 
 /// Value of [`Document::schema`].

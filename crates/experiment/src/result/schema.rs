@@ -95,7 +95,7 @@ fn say_units(schema: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::{FaultDamage, FaultOf};
+    use super::super::words::{FaultDamage, FaultOf, Operation};
     use super::schema;
     use serde_json::Value;
 
@@ -144,6 +144,28 @@ mod tests {
         }
         for (name, _) in crate::fault::Called::WORDS {
             assert!(FaultOf::named(name).is_some(), "{name}");
+        }
+    }
+
+    /// The operations of loads and of built-in devices have names in results: none of them becomes `dma`.
+    #[test]
+    fn flows_have_the_operations_of_loads_and_devices() {
+        use crate::choices::Choice;
+        use tlplab_device::{copier, nic, nvme, ring, simple_nic, storage, tlp_device, tlpdma};
+        let loads =
+            crate::load::Operation::WORDS.iter().map(|(word, _)| *word).filter(|word| *word != "both");
+        let streams = [
+            copier::STREAMS,
+            nic::STREAMS,
+            nvme::STREAMS,
+            ring::STREAMS,
+            simple_nic::STREAMS,
+            storage::STREAMS,
+            tlp_device::STREAMS,
+            tlpdma::STREAMS,
+        ];
+        for word in loads.chain(streams.concat().into_iter().map(|(_, operation)| operation)) {
+            assert!(Operation::named(word).is_some(), "{word}");
         }
     }
 }

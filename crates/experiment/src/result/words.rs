@@ -8,6 +8,7 @@ use std::fmt;
 use tlplab_cfgspace::enumerate::ProblemKind as Unable;
 use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_fabric::FaultReason;
+use tlplab_fabric::config;
 use tlplab_fabric::probe::BusOutcome;
 use tlplab_wire::tlp::CompletionStatus;
 
@@ -334,6 +335,57 @@ words! {
         /// TLPs in a replay buffer.
         Replay = "replay",
     }
+    /// The operation of a flow's requests. The operation of a device in Python or in a library is `dma`.
+    Operation {
+        /// Reads of memory by a device.
+        Read = "read",
+        /// Writes to memory by a device.
+        Write = "write",
+        /// Reads and writes of a device that copies memory of the host.
+        Copy = "copy",
+        /// Requests of a device, of any kind.
+        Dma = "dma",
+        /// Requests of a captured trace.
+        Replay = "replay",
+        /// Blocks read from a storage device.
+        DdRead = "dd-read",
+        /// Blocks written to a storage device.
+        DdWrite = "dd-write",
+        /// Transfers from the host to a DMA card, through its driver.
+        ToCard = "to-card",
+        /// Transfers from a DMA card to the host, through its driver.
+        FromCard = "from-card",
+        /// Register accesses of a driver, of both kinds.
+        Mmio = "mmio",
+        /// Register reads by the host.
+        MmioRead = "mmio-read",
+        /// Register writes by the host.
+        MmioWrite = "mmio-write",
+        /// Configuration requests of a guest.
+        Config = "config",
+        /// Configuration requests of the enumeration in simulated time.
+        Configuration = "configuration",
+        /// Requests between devices that the root complex sends on, in a run whose host has no other flow.
+        Peer = "peer",
+    }
+    /// The time at which a switch forwards a TLP: the key `forwarding` of the switch. A port may have another.
+    Forwarding {
+        /// After its header.
+        CutThrough = "cut-through",
+        /// After its header; to a faster port, after its last byte.
+        CutThroughUnlessFaster = "cut-through-unless-faster",
+        /// After its last byte.
+        StoreAndForward = "store-and-forward",
+        /// After its header, which has a checksum of its own.
+        HeaderChecked = "header-checked",
+    }
+    /// The arbitration of a switch between its ports: the key `arbitration`.
+    Arbitration {
+        /// One TLP of each port in turn.
+        RoundRobin = "round-robin",
+        /// As many TLPs of each port in turn as its weight.
+        Weighted = "weighted",
+    }
     /// Role of a TLP in its transaction.
     PacketRole {
         /// A request whose answer has data: reads and atomic operations.
@@ -457,6 +509,26 @@ impl From<CompletionStatus> for CompletionWord {
             CompletionStatus::UnsupportedRequest => Self::UnsupportedRequest,
             CompletionStatus::RetryStatus => Self::RetryStatus,
             CompletionStatus::CompleterAbort => Self::CompleterAbort,
+        }
+    }
+}
+
+impl From<config::Forwarding> for Forwarding {
+    fn from(forwarding: config::Forwarding) -> Self {
+        match forwarding {
+            config::Forwarding::CutThrough => Self::CutThrough,
+            config::Forwarding::CutThroughUnlessFaster => Self::CutThroughUnlessFaster,
+            config::Forwarding::StoreAndForward => Self::StoreAndForward,
+            config::Forwarding::HeaderChecked => Self::HeaderChecked,
+        }
+    }
+}
+
+impl From<&config::Arbitration> for Arbitration {
+    fn from(arbitration: &config::Arbitration) -> Self {
+        match arbitration {
+            config::Arbitration::RoundRobin => Self::RoundRobin,
+            config::Arbitration::Weighted(_) => Self::Weighted,
         }
     }
 }

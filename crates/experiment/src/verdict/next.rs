@@ -6,7 +6,7 @@
 use super::Candidate;
 use super::facts::{Facts, bare_latency, links_of};
 use super::words::{list, nanoseconds, percent, rate};
-use crate::result::{Document, Flow, LimitKind, Next};
+use crate::result::{Document, Flow, LimitKind, Next, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Less headroom than this is none.
@@ -162,7 +162,7 @@ fn own_outstanding(document: &Document, flow: &Flow, facts: &Facts<'_>, limit: L
 
 /// With nobody in its way a read request is answered in the bare latency of a transaction, and the time of its other completions.
 fn own_tags(document: &Document, flow: &Flow, facts: &Facts<'_>, limit: LimitKind) -> Option<Next> {
-    if flow.op != "read" {
+    if flow.op != Operation::Read {
         return None;
     }
     let ((tags, mrrs), size) = (facts.tags(&flow.device)?, facts.size(flow)?);

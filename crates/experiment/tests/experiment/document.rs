@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_experiment::result::*;
+use tlplab_experiment::{Experiment, run};
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
@@ -38,6 +39,15 @@ fn whole_header() -> TlpHeader {
         status: Some(CompletionWord::Success),
         byte_count: Some(1),
         lower_address: Some(1),
+    }
+}
+
+/// A component with all keys.
+fn switch() -> Node {
+    Node {
+        forwarding: Some(Forwarding::CutThrough),
+        arbitration: Some(Arbitration::Weighted),
+        ..Node::default()
     }
 }
 
@@ -79,7 +89,7 @@ fn our_types() -> Fields {
         ("TranslationFault", keys(TranslationFault::default())),
         ("AnsweredTranslations", keys(AnsweredTranslations::default())),
         ("DeviceTranslations", keys(DeviceTranslations::default())),
-        ("Node", keys(Node::default())),
+        ("Node", keys(switch())),
         ("Link", keys(Link::default())),
         ("Utilization", keys(Utilization::default())),
         ("Direction", keys(Direction::default())),
@@ -124,4 +134,52 @@ fn kinds_have_the_names_of_before() {
     assert_eq!(serde_json::to_value(ErrorName::BadTlp).unwrap(), "Bad TLP");
     assert_eq!(serde_json::to_value(NodeKind::RootPort).unwrap(), "root port");
     assert_eq!(serde_json::to_value(PacketClass::Dllp).unwrap(), "dllp");
+}
+
+/// Forwarding and arbitration of a switch, and the operation of each flow, are names of their sets, besides the line for people.
+#[test]
+fn components_and_flows_have_words() {
+    let text = r#"
+        title = "words"
+        stop = "20us"
+        [switch.plain]
+        under = "host.rp0"
+        link = "gen3 x4"
+        [switch.weighted]
+        under = "plain"
+        link = "gen3 x4"
+        forwarding = "store-and-forward"
+        arbitration = { load = 2, copier = 3 }
+        [device.load]
+        under = "weighted"
+        link = "gen3 x4"
+        [device.copier]
+        model = "copier"
+        under = "weighted"
+        link = "gen3 x4"
+        [load]
+        load = { op = "both", size = "4KiB" }
+    "#;
+    let experiment = Experiment::parse(&|_| Ok(text.to_owned()), "t.toml").expect("an experiment");
+    let document = run::run(experiment, run::Inputs::default()).expect("a run");
+    let node = |name: &str| document.topology.nodes.iter().find(|node| node.name == name).expect("its node");
+    let words = |name: &str| (node(name).forwarding, node(name).arbitration);
+    assert_eq!(words("plain"), (Some(Forwarding::CutThrough), Some(Arbitration::RoundRobin)));
+    assert_eq!(words("weighted"), (Some(Forwarding::StoreAndForward), Some(Arbitration::Weighted)));
+    assert_eq!(words("load"), (None, None));
+    assert!(serde_json::to_value(node("load")).unwrap().get("forwarding").is_none());
+    assert!(node("weighted").detail.starts_with("store-and-forward, "), "{}", node("weighted").detail);
+    let flows: BTreeMap<&str, Operation> =
+        document.flows.iter().map(|flow| (flow.name.as_str(), flow.op)).collect();
+    let expected = [
+        ("copier", Operation::Copy),
+        ("copier.driver", Operation::Mmio),
+        ("load.read", Operation::Read),
+        ("load.write", Operation::Write),
+    ];
+    assert_eq!(flows, BTreeMap::from(expected));
+    assert_eq!(
+        serde_json::to_value(&document.flows).unwrap()[0]["op"],
+        flows[document.flows[0].name.as_str()].token()
+    );
 }

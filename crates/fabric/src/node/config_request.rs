@@ -41,7 +41,7 @@ pub(crate) fn config_target(repr: &Repr) -> Option<CfgTarget> {
 /// A type 1 request has reached its bus: it goes on as type 0.
 pub(crate) fn convert(cx: &mut Context, ingress: PortId, handle: TlpHandle, target: CfgTarget) -> TlpHandle {
     let original = cx.tlps.get(handle);
-    let target = target.with_type1(false);
+    let target = target.at_its_bus();
     let kind = match *original.repr.kind() {
         Kind::CfgWrite { id, .. } => Kind::CfgWrite { id, target },
         _ => Kind::CfgRead { id: original.repr.transaction_id(), target },

@@ -18,7 +18,7 @@ use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, Request, Setting
 use tlplab_device::{DeviceInfo, ECAM, HostAction, HostEvent, OpId, ecam_address};
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Mrrs, Time};
-use tlplab_wire::tlp::CfgTarget;
+use tlplab_wire::tlp::{CfgTarget, CfgType};
 
 /// Max_Read_Request_Size after a reset (PCIe 5.0 §7.5.3.4).
 const DEFAULT_MRRS: Mrrs = Mrrs::ALL[2];
@@ -86,7 +86,7 @@ impl Software {
         written: Option<u32>,
     ) -> Option<u32> {
         let at = hardware.find_function(function)?;
-        let target = CfgTarget::new(function, offset & !3, enables, false).ok()?;
+        let target = CfgTarget::new(function, offset & !3, enables, CfgType::Type0).ok()?;
         let functions = hardware.nodes[at.node].functions();
         Some(functions.access(&mut hardware.cx, at.index, target, written))
     }

@@ -8,8 +8,8 @@ use crate::bench::{Bench, Watch, ns, only_flow};
 use crate::custom_nodes::{WRITE, at, only_flow_of};
 use proptest::prelude::*;
 use tlplab_datalink::{
-    Blocked, Config, Counters, CreditsLeft, CustomLinkLayer, Discard, Engine, Event, Integrity, LinkLayer,
-    Occupancy, Timer, TlpShape, TlpUnit, Unit,
+    Blocked, Config, Counters, CreditsLeft, CustomLinkLayer, Engine, Event, Integrity, LinkLayer, Occupancy,
+    Timer, TlpShape, TlpUnit, Unit,
 };
 use tlplab_device::{LoadConfig, LoadOp, Random};
 use tlplab_fabric::attribution::Cause;
@@ -269,14 +269,11 @@ impl LinkLayer<TlpHandle> for Ideal {
     fn is_active(&self) -> bool {
         self.up
     }
-    fn admit(&self, _: &TlpShape) -> Result<(), Blocked> {
-        if self.up { Ok(()) } else { Err(Blocked::LinkDown) }
-    }
     fn send(&mut self, _: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit { handle, shape, sequence: 0, replay: false, nullified: false });
+        self.queue.push_back(TlpUnit::new(handle, shape));
     }
     fn send_nullified(&mut self, _: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit { handle, shape, sequence: 0, replay: false, nullified: true });
+        self.queue.push_back(TlpUnit { nullified: true, ..TlpUnit::new(handle, shape) });
     }
     fn poll_transmit(&mut self, _: Time) -> Option<Unit<TlpHandle>> {
         self.queue.pop_front().map(Unit::Tlp)
@@ -288,13 +285,11 @@ impl LinkLayer<TlpHandle> for Ideal {
         integrity: Integrity,
         events: &mut impl FnMut(Event<TlpHandle>),
     ) {
-        let Unit::Tlp(TlpUnit { handle, nullified, .. }) = *unit else { return };
-        match integrity {
-            _ if nullified => return events(Event::Discarded { handle, reason: Discard::Nullified }),
-            Integrity::Good => events(Event::Deliver(handle)),
-            Integrity::Bad => events(Event::Discarded { handle, reason: Discard::BadLcrc }),
+        let Unit::Tlp(tlp) = unit else { return };
+        events(tlp.arrived(integrity));
+        if !tlp.nullified {
+            events(Event::Acked(tlp.handle));
         }
-        events(Event::Acked(handle));
     }
 }
 

@@ -188,7 +188,7 @@ fn is_posted(tlp: &[u8]) -> bool {
 mod tests {
     use super::*;
     use tlplab_wire::nettlp::link::open;
-    use tlplab_wire::tlp::{AtomicOp, CfgTarget, Code, TransactionId};
+    use tlplab_wire::tlp::{AtomicOp, CfgTarget, CfgType, Code, TransactionId};
 
     const ID: Bdf = Bdf(0x1B00);
 
@@ -234,7 +234,7 @@ mod tests {
         let memory = [Repr::mem_read, Repr::mem_write, Repr::deferrable_mem_write];
         let [read, write, deferrable] = memory.map(|make| make(id(), 0x1000, 4).unwrap());
         let [_, far_write, _] = memory.map(|make| make(id(), 0x1_0000_0000, 4).unwrap());
-        let register = CfgTarget::new(ID, 0, 0xF, false).unwrap();
+        let register = CfgTarget::new(ID, 0, 0xF, CfgType::Type0).unwrap();
         for (repr, posted) in [
             (read, false),
             (write, true),

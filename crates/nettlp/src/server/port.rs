@@ -215,7 +215,7 @@ impl DevicePort {
     fn raise(&mut self, now: Time, stream: u16, vector: u16) {
         let message = match &mut self.vectors {
             Vectors::Given(messages) => messages.get(usize::from(vector)).copied(),
-            Vectors::Held(memory) => match memory.table.raise(vector, false) {
+            Vectors::Held(memory) => match memory.table.raise(vector) {
                 Signal::Write(message) => Some(message),
                 Signal::Pending => return,
                 Signal::Nothing => None,

@@ -3,8 +3,8 @@
 use tlplab_transaction::*;
 use tlplab_units::{Bdf, Mps, Rcb, Tag, TrafficClass};
 use tlplab_wire::tlp::{
-    AddressType, AtomicOp, Attributes, ByteEnables, CfgTarget, Code, CompletionStatus, DwLength, Hint, Kind,
-    Message, ProcessingHint, Repr, Routing, Span, TransactionId,
+    AddressType, AtomicOp, Attributes, ByteEnables, CfgTarget, CfgType, Code, CompletionStatus, DwLength,
+    Hint, Kind, Message, ProcessingHint, Repr, Routing, Span, TransactionId,
 };
 
 const HOST: Completer =
@@ -15,7 +15,7 @@ fn locked(address: u64, bytes: u32) -> Repr {
     Kind::MemRead { id: ID, span: Span::new(address, bytes).unwrap(), locked: true }.into()
 }
 fn register() -> CfgTarget {
-    CfgTarget::new(Bdf(0x0400), 0x10, 15, false).unwrap()
+    CfgTarget::new(Bdf(0x0400), 0x10, 15, CfgType::Type0).unwrap()
 }
 
 /// Name, byte count, lower address, payload of a completion.

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use tlplab_transaction::{OrderedQueue, OrderingAttributes};
 use tlplab_units::{Bdf, FcClass, Tag};
-use tlplab_wire::tlp::{AtomicOp, Attributes, CfgTarget, Code, CompletionStatus, Repr, TransactionId};
+use tlplab_wire::tlp::{
+    AtomicOp, Attributes, CfgTarget, CfgType, Code, CompletionStatus, Repr, TransactionId,
+};
 
 /// A TLP of the oracle: it remembers its own fields, not those that the queue makes of them.
 #[derive(Clone, Copy, Debug)]
@@ -198,7 +200,7 @@ fn by_hand() {
 fn what_the_table_asks_about_a_tlp() {
     let (requester, completer) = (Bdf(0x0100), Bdf(0x0208));
     let id = TransactionId::new(requester, Tag::from(3));
-    let target = CfgTarget::new(Bdf(0x0300), 0, 15, false).unwrap();
+    let target = CfgTarget::new(Bdf(0x0300), 0, 15, CfgType::Type0).unwrap();
     // The TLP, may its RO bit let it pass posted requests, its ID.
     let rows = [
         (Repr::mem_read(id, 0x1000, 64).unwrap(), false, requester),

@@ -395,7 +395,8 @@ fn errors_are_told_apart() {
     let outcome = |status: Option<CompletionStatus>, config: bool| {
         let mut requester = plain(2);
         if config {
-            let target = tlplab_wire::tlp::CfgTarget::new(Bdf(0x300), 0, 15, false).unwrap();
+            use tlplab_wire::tlp::{CfgTarget, CfgType};
+            let target = CfgTarget::new(Bdf(0x300), 0, 15, CfgType::Type0).unwrap();
             requester.request(Time::ZERO, 0, "op", Repr::cfg_read(Default::default(), target), None).unwrap();
         } else {
             requester.read(Time::ZERO, 0, "op", 0x40, 8).unwrap();

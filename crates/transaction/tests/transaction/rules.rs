@@ -4,8 +4,8 @@
 use tlplab_transaction::*;
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Rcb, Tag, Time, TrafficClass};
 use tlplab_wire::tlp::{
-    AtomicOp, Attributes, ByteEnables, CfgTarget, Code, Completion, CompletionStatus, DwLength, Kind,
-    Message, Repr, Routing, Span, TransactionId,
+    AtomicOp, Attributes, ByteEnables, CfgTarget, CfgType, Code, Completion, CompletionStatus, DwLength,
+    Kind, Message, Repr, Routing, Span, TransactionId,
 };
 
 const OWN: Bdf = Bdf(0x0100);
@@ -165,7 +165,7 @@ fn data_are_laid_out_as_the_wire_has_them() {
 #[test]
 fn answers_of_one_completion() {
     let id = TransactionId::default();
-    let target = CfgTarget::new(Bdf(0x300), 0x40, 15, false).unwrap();
+    let target = CfgTarget::new(Bdf(0x300), 0x40, 15, CfgType::Type0).unwrap();
     let data = |count, bytes| {
         Repr::completion_with_data(HOST, TransactionId::new(OWN, Tag::from(0)), count, 0, bytes)
     };
@@ -251,7 +251,7 @@ fn unexpected_completions() {
 #[test]
 fn templates_leave_as_they_are() {
     let other = TransactionId::new(Bdf(0x7777), Tag::from(9));
-    let target = CfgTarget::new(Bdf(0x300), 0x40, 0b0011, true).unwrap();
+    let target = CfgTarget::new(Bdf(0x300), 0x40, 0b0011, CfgType::Type1).unwrap();
     let holes =
         Span::with_enables(0x1008, DwLength::new(2).unwrap(), ByteEnables::new(0b0100, 0b0010)).unwrap();
     let message =
@@ -313,7 +313,7 @@ fn templates_leave_as_they_are() {
 #[test]
 fn what_a_request_brings() {
     let id = TransactionId::default();
-    let target = CfgTarget::new(Bdf(0x300), 0x40, 15, false).unwrap();
+    let target = CfgTarget::new(Bdf(0x300), 0x40, 15, CfgType::Type0).unwrap();
     let read = Repr::mem_read(id, 0x1002, 3).unwrap();
     for (request, payload, brings) in [
         (Repr::cfg_read(id, target), 0, 4),

@@ -115,6 +115,15 @@ impl IoPort {
     }
 }
 
+/// The two types of configuration requests (PCIe 5.0 §2.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CfgType {
+    /// It is at the bus of its function.
+    Type0,
+    /// It is on the way to a bus further down: to be routed by bus number and turned into type 0 at its bus.
+    Type1,
+}
+
 /// A configuration register of a function (PCIe 5.0 §2.2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CfgTarget {
@@ -125,12 +134,11 @@ pub struct CfgTarget {
 }
 
 impl CfgTarget {
-    /// The DW at `register`, a byte offset below 4096 that is a multiple of 4, and the bytes of it that are meant. Type 1
-    /// requests are on their way to a bus further down; type 0 ones have arrived.
+    /// The DW at `register`, a byte offset below 4096 that is a multiple of 4, and the bytes of it that are meant, in a request of a type.
     ///
     /// # Errors
     /// A register outside 0 to 4092, misaligned, or enables of more than four bits.
-    pub const fn new(function: Bdf, register: u16, enables: u8, type1: bool) -> Result<Self, Error> {
+    pub const fn new(function: Bdf, register: u16, enables: u8, of: CfgType) -> Result<Self, Error> {
         if register > 4092 || register & 3 != 0 {
             let wanted = "a multiple of 4 below 4096";
             return Err(Error::value("Register Number", "PCIe 5.0 §2.2.7", register as u64, wanted));
@@ -138,7 +146,7 @@ impl CfgTarget {
         if enables > 15 {
             return Err(Error::value("First DW BE", "PCIe 5.0 §2.2.5", enables as u64, "four bits"));
         }
-        Ok(Self { function, register, enables, type1 })
+        Ok(Self { function, register, enables, type1: matches!(of, CfgType::Type1) })
     }
     /// The function addressed.
     pub const fn function(self) -> Bdf {
@@ -152,13 +160,13 @@ impl CfgTarget {
     pub const fn enables(self) -> u8 {
         self.enables
     }
-    /// A type 1 request: to be routed by bus number and turned into type 0 at its bus.
+    /// The target of a type 1 request.
     pub const fn is_type1(self) -> bool {
         self.type1
     }
-    /// The same target as a type 0 or type 1 request, as a bridge turns one into the other (PCIe 5.0 §7.3.3).
-    pub const fn with_type1(self, type1: bool) -> Self {
-        Self { type1, ..self }
+    /// The same target in a type 0 request, as the bridge above its bus makes of a type 1 request (PCIe 5.0 §7.3.3).
+    pub const fn at_its_bus(self) -> Self {
+        Self { type1: false, ..self }
     }
 }
 

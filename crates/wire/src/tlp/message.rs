@@ -280,12 +280,15 @@ impl Message {
         Self { id, code: Code::LatencyTolerance, routing: Routing::Local, content, payload_dw: 0 }
     }
 
-    /// `PTM_Response` with the master's time in nanoseconds (PCIe 5.0 §2.2.8.10); with the propagation delay as payload it is a
-    /// `PTM_ResponseD`.
-    pub fn ptm_response(requester: Bdf, master_time_ns: u64, with_delay: bool) -> Self {
+    /// `PTM_Response` with the master's time in nanoseconds (PCIe 5.0 §2.2.8.10).
+    pub fn ptm_response(requester: Bdf, master_time_ns: u64) -> Self {
         let id = TransactionId { requester, ..TransactionId::default() };
         let content = master_time_ns.to_be_bytes();
-        Self { id, code: Code::PtmResponse, routing: Routing::Local, content, payload_dw: with_delay.into() }
+        Self { id, code: Code::PtmResponse, routing: Routing::Local, content, payload_dw: 0 }
+    }
+    /// `PTM_ResponseD`: as [`ptm_response`](Self::ptm_response), with the propagation delay as payload.
+    pub fn ptm_response_with_delay(requester: Bdf, master_time_ns: u64) -> Self {
+        Self { payload_dw: 1, ..Self::ptm_response(requester, master_time_ns) }
     }
 
     /// No-snoop and snoop latency of an `LTR` message.

@@ -49,7 +49,7 @@ pub use field::{
     AddressType, Attributes, ByteEnables, CompletionStatus, DwLength, Hint, ProcessingHint, Span,
     TransactionId,
 };
-pub use kind::{AtomicOp, AtomicTarget, CfgTarget, IoPort, Kind};
+pub use kind::{AtomicOp, AtomicTarget, CfgTarget, CfgType, IoPort, Kind};
 pub use message::{Code, Latency, Message, Routing};
 pub use packet::Packet;
 pub use parse::{ParseOptions, TagWidth};

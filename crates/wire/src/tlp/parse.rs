@@ -5,7 +5,7 @@ use super::field::{
     AddressType, Attributes, ByteEnables, CompletionStatus, DwLength, Hint, ProcessingHint, Span,
     TransactionId,
 };
-use super::kind::{AtomicOp, AtomicTarget, CfgTarget, IoPort, Kind};
+use super::kind::{AtomicOp, AtomicTarget, CfgTarget, CfgType, IoPort, Kind};
 use super::message::{Code, Message, Routing};
 use super::packet::Packet;
 use super::prefix::Prefixes;
@@ -165,7 +165,8 @@ impl Fields {
     }
     fn target(&self) -> Result<CfgTarget, Error> {
         let enables = self.single_dw()?;
-        CfgTarget::new(Bdf(self.half(8)), self.half(10) & 0xffc, enables, self.bytes[0] & 1 != 0)
+        let of = if self.bytes[0] & 1 == 0 { CfgType::Type0 } else { CfgType::Type1 };
+        CfgTarget::new(Bdf(self.half(8)), self.half(10) & 0xffc, enables, of)
     }
 }
 

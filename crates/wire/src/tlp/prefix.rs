@@ -43,15 +43,23 @@ pub struct Pasid {
 }
 
 impl Pasid {
-    /// A PASID of 20 bits.
+    /// A PASID of 20 bits, neither [`privileged`](Self::privileged) nor [`execute`](Self::execute).
     ///
     /// # Errors
     /// A value of more than 20 bits.
-    pub const fn new(value: u32, privileged: bool, execute: bool) -> Result<Self, Error> {
+    pub const fn new(value: u32) -> Result<Self, Error> {
         if value >> 20 != 0 {
             return Err(Error::value("PASID", "PCIe 5.0 §6.20.1", value as u64, "a value of 20 bits"));
         }
-        Ok(Self { value, privileged, execute })
+        Ok(Self { value, privileged: false, execute: false })
+    }
+    /// The same with that value of [`privileged`](Self::privileged).
+    pub const fn with_privileged(self, privileged: bool) -> Self {
+        Self { privileged, ..self }
+    }
+    /// The same with that value of [`execute`](Self::execute).
+    pub const fn with_execute(self, execute: bool) -> Self {
+        Self { execute, ..self }
     }
     /// The PASID.
     pub const fn value(self) -> u32 {

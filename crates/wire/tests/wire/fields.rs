@@ -6,8 +6,8 @@ use tlplab_wire::nettlp::message_api::{self, Request};
 use tlplab_wire::nettlp::registers::{Operation, Register, RegisterAccess};
 use tlplab_wire::nettlp::{self, Header, Issuer, PortScheme};
 use tlplab_wire::tlp::{
-    AtomicOp, Attributes, CfgTarget, Code, Completion, CompletionStatus, DwLength, Kind, Message, Packet,
-    Pasid, Prefix, Repr, Routing, Span, TransactionId,
+    AtomicOp, Attributes, CfgTarget, CfgType, Code, Completion, CompletionStatus, DwLength, Kind, Message,
+    Packet, Pasid, Prefix, Repr, Routing, Span, TransactionId,
 };
 use tlplab_wire::{dllp, flit};
 
@@ -54,7 +54,7 @@ fn flits_name_the_byte_of_a_bad_dllp() {
 #[test]
 fn another_requester_takes_over() {
     let other = TransactionId::new(Bdf(0x0700), Tag::from(3));
-    let target = CfgTarget::new(Bdf(0x0300), 0x40, 15, true).unwrap();
+    let target = CfgTarget::new(Bdf(0x0300), 0x40, 15, CfgType::Type1).unwrap();
     let completion = Completion::new(Bdf(8), ID, CompletionStatus::Success, 4, 0).unwrap();
     for repr in [
         Repr::mem_read(ID, 0x1000, 4).unwrap(),
@@ -126,8 +126,8 @@ fn prefixes_of_vendors_and_processes() {
         (Prefix::VendorLocal { second: true, body }, [0x8F, 1, 2, 3]),
         (Prefix::VendorEndToEnd { second: false, body }, [0x9E, 1, 2, 3]),
         (Prefix::VendorEndToEnd { second: true, body }, [0x9F, 1, 2, 3]),
-        (Prefix::Pasid(Pasid::new(0xA_BCDE, true, false).unwrap()), [0x91, 0x2A, 0xBC, 0xDE]),
-        (Prefix::Pasid(Pasid::new(0xF_FFFF, false, true).unwrap()), [0x91, 0x1F, 0xFF, 0xFF]),
+        (Prefix::Pasid(Pasid::new(0xA_BCDE).unwrap().with_privileged(true)), [0x91, 0x2A, 0xBC, 0xDE]),
+        (Prefix::Pasid(Pasid::new(0xF_FFFF).unwrap().with_execute(true)), [0x91, 0x1F, 0xFF, 0xFF]),
     ];
     for (prefix, bytes) in all {
         assert_eq!((prefix.bytes(), Prefix::from_bytes(bytes)), (bytes, Ok(prefix)));
@@ -365,7 +365,7 @@ fn messages_by_their_codes() {
     }
     assert_eq!([Routing::from_bits(6), Routing::from_bits(7)], [None; 2]);
     let latency = Message::latency_tolerance(Bdf(0x0108), None, None);
-    let time = Message::ptm_response(Bdf(0x0110), 1, false);
+    let time = Message::ptm_response(Bdf(0x0110), 1);
     assert_eq!([latency, time].map(|message| message.id().requester), [Bdf(0x0108), Bdf(0x0110)]);
     assert_eq!(time.payload_dw(), 0);
 }
@@ -387,9 +387,9 @@ fn small_fields() {
     for (address, len, zero) in spans {
         assert_eq!(Span::new(address, len).unwrap().is_zero_length(), zero);
     }
-    assert_eq!(Pasid::new(0xF_FFFF, false, true).map(Pasid::value), Ok(0xF_FFFF));
-    assert!(Pasid::new(0x10_0000, false, false).is_err());
-    let target = CfgTarget::new(Bdf(0x0300), 0x40, 0b0011, true).unwrap();
+    assert_eq!(Pasid::new(0xF_FFFF).map(Pasid::value), Ok(0xF_FFFF));
+    assert!(Pasid::new(0x10_0000).is_err());
+    let target = CfgTarget::new(Bdf(0x0300), 0x40, 0b0011, CfgType::Type1).unwrap();
     for (repr, first, last) in [
         (Repr::mem_read(ID, 0x1003, 9).unwrap(), 0b1000, 0b1111),
         (Repr::mem_write(ID, 0x1000, 5).unwrap(), 0b1111, 0b0001),

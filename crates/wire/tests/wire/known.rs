@@ -3,8 +3,9 @@
 use tlplab_units::{Bdf, FcClass, Tag, Vc};
 use tlplab_wire::dllp::{FcPhase, FlowControl, Scale, Sequence};
 use tlplab_wire::tlp::{
-    AtomicOp, Attributes, ByteEnables, CfgTarget, Code, Completion, CompletionStatus, DwLength, Hint, Kind,
-    Latency, Message, Pasid, Prefix, Prefixes, ProcessingHint, Repr, Routing, Span, TransactionId,
+    AtomicOp, Attributes, ByteEnables, CfgTarget, CfgType, Code, Completion, CompletionStatus, DwLength,
+    Hint, Kind, Latency, Message, Pasid, Prefix, Prefixes, ProcessingHint, Repr, Routing, Span,
+    TransactionId,
 };
 use tlplab_wire::{crc, dllp, nettlp};
 
@@ -87,7 +88,7 @@ fn sizes_and_credits() {
     let message = Repr::message(Bdf(0), Code::ErrFatal).unwrap();
     assert_eq!((message.wire_bytes(), message.fc_class()), (16, FcClass::Posted));
     let mut prefixes = Prefixes::NONE;
-    prefixes.push(Prefix::Pasid(Pasid::new(7, false, false).unwrap())).unwrap();
+    prefixes.push(Prefix::Pasid(Pasid::new(7).unwrap())).unwrap();
     let full =
         small.with_prefixes(prefixes).with_attributes(Attributes { digest: true, ..Attributes::default() });
     assert_eq!(full.unwrap().wire_bytes(), 4 + 12 + 4 + 4);
@@ -154,7 +155,8 @@ fn constructors_refuse_with_a_reason() {
         assert_eq!(repr.unwrap_err().to_string(), text);
     }
     assert!(
-        CfgTarget::new(Bdf(0), 0x1000, 15, false).is_err() && CfgTarget::new(Bdf(0), 2, 15, false).is_err()
+        CfgTarget::new(Bdf(0), 0x1000, 15, CfgType::Type0).is_err()
+            && CfgTarget::new(Bdf(0), 2, 15, CfgType::Type0).is_err()
     );
 }
 
@@ -208,7 +210,7 @@ fn contents_of_messages() {
     assert_eq!((vendor.vendor_id(), vendor.target()), (Some(0x8086), Some(Bdf(0x500))));
     let nowhere = Message::vendor(id(), Code::VendorType1, (Routing::ById, None), 0x8086, [0; 4], 0);
     assert_eq!(nowhere.unwrap_err().field, "Destination ID");
-    let time = Message::ptm_response(Bdf(8), 0x0123_4567_89ab_cdef, true);
+    let time = Message::ptm_response_with_delay(Bdf(8), 0x0123_4567_89ab_cdef);
     assert_eq!((time.ptm_master_time_ns(), time.payload_dw()), (Some(0x0123_4567_89ab_cdef), 1));
     for &code in Code::ALL {
         assert_eq!(Code::from_byte(code as u8), Some(code), "{}", code.name());

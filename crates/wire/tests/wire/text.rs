@@ -3,15 +3,15 @@
 use tlplab_units::{Bdf, FcClass, Tag, TrafficClass, Vc};
 use tlplab_wire::dllp::{self, FcPhase, FeatureBits, FlowControl, PmCode, Scale, Sequence};
 use tlplab_wire::tlp::{
-    AddressType, AtomicOp, Attributes, CfgTarget, Code, Completion, CompletionStatus, DwLength, Hint, Kind,
-    Message, Packet, Pasid, Prefix, Prefixes, ProcessingHint, Repr, Routing, Span, TransactionId,
+    AddressType, AtomicOp, Attributes, CfgTarget, CfgType, Code, Completion, CompletionStatus, DwLength,
+    Hint, Kind, Message, Packet, Pasid, Prefix, Prefixes, ProcessingHint, Repr, Routing, Span, TransactionId,
 };
 
 const ID: TransactionId = TransactionId::new(Bdf(0x0108), Tag::new(0x2A).unwrap());
 
 #[test]
 fn a_tlp_of_each_kind() {
-    let target = CfgTarget::new(Bdf(0x0300), 0x40, 0b0011, true).unwrap();
+    let target = CfgTarget::new(Bdf(0x0300), 0x40, 0b0011, CfgType::Type1).unwrap();
     let vendor =
         Message::vendor(ID, Code::VendorType0, (Routing::ById, Some(Bdf(0x0500))), 0x1234, [1, 2, 3, 4], 3);
     let locked = Kind::MemRead { id: ID, span: Span::new(0x1000, 8).unwrap(), locked: true };
@@ -53,7 +53,7 @@ fn a_tlp_of_each_kind() {
             "CfgRd1, requester 01:01.0, tag 0x2a, first 0x3, to 03:00.0, reg 0x040",
         ),
         (
-            Repr::cfg_write(ID, target.with_type1(false)),
+            Repr::cfg_write(ID, target.at_its_bus()),
             "CfgWr0, len 1, requester 01:01.0, tag 0x2a, first 0x3, to 03:00.0, reg 0x040",
             "CfgWr0, len 1, requester 01:01.0, tag 0x2a, first 0x3, to 03:00.0, reg 0x040",
         ),
@@ -121,7 +121,7 @@ fn attributes_and_prefixes_follow() {
     assert_eq!(asks.to_string(), format!("{read}, translation request"));
     let mut prefixes = Prefixes::NONE;
     prefixes.push(Prefix::MrIov([1, 2, 3])).unwrap();
-    prefixes.push(Prefix::Pasid(Pasid::new(7, true, false).unwrap())).unwrap();
+    prefixes.push(Prefix::Pasid(Pasid::new(7).unwrap().with_privileged(true))).unwrap();
     let told = read.with_prefixes(prefixes).to_string();
     let pasid = "Pasid(Pasid { value: 7, privileged: true, execute: false })";
     assert_eq!(told, format!("{read}, prefixes [MrIov([1, 2, 3]), {pasid}]"));

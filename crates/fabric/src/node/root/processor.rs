@@ -16,7 +16,7 @@ use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::{DmaError, ECAM, OpId};
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, FcClass, Tag, Time};
-use tlplab_wire::tlp::{CfgTarget, Repr, TransactionId};
+use tlplab_wire::tlp::{CfgTarget, CfgType, Repr, TransactionId};
 
 /// 4 KiB for each of 65 536 functions.
 const ECAM_BYTES: u64 = 1 << 28;
@@ -219,8 +219,9 @@ impl Root {
         match register {
             Register::Config { function, offset } => {
                 let secondary = self.port_for(Route::Id(function)).map(|i| self.bridges[i].secondary);
-                let type1 = secondary != Some(function.bus());
-                let target = CfgTarget::new(function, offset & !3, lanes.enables(), type1)
+                let is_there = secondary == Some(function.bus());
+                let of = if is_there { CfgType::Type0 } else { CfgType::Type1 };
+                let target = CfgTarget::new(function, offset & !3, lanes.enables(), of)
                     .expect("an aligned register below 4096");
                 if write { Repr::cfg_write(id, target) } else { Repr::cfg_read(id, target) }
             }
@@ -241,7 +242,7 @@ impl Root {
         written: Option<u32>,
     ) -> Option<u32> {
         let index = self.function_on_bus_0(function)?;
-        let target = CfgTarget::new(function, register, enables, false).ok()?;
+        let target = CfgTarget::new(function, register, enables, CfgType::Type0).ok()?;
         Some(self.access(cx, index, target, written))
     }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tlplab_units::{Bdf, FcClass, Tag, TrafficClass, Vc};
 use tlplab_wire::dllp::{FcPhase, FeatureBits, FlowControl, PmCode, Scale, Sequence};
 use tlplab_wire::tlp::{
-    AddressType, AtomicOp, AtomicTarget, Attributes, ByteEnables, CfgTarget, Code, Completion,
+    AddressType, AtomicOp, AtomicTarget, Attributes, ByteEnables, CfgTarget, CfgType, Code, Completion,
     CompletionStatus, DwLength, Hint, IoPort, Kind, Message, Pasid, Prefix, Prefixes, ProcessingHint, Repr,
     Span, TransactionId,
 };
@@ -42,7 +42,8 @@ fn port() -> impl Strategy<Value = IoPort> {
 
 fn cfg() -> impl Strategy<Value = CfgTarget> {
     (any::<u16>(), 0u16..1024, 0u8..16, any::<bool>()).prop_map(|(function, register, enables, type1)| {
-        CfgTarget::new(Bdf(function), register * 4, enables, type1).unwrap()
+        let of = if type1 { CfgType::Type1 } else { CfgType::Type0 };
+        CfgTarget::new(Bdf(function), register * 4, enables, of).unwrap()
     })
 }
 
@@ -141,8 +142,9 @@ fn prefixes() -> impl Strategy<Value = Prefixes> {
     ];
     let end_to_end = prop_oneof![
         any::<u8>().prop_map(|steering_tag_high| Prefix::Tph { steering_tag_high }),
-        (0u32..1 << 20, any::<bool>(), any::<bool>())
-            .prop_map(|(value, p, x)| Prefix::Pasid(Pasid::new(value, p, x).unwrap())),
+        (0u32..1 << 20, any::<bool>(), any::<bool>()).prop_map(|(value, p, x)| Prefix::Pasid(
+            Pasid::new(value).unwrap().with_privileged(p).with_execute(x)
+        )),
         (any::<bool>(), any::<[u8; 3]>()).prop_map(|(second, body)| Prefix::VendorEndToEnd { second, body }),
     ];
     (prop::option::of(local), prop::collection::vec(end_to_end, 0..=4)).prop_map(|(local, others)| {
