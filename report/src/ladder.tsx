@@ -1,17 +1,19 @@
 /** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire, the phases of everything on a bus. */
-import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { BusMark } from "./bus_mark";
 import { Compare } from "./compare";
 import { comparable } from "./compare_layout";
 import { Details } from "./details";
 import { instant, plural, px } from "./format";
 import { useWidth } from "./hooks";
-import { abridge, along, layOut, partner, ROW, type Rung, type Rungs, type Shown } from "./ladder_layout";
+import { abridge, along, layOut, partner, ROW, shownPackets, type Rung, type Rungs, type Shown } from "./ladder_layout";
 import { flowColour } from "./palette";
 import type { Ladder as LadderData, Packet } from "./result";
+import { entriesOf, nextOf, readQuery, search } from "./search";
+import { SearchBar } from "./search_bar";
 import { Empty, Section } from "./section";
 import { useVirtual } from "./virtual";
-import type { View } from "./view";
+import type { Chosen, View } from "./view";
 
 const GUTTER = 80;
 const WIDE = { margin: 40, gap: 124 };
@@ -34,6 +36,12 @@ export function Ladder({ view }: { view: View }) {
   const [wanted, setShow] = useState<keyof typeof HINTS>("packets");
   const flows = useMemo(() => (ladder ? comparable(result, ladder, filter) : []), [result, ladder, filter]);
   const show = flows.length > 1 ? wanted : "packets";
+  const asked = view.chosen?.at === "ladder" ? view.chosen : null;
+  useEffect(() => {
+    if (!asked) return;
+    setShow("packets");
+    document.getElementById("ladder")?.scrollIntoView();
+  }, [asked]);
   const choice = (which: keyof typeof HINTS, text: string) => (
     <button type="button" role="radio" aria-checked={show === which} onClick={() => setShow(which)}>{text}</button>
   );
@@ -42,12 +50,12 @@ export function Ladder({ view }: { view: View }) {
     <Section id="ladder" title="Ladder" hint={HINTS[show]} aside={aside}>
       {!ladder || ladder.packets.length === 0 ? (
         <Empty>This run kept no window of packets.</Empty>
-      ) : show === "packets" ? <Stepper view={view} ladder={ladder} /> : <Compare view={view} flows={flows} />}
+      ) : show === "packets" ? <Stepper view={view} ladder={ladder} asked={asked} /> : <Compare view={view} flows={flows} />}
     </Section>
   );
 }
 
-function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
+function Stepper({ view, ladder, asked }: { view: View; ladder: LadderData; asked: Chosen | null }) {
   const { result, filter } = view;
   const [dllps, setDllps] = useState(true);
   const start = useMemo(() => ladder.packets.find((p) => p.transaction !== null) ?? null, [ladder]);
@@ -58,6 +66,22 @@ function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
   const at = rungs.rungs.findIndex((r) => r.packet.id === id);
   const packet = at >= 0 ? rungs.rungs[at]!.packet : null;
   const select = useCallback((i: number | null) => i !== null && rungs.rungs[i] && setId(rungs.rungs[i]!.packet.id), [rungs]);
+  const found = useSearch(view, ladder, rungs, at, select);
+  const showAll = () => {
+    view.clearFilter();
+    setOnly(null);
+    setDllps(true);
+  };
+
+  useEffect(() => {
+    const number = asked && view.transactions[asked.row]!.transaction;
+    if (number === null) return;
+    const own = ladder.packets.filter((p) => p.transaction === number);
+    const first = own.find((p) => shownPackets({ ...ladder, packets: [p] }, { ...shown, transaction: null }).length > 0);
+    if (!first) view.clearFilter();
+    if (only !== null) setOnly(number);
+    setId((first ?? own[0]!).id);
+  }, [asked]);
 
   const moves = {
     previous: at > 0 ? at - 1 : null,
@@ -69,7 +93,7 @@ function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
   };
   const KEYS: Record<string, number | null> = {
     ArrowDown: moves.next, ArrowUp: moves.previous, ArrowRight: moves.on, ArrowLeft: moves.back, r: moves.request, c: moves.completion,
-    Home: 0, End: rungs.rungs.length - 1,
+    n: nextOf(found.places, at, 1), N: nextOf(found.places, at, -1), Home: 0, End: rungs.rungs.length - 1,
     PageDown: Math.min(rungs.rungs.length - 1, at + 12), PageUp: Math.max(0, at - 12),
   };
   const onKeyDown = (e: KeyboardEvent) => {
@@ -80,8 +104,6 @@ function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
   const step = (to: number | null, label: string, text: string, key: string) => (
     <button type="button" disabled={to === null} onClick={() => select(to)} aria-label={label} title={`${label} (${key})`}>{text}</button>
   );
-  const outside = filter.range && (filter.range[1] <= ladder.from_fs || filter.range[0] >= ladder.to_fs);
-  const span = ladder.to_fs - ladder.from_fs;
   return (
     <>
       <div class="toolbar" role="toolbar" aria-label="Step through the ladder">
@@ -92,15 +114,10 @@ function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
         <label><input type="checkbox" checked={only !== null} disabled={only === null && packet?.transaction == null} onChange={(e) => setOnly(e.currentTarget.checked ? packet!.transaction : null)} />only this transaction</label>
         <span class="status" aria-live="polite">{at >= 0 ? `${at + 1} of ` : ""}{plural(rungs.rungs.length, "packet")}</span>
       </div>
-      {rungs.rungs.length === 0 ? (
-        <Empty>
-          {outside ? "The chosen time range lies outside the ladder's window. " : "No packet of the window falls into the choice. "}
-          {outside && <button type="button" class="plain" onClick={() => view.chooseRange([ladder.from_fs, ladder.to_fs])}>Choose the window, {instant(ladder.from_fs, span)} – {instant(ladder.to_fs, span)}</button>}
-          {only !== null && <button type="button" class="plain" onClick={() => setOnly(null)}>Show all transactions</button>}
-        </Empty>
-      ) : (
+      <SearchBar result={result} ladder={ladder} {...found} onShowAll={showAll} />
+      {rungs.rungs.length === 0 ? <NoPackets view={view} ladder={ladder} only={only !== null} onAll={() => setOnly(null)} /> : (
         <div class="ladder">
-          <Rows view={view} rungs={rungs} at={at} select={select} onKeyDown={onKeyDown} />
+          <Rows view={view} rungs={rungs} at={at} found={found.all} select={select} onKeyDown={onKeyDown} />
           <Details view={view} ladder={ladder} packet={packet} />
         </div>
       )}
@@ -108,15 +125,46 @@ function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
   );
 }
 
+/** What is searched for, and where it stands among the rungs. */
+function useSearch(view: View, ladder: LadderData, rungs: Rungs, at: number, select: (i: number | null) => void) {
+  const [text, setText] = useState("");
+  const query = useMemo(() => readQuery(text), [text]);
+  const entries = useMemo(() => (query ? entriesOf(view.result, ladder) : []), [view.result, ladder, query !== null]);
+  const all = useMemo(() => search(entries, query), [entries, query]);
+  const places = useMemo(() => rungs.rungs.flatMap((r, i) => (all.has(r.packet.id) ? [i] : [])), [rungs, all]);
+  const place = places.indexOf(at);
+  // As one types, the first hit from the chosen packet on is chosen.
+  useEffect(() => {
+    if (places.length > 0 && place < 0) select(nextOf(places, at, 1));
+  }, [all]);
+  return { text, query, all, places, hits: all.size, shown: places.length, at: place < 0 ? null : place + 1, onText: setText, onStep: (step: 1 | -1) => select(nextOf(places, at, step)) };
+}
+
+/** Why no packet is shown, and what brings some back. */
+function NoPackets({ view, ladder, only, onAll }: { view: View; ladder: LadderData; only: boolean; onAll: () => void }) {
+  const { range } = view.filter;
+  const outside = range && (range[1] <= ladder.from_fs || range[0] >= ladder.to_fs);
+  const span = ladder.to_fs - ladder.from_fs;
+  return (
+    <Empty>
+      {outside ? "The chosen time range lies outside the ladder's window. " : "No packet of the window falls into the choice. "}
+      {outside && <button type="button" class="plain" onClick={() => view.chooseRange([ladder.from_fs, ladder.to_fs])}>Choose the window, {instant(ladder.from_fs, span)} – {instant(ladder.to_fs, span)}</button>}
+      {only && <button type="button" class="plain" onClick={onAll}>Show all transactions</button>}
+    </Empty>
+  );
+}
+
 interface RowsProps {
   view: View;
   rungs: Rungs;
   at: number;
+  /** Packets that were searched for. */
+  found: ReadonlySet<number>;
   select: (i: number) => void;
   onKeyDown: (e: KeyboardEvent) => void;
 }
 
-function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
+function Rows({ view, rungs, at, found, select, onKeyDown }: RowsProps) {
   const [outer, width] = useWidth<HTMLDivElement>();
   const scroller = useRef<HTMLDivElement>(null);
   const sizes = useMemo(() => rungs.rungs.map((r) => r.height), [rungs]);
@@ -151,9 +199,9 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
           <svg width={full} height={rungs.height} role="presentation">
             {rungs.columns.map((name, c) => <line key={name} class="life" x1={x(c)} x2={x(c)} y1="0" y2={rungs.height} />)}
             {visible.map((r) => (
-              <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={rungs.unit} view={view} chosen={r === chosen}
+              <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={rungs.unit} view={view} chosen={r === chosen} found={found.has(r.packet.id)}
                 related={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction === chosen.packet.transaction}
-                dim={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction !== chosen.packet.transaction}
+                dim={!found.has(r.packet.id) && chosen !== null && chosen.packet.transaction !== null && r.packet.transaction !== chosen.packet.transaction}
                 onClick={() => select(rungs.rungs.indexOf(r))} />
             ))}
           </svg>
@@ -184,6 +232,7 @@ interface MarkProps {
   unit: number;
   view: View;
   chosen: boolean;
+  found: boolean;
   related: boolean;
   dim: boolean;
   onClick: () => void;
@@ -192,14 +241,14 @@ interface MarkProps {
 const colourOf = (p: Packet): string =>
   p.bad ? "var(--bad)" : p.replay || p.nullified ? "var(--cause-replay)" : p.class === "dllp" ? "var(--part-dllp)" : p.flow === null ? "var(--ink-3)" : flowColour(p.flow);
 
-function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: MarkProps) {
+function RungMark({ rung, x, gap, unit, view, chosen, found, related, dim, onClick }: MarkProps) {
   const { packet: p, y } = rung;
   const [x0, x1] = [x(rung.from), x(rung.to)];
   const way = Math.sign(x1 - x0) || 1;
   const text = fit(p, Math.abs(x1 - x0) || gap);
   const link = view.result.links[p.link]!.directions[p.direction]!;
   const spoken = `${p.text || p.kind}, ${link.from} to ${link.to}, at ${instant(p.start_fs, unit)}${p.bad ? ", corrupted" : ""}${p.replay ? ", replayed" : ""}${p.nullified ? ", nullified" : ""}`;
-  const state = `${p.class}${chosen ? " chosen" : ""}${related ? " related" : ""}${dim ? " dim" : ""}${p.bad ? " bad" : ""}${p.replay ? " replayed" : ""}${p.nullified ? " nullified" : ""}`;
+  const state = `${p.class}${chosen ? " chosen" : ""}${found ? " found" : ""}${related ? " related" : ""}${dim ? " dim" : ""}${p.bad ? " bad" : ""}${p.replay ? " replayed" : ""}${p.nullified ? " nullified" : ""}`;
   return (
     <g class={`rung ${state}`} id={`packet-${p.id}`} role="option" aria-selected={chosen} aria-label={spoken} style={{ "--colour": colourOf(p) }} onClick={onClick}>
       <rect class="hit" x="0" width={Math.max(x0, x1) + 24} y={rung.top - ROW / 2 - 2} height={ROW} />

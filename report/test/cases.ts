@@ -28,6 +28,19 @@ export const CASES: Record<string, () => Result> = {
       devices: Array.from({ length: 50 }, (_, i) => ({ name: `accelerator${i}`, under: `leaf${i % 7}`, op: i % 2 ? "write" : "read", size: 2048, share: 0.05 + 0.01 * (i % 9) })),
       samples: 4096,
     }),
+  long: () =>
+    mock({
+      title: "Names that are long", switches: [sw("the_switch_of_the_second_socket", "host.rp0")],
+      devices: [
+        { ...quick[0]!, name: "ssd_of_the_second_socket_that_writes_all_the_time.completion_queue_entries", under: "the_switch_of_the_second_socket" },
+        { ...quick[1]!, name: "nic", under: "the_switch_of_the_second_socket" },
+      ],
+    }),
+  ten: () =>
+    mock({
+      title: "Ten devices, as much as a document of 10 ms has", switches: [sw("sw0", "host.rp0", 16)], samples: 2048, packets: 20000, bins: 512,
+      devices: Array.from({ length: 10 }, (_, i) => ({ name: `nvme${i}`, under: "sw0", op: i % 2 ? "write" : "read", size: 4096, share: 0.3 + 0.05 * i })),
+    }),
   bus: busRead,
   empty: () => mock({ title: "A run in which nothing happened", switches: [], devices: [{ name: "ssd", under: "host.rp0", op: "read", size: 4096, share: 1 }], empty: true }),
 };
