@@ -15,7 +15,9 @@ import { Empty, Section } from "./section";
 import { useVirtual } from "./virtual";
 import type { Chosen, View } from "./view";
 
+/** The narrowest gutter, and what a character of an instant in it takes. */
 const GUTTER = 80;
+const INSTANT_CHARACTER_PX = 6.2;
 const WIDE = { margin: 40, gap: 124 };
 const NARROW = { margin: 28, gap: 100 };
 const HEADER = 34;
@@ -171,16 +173,17 @@ function Rows({ view, rungs, at, found, select, onKeyDown }: RowsProps) {
   const virtual = useVirtual(scroller, sizes, HEADER + ROW);
   const items = virtual.getVirtualItems();
   const columns = rungs.columns.length;
+  const gutter = useMemo(() => gutterOf(rungs), [rungs]);
   const { margin: narrowest, gap: least } = width < 480 ? NARROW : WIDE;
   // The outer heads are centred above their lines, so half of them stands in the margin.
   const margin = Math.max(narrowest, ...[rungs.columns[0], rungs.columns[columns - 1]].map((name) => Math.min(HEAD_PX, (name ?? "").length * HEAD_CHARACTER_PX) / 2 + 4));
-  const gap = columns > 1 ? Math.max(least, (width - GUTTER - 2 * margin) / (columns - 1)) : 0;
-  const x = (c: number) => GUTTER + margin + c * gap;
+  const gap = columns > 1 ? Math.max(least, (width - gutter - 2 * margin) / (columns - 1)) : 0;
+  const x = (c: number) => gutter + margin + c * gap;
   const full = Math.max(width, x(columns - 1) + margin);
   const chosen = at >= 0 ? rungs.rungs[at]! : null;
 
   useLayoutEffect(() => {
-    if (chosen && scroller.current) reveal(scroller.current, chosen, x, margin);
+    if (chosen && scroller.current) reveal(scroller.current, chosen, x, margin, gutter);
   }, [at, rungs, width > 0]);
 
   const first = Math.max(0, (items[0]?.index ?? 0) - rungs.reach);
@@ -192,7 +195,7 @@ function Rows({ view, rungs, at, found, select, onKeyDown }: RowsProps) {
       <div ref={scroller} class="scroller" tabIndex={0} role="listbox" aria-label="Packets in order of time" onKeyDown={onKeyDown}
         aria-activedescendant={chosen ? `packet-${chosen.packet.id}` : undefined}>
         <div class="columns" style={{ width: px(full), height: px(HEADER) }} aria-hidden="true">
-          <i class="corner" style={{ width: px(GUTTER), height: px(HEADER - 1) }} />
+          <i class="corner" style={{ width: px(gutter), height: px(HEADER - 1) }} />
           {rungs.columns.map((name, c) => <b key={name} style={{ left: px(x(c)), maxWidth: px(c === 0 || c === columns - 1 ? Math.min(Math.max(80, gap - 8), 2 * margin - 4) : Math.max(80, gap - 8)) }}>{name}</b>)}
         </div>
         <div class="sheet">
@@ -205,8 +208,8 @@ function Rows({ view, rungs, at, found, select, onKeyDown }: RowsProps) {
                 onClick={() => select(rungs.rungs.indexOf(r))} />
             ))}
           </svg>
-          <svg class="gutter" width={GUTTER} height={rungs.height} aria-hidden="true">
-            {visible.map((r) => <Stamp key={r.packet.id} rung={r} unit={rungs.unit} chosen={r === chosen} />)}
+          <svg class="gutter" width={gutter} height={rungs.height} aria-hidden="true">
+            {visible.map((r) => <Stamp key={r.packet.id} rung={r} gutter={gutter} unit={rungs.unit} chosen={r === chosen} />)}
           </svg>
         </div>
       </div>
@@ -214,9 +217,15 @@ function Rows({ view, rungs, at, found, select, onKeyDown }: RowsProps) {
   );
 }
 
+/** Wide enough for the instants in it, of which the last is the longest. */
+function gutterOf({ rungs, unit }: Rungs): number {
+  const last = rungs[rungs.length - 1];
+  return last ? Math.max(GUTTER, Math.ceil(instant(last.packet.start_fs, unit).length * INSTANT_CHARACTER_PX) + 14) : GUTTER;
+}
+
 /** Scrolls until the whole arrow is in sight, or at least its beginning. */
-function reveal(el: HTMLElement, r: Rung, x: (c: number) => number, margin: number): void {
-  const [left, right] = [x(Math.min(r.from, r.to)) - GUTTER, x(Math.max(r.from, r.to))];
+function reveal(el: HTMLElement, r: Rung, x: (c: number) => number, margin: number, gutter: number): void {
+  const [left, right] = [x(Math.min(r.from, r.to)) - gutter, x(Math.max(r.from, r.to))];
   if (left - margin < el.scrollLeft) el.scrollLeft = r.from === 0 || r.to === 0 ? 0 : left - margin;
   else if (right + margin > el.scrollLeft + el.clientWidth) el.scrollLeft = right + margin - el.clientWidth;
   const above = r.top - ROW;
@@ -266,12 +275,12 @@ function RungMark({ rung, x, gap, unit, view, chosen, found, related, dim, onCli
 }
 
 /** When a packet starts, and a mark where silence before it was shortened. */
-function Stamp({ rung, unit, chosen }: { rung: Rung; unit: number; chosen: boolean }) {
+function Stamp({ rung, gutter, unit, chosen }: { rung: Rung; gutter: number; unit: number; chosen: boolean }) {
   const y = rung.y[0];
   return (
     <>
-      <text class={chosen ? "chosen" : ""} x={GUTTER - 8} y={y + 4}>{instant(rung.packet.start_fs, unit)}</text>
-      {rung.gap > 0 && <line x1={GUTTER - 30} x2={GUTTER - 8} y1={y - ROW * 0.75} y2={y - ROW * 0.75} />}
+      <text class={chosen ? "chosen" : ""} x={gutter - 8} y={y + 4}>{instant(rung.packet.start_fs, unit)}</text>
+      {rung.gap > 0 && <line x1={gutter - 30} x2={gutter - 8} y1={y - ROW * 0.75} y2={y - ROW * 0.75} />}
     </>
   );
 }

@@ -77,7 +77,7 @@ function readTerm(word: string): Query {
   if (lower.startsWith("0x")) return bad(`“${word}” is no address: hexadecimal digits follow 0x, as in 0x1000 or 0x1000-0x1fff.`);
   const named = FUNCTION.exec(lower)?.[1];
   if (named) return good(`function ${named}`, (e) => e.functions.some((f) => f.startsWith(named)));
-  return good(`“${word}”`, (e) => e.kind.startsWith(lower) || e.flow.includes(lower) || e.words.includes(lower));
+  return good(`kind, flow or state “${word}”`, (e) => e.kind.startsWith(lower) || e.flow.includes(lower) || e.words.includes(lower));
 }
 
 /** The packets, by id, that match. */

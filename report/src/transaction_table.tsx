@@ -15,15 +15,14 @@ export function TransactionTable({ view }: { view: View }) {
   const { result, filter, transactions: rows, chosen } = view;
   const [sort, setSort] = useState<Sort>({ by: "latency", down: true });
   const [flow, setFlow] = useState<number | null>(null);
-  const box = useRef<HTMLDivElement>(null);
+  const one = useRef<HTMLDivElement>(null);
   const columns = useMemo(() => columnsOf(view), [result]);
   const left = useMemo(() => rows.flatMap((r, i) => ((flow === null || r.flow === flow) && matches(r, filter) ? [i] : [])), [rows, filter, flow]);
   const asked = chosen?.at === "table" ? chosen : null;
   useEffect(() => {
-    if (!asked) return;
-    if (flow !== null && rows[asked.row]!.flow !== flow) setFlow(null);
-    box.current?.scrollIntoView({ block: "nearest" });
-  }, [asked]);
+    if (asked && flow !== null && rows[asked.row]!.flow !== flow) setFlow(null);
+    if (chosen && chosen.at !== "ladder") one.current?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   const flows = shownFlows(view);
   const aside = flows.length > 1 && (
     <select aria-label="Transactions of" value={flow ?? ""} onChange={(e) => setFlow(e.currentTarget.value === "" ? null : Number(e.currentTarget.value))}>
@@ -34,8 +33,7 @@ export function TransactionTable({ view }: { view: View }) {
   return (
     <Section id="transactions" title="Transactions" hint={rows.length > 0 && <Scope result={result} />} aside={rows.length > 0 && aside}>
       {rows.length === 0 ? <Empty>The run has no sample of transactions, and no ladder.</Empty> : (
-        <div ref={box}>
-          {chosen && <One view={view} row={rows[chosen.row]!} />}
+        <>
           {left.length === 0 ? <Empty>None of the {plural(rows.length, "transaction")} listed here falls into the choice.</Empty> : (
             <>
               <p class="note counted" aria-live="polite">{left.length === rows.length ? plural(left.length, "transaction") : `${count(left.length)} of the ${plural(rows.length, "transaction")} listed`}</p>
@@ -43,7 +41,8 @@ export function TransactionTable({ view }: { view: View }) {
                 onSort={setSort} onChoose={(row) => view.choose({ row, at: "line" })} />
             </>
           )}
-        </div>
+          {chosen && <div ref={one}><One view={view} row={rows[chosen.row]!} /></div>}
+        </>
       )}
     </Section>
   );

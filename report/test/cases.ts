@@ -38,9 +38,22 @@ export const CASES: Record<string, () => Result> = {
     }),
   ten: () =>
     mock({
-      title: "Ten devices, as much as a document of 10 ms has", switches: [sw("sw0", "host.rp0", 16)], samples: 2048, packets: 20000, bins: 512,
+      title: "Ten devices, as much as a document of 10 ms has", switches: [sw("sw0", "host.rp0", 16)], samples: 2048, packets: 2000, bins: 300,
       devices: Array.from({ length: 10 }, (_, i) => ({ name: `nvme${i}`, under: "sw0", op: i % 2 ? "write" : "read", size: 4096, share: 0.3 + 0.05 * i })),
     }),
+  late: () => {
+    const run = mock({ title: "Four milliseconds later", switches: [sw("sw0", "host.rp0")], devices: quick });
+    const later = 4e12;
+    const { ladder } = run;
+    ladder!.from_fs += later;
+    ladder!.to_fs += later;
+    for (const p of ladder!.packets) for (const key of ["start_fs", "end_fs", "arrive_fs"] as const) p[key] += later;
+    for (const t of ladder!.transactions) {
+      for (const key of ["start_fs", "end_fs"] as const) t[key] += later;
+      for (const i of t.intervals) i.start_fs += later;
+    }
+    return { ...run, end_fs: run.end_fs + later };
+  },
   bus: busRead,
   empty: () => mock({ title: "A run in which nothing happened", switches: [], devices: [{ name: "ssd", under: "host.rp0", op: "read", size: 4096, share: 1 }], empty: true }),
 };

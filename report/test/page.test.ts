@@ -310,6 +310,16 @@ describe("the page", { skip }, () => {
     await page.close();
   });
 
+  test("the instants beside the ladder are whole, of a long run, too", () =>
+    open("late", 1440, async (page) => {
+      const cut = await page.locator(".gutter").evaluate((gutter) => {
+        const { left } = gutter.getBoundingClientRect();
+        return [...gutter.querySelectorAll("text")].filter((t) => t.getBoundingClientRect().left < left).map((t) => t.textContent);
+      });
+      assert.match((await page.locator(".gutter text").first().textContent())!, /^4060\.0\d+\sµs$|^4\.0600\d+\sms$/);
+      assert.deepEqual(cut, []);
+    }));
+
   test("tooltips tell the figures on hover, and on a phone a tap chooses", async () => {
     await open("quickstart", 1440, async (page) => {
       const hover = async (what: Locator) => {
