@@ -1,5 +1,5 @@
 /** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire, the phases of everything on a bus. */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { BusMark } from "./bus_mark";
 import { Compare } from "./compare";
 import { comparable } from "./compare_layout";
@@ -39,7 +39,7 @@ export function Ladder({ view }: { view: View }) {
   const flows = useMemo(() => (ladder ? comparable(result, ladder, filter) : []), [result, ladder, filter]);
   const show = flows.length > 1 ? wanted : "packets";
   const asked = view.chosen?.at === "ladder" ? view.chosen : null;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!asked) return;
     setShow("packets");
     document.getElementById("ladder")?.scrollIntoView();
@@ -75,7 +75,7 @@ function Stepper({ view, ladder, asked }: { view: View; ladder: LadderData; aske
     setDllps(true);
   };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const number = asked && view.transactions[asked.row]!.transaction;
     if (number === null) return;
     const own = ladder.packets.filter((p) => p.transaction === number);
@@ -136,7 +136,7 @@ function useSearch(view: View, ladder: LadderData, rungs: Rungs, at: number, sel
   const places = useMemo(() => rungs.rungs.flatMap((r, i) => (all.has(r.packet.id) ? [i] : [])), [rungs, all]);
   const place = places.indexOf(at);
   // As one types, the first hit from the chosen packet on is chosen.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (places.length > 0 && place < 0) select(nextOf(places, at, 1));
   }, [all]);
   return { text, query, all, places, hits: all.size, shown: places.length, at: place < 0 ? null : place + 1, onText: setText, onStep: (step: 1 | -1) => select(nextOf(places, at, step)) };

@@ -1,6 +1,6 @@
 /** A long table that is sorted by a click on a column's name; as many lines as are in sight are made. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { px } from "./format";
 import { useVirtual } from "./virtual";
 
@@ -53,10 +53,10 @@ export function LongTable({ label, line, columns, count, left, sort, chosen, rev
   const total = virtual.getTotalSize();
   const [before, after] = items.length > 0 ? [items[0]!.start, total - items[items.length - 1]!.end] : [0, 0];
   const turn = (c: Column) => onSort({ by: c.key, down: sort.by === c.key ? !sort.down : c.downFirst === true });
-  useEffect(() => {
-    const at = reveal && chosen !== null ? sorted.indexOf(chosen) : -1;
-    if (at >= 0 && scroller.current) scroller.current.scrollTop = Math.max(0, (at + 1) * ROW - scroller.current.clientHeight / 2);
-  }, [reveal]);
+  const wanted = reveal && chosen !== null ? sorted.indexOf(chosen) : -1;
+  useLayoutEffect(() => {
+    if (wanted >= 0 && scroller.current) scroller.current.scrollTop = Math.max(0, (wanted + 1) * ROW - scroller.current.clientHeight / 2);
+  }, [reveal, wanted >= 0]);
   return (
     <div class="listed scroller" ref={scroller} tabIndex={0} role="group" aria-label={label}>
       <table style={{ width: px(widths.reduce((a, b) => a + b, 0)) }}>

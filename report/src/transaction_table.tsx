@@ -1,7 +1,7 @@
 /** The transactions that are known one by one, as a table; and one of them with its causes and the way to its packets. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { matches } from "./filter";
-import { bytes, count, instant, ns, percent, plural, timeUnit } from "./format";
+import { count, ns, percent, plural, timeUnit } from "./format";
 import { LongTable, type Column, type Sort } from "./long_table";
 import { causeColour, ENDINGS } from "./palette";
 import type { Result } from "./result";
@@ -19,7 +19,7 @@ export function TransactionTable({ view }: { view: View }) {
   const columns = useMemo(() => columnsOf(view), [result]);
   const left = useMemo(() => rows.flatMap((r, i) => ((flow === null || r.flow === flow) && matches(r, filter) ? [i] : [])), [rows, filter, flow]);
   const asked = chosen?.at === "table" ? chosen : null;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (asked && flow !== null && rows[asked.row]!.flow !== flow) setFlow(null);
     if (chosen && chosen.at !== "ladder") one.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
@@ -52,11 +52,11 @@ export function TransactionTable({ view }: { view: View }) {
 function Scope({ result }: { result: Result }) {
   const { sampled, ended, failed, laddered, open } = useMemo(() => told(result), [result]);
   const parts = [
-    sampled >= ended ? `All ${plural(ended, "transaction")} that ended well` : `A uniform sample of ${count(sampled)} of the ${plural(ended, "transaction")} that ended well`,
-    laddered > 0 && ` and the ${count(laddered)} with packets in the ladder`,
+    ended === 1 && sampled === 1 ? "The only transaction that ended well" : sampled >= ended ? `All ${plural(ended, "transaction")} that ended well` : `A uniform sample of ${count(sampled)} of the ${plural(ended, "transaction")} that ended well`,
+    laddered > 0 && ` and the ${laddered === 1 ? "one" : count(laddered)} with packets in the ladder`,
     ".",
     failed > 0 && ` Of the ${count(failed)} that did not end well, only those in the ladder are listed.`,
-    open > 0 && ` ${count(open)} more have packets in the ladder, but had not ended when the run did, or had ended before.`,
+    open > 0 && ` ${count(open)} more ${open === 1 ? "has" : "have"} packets in the ladder, but had not ended when the run did, or had ended before.`,
     " A click on a column's name sorts.",
   ];
   return <>{parts.filter(Boolean).join("")}</>;
@@ -64,13 +64,11 @@ function Scope({ result }: { result: Result }) {
 
 function columnsOf(view: View): Column[] {
   const { result, transactions: rows } = view;
-  const { scale, name: unit } = timeUnit(result.end_fs);
-  const decimals = Math.max(0, Math.round(Math.log10(scale / 1e5)));
   const cause = (r: Listed) => mostly(r);
   const name = (k: number) => result.causes[k] ?? "?";
   const status = (r: Listed) => (r.ending === "done" ? "done" : ENDINGS[r.ending]);
   return [
-    { key: "start", name: "start", number: true, text: (i) => `${(rows[i]!.start_fs / scale).toFixed(decimals)}\u202f${unit}`, value: (i) => rows[i]!.start_fs },
+    { key: "start", name: "start", number: true, text: (i) => startOf(result, rows[i]!), value: (i) => rows[i]!.start_fs },
     { key: "latency", name: "latency", number: true, downFirst: true, text: (i) => ns(rows[i]!.latency_ns, 4), value: (i) => rows[i]!.latency_ns },
     { key: "flow", name: "flow", number: false, text: (i) => `--${result.flows[rows[i]!.flow]!.name}`, value: (i) => result.flows[rows[i]!.flow]!.name, show: (i) => <><Swatch flow={rows[i]!.flow} />{result.flows[rows[i]!.flow]!.name}</> },
     { key: "kind", name: "kind", number: false, text: (i) => rows[i]!.kind, value: (i) => rows[i]!.kind },
@@ -89,6 +87,12 @@ function columnsOf(view: View): Column[] {
   ];
 }
 
+/** When it starts: to a tenth of a nanosecond, in the unit of the whole run, so that a column can be read. */
+function startOf(result: Result, row: Listed): string {
+  const { scale, name } = timeUnit(result.end_fs);
+  return `${(row.start_fs / scale).toFixed(Math.max(0, Math.round(Math.log10(scale / 1e5))))}\u202f${name}`;
+}
+
 /** The chosen transaction. */
 function One({ view, row }: { view: View; row: Listed }) {
   const { result, chosen } = view;
@@ -100,7 +104,7 @@ function One({ view, row }: { view: View; row: Listed }) {
   return (
     <div class="one" role="region" aria-label="The chosen transaction">
       {chosen?.sought && <Sought sought={chosen.sought} row={row} flow={name} />}
-      <p><Swatch flow={row.flow} /><b>{row.kind}{row.bytes !== null && ` of ${bytes(row.bytes)}`}{row.address && ` at ${row.address}`}</b> of {name}{row.ending !== "done" && <b class="warn">, {ENDINGS[row.ending]}</b>}: {ns(row.latency_ns, 5)} from {instant(row.start_fs, 1e6)}</p>
+      <p><Swatch flow={row.flow} /><b>{row.kind}{row.bytes !== null && ` of ${count(row.bytes)} B`}{row.address && ` at ${row.address}`}</b> of {name}{row.ending !== "done" && <b class="warn">, {ENDINGS[row.ending]}</b>}: {ns(row.latency_ns, 5)} from {startOf(result, row)}</p>
       <div class="stack" tabIndex={0} role="img" aria-label={rows.map((r) => `${r.name} ${r.value}`).join(", ")} {...tip(() => <><b>Where its time went</b><TipRows rows={rows} /></>)}>
         {causes.map((c) => <i key={c.cause} style={{ width: `${(c.ns / all) * 100}%`, background: causeColour(c.cause) }} />)}
       </div>

@@ -260,6 +260,8 @@ describe("the page", { skip }, () => {
 
   test("figures of latency lead to the transaction nearest to them, which is said to be that", () =>
     open("reads", 1440, async (page) => {
+      await page.getByLabel("Transactions of").selectOption("nic");
+      assert.ok((await cells(page, 3)).every((flow) => flow === "nic"));
       await page.locator('.percentiles button[title$="the p99"]').click();
       const one = page.locator("#transactions .one");
       assert.match((await one.textContent())!, /^Of the transactions listed here the nearest to the p99 of ssd, [\d.]+\sµs: [\d.]+\s[nfp]s (above|below) it\.read of ssd: /);
