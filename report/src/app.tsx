@@ -1,6 +1,6 @@
 /**
- * The page, from the answer to the detail: what limits the run; where on the topology; when; why so late; what was scarce; packet by
- * packet; and what exactly was run. One filter, a link and a time range, reaches all of it.
+ * The page, from the answer to the detail: what limits the run; where on the topology; when; why so late; what was scarce; transaction
+ * by transaction and packet by packet; and what exactly was run. One filter, a link and a time range, reaches all of it.
  */
 import { useMemo, useState } from "preact/hooks";
 import { About } from "./about";
@@ -18,15 +18,20 @@ import type { Result } from "./result";
 import { Throughput } from "./throughput";
 import { Tip } from "./tip";
 import { Topology } from "./topology";
-import type { View } from "./view";
+import { TransactionTable } from "./transaction_table";
+import { listed } from "./transactions";
+import type { Chosen, View } from "./view";
 
 export function App({ result }: { result: Result }) {
   const [filter, setFilter] = useState<Filter>(NO_FILTER);
+  const [chosen, choose] = useState<Chosen | null>(null);
   const links = useMemo(() => flowLinks(result), [result]);
+  const transactions = useMemo(() => listed(result), [result]);
   const view: View = {
-    result, filter, flowLinks: links,
+    result, filter, flowLinks: links, transactions, chosen, choose,
     chooseLink: (link) => setFilter((f) => ({ ...f, link: f.link === link ? null : link })),
     chooseRange: (range) => setFilter((f) => ({ ...f, range })),
+    clearFilter: () => setFilter(NO_FILTER),
   };
   return (
     <>
@@ -42,6 +47,7 @@ export function App({ result }: { result: Result }) {
         <Errors result={result} />
         <Faults result={result} />
         <Outages result={result} />
+        <TransactionTable view={view} />
         <Ladder view={view} />
         <About result={result} />
       </main>

@@ -52,7 +52,7 @@ export function Details({ view, ladder, packet: p }: Props) {
 }
 
 function Keys() {
-  return <p class="keys"><kbd>↑</kbd> <kbd>↓</kbd> by packet, <kbd>←</kbd> <kbd>→</kbd> along its transaction, <kbd>R</kbd> <kbd>C</kbd> to its request and completion</p>;
+  return <p class="keys"><kbd>↑</kbd> <kbd>↓</kbd> by packet, <kbd>←</kbd> <kbd>→</kbd> along its transaction, <kbd>R</kbd> <kbd>C</kbd> to its request and completion, <kbd>N</kbd> to the next hit of a search</p>;
 }
 
 function Waterfall({ view, t, packet }: { view: View; t: Transaction; packet: Packet }) {

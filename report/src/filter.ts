@@ -19,7 +19,7 @@ export function clampRange(result: Result, a: number, b: number): Range | null {
 }
 
 /** Transactions that were under way in the range, and crossed the link. */
-export function matches(sample: Sample, filter: Filter): boolean {
+export function matches(sample: Pick<Sample, "start_fs" | "latency_ns" | "links">, filter: Filter): boolean {
   const { link, range } = filter;
   if (link !== null && !sample.links.includes(link)) return false;
   return range === null || (sample.start_fs < range[1] && sample.start_fs + sample.latency_ns * 1e6 > range[0]);

@@ -170,15 +170,18 @@ export function along(rungs: Rung[], from: number, step: 1 | -1): number | null 
   return null;
 }
 
+/** A field of a packet's text: `len` of "MWr, len 64, …"; empty where it has none. */
+export const field = (p: Packet, name: string): string => new RegExp(`, ${name} ([^ ,]*[^ ,:])`).exec(p.text)?.[1] ?? "";
+
 /** A packet's text made short enough for an arrow: "MWr 256 B @ 0x1000", "CplD 64 B tag 0x1e"; and its address, empty without one. */
 export function abridge(p: Packet): { brief: string; address: string } {
   const text = p.text || p.kind;
-  const field = (name: string): string => new RegExp(`, ${name} ([^ ,]*[^ ,:])`).exec(text)?.[1] ?? "";
-  const address = field("addr");
-  const dw = Number(field("len"));
+  const told = (name: string): string => field(p, name);
+  const address = told("addr");
+  const dw = Number(told("len"));
   if (!p.role || (dw === 0 && !address)) return { brief: text, address };
-  const tag = field("tag");
-  const size = dw > 0 ? ` ${requested(dw, field("first"), field("last")) ?? completed(dw, field("lowaddr"), field("byte count"))} B` : "";
+  const tag = told("tag");
+  const size = dw > 0 ? ` ${requested(dw, told("first"), told("last")) ?? completed(dw, told("lowaddr"), told("byte count"))} B` : "";
   return { brief: `${p.kind}${size}${address ? ` @ ${address}` : tag && ` tag ${tag}`}`, address };
 }
 

@@ -1,7 +1,7 @@
 /** How late transactions were, and which causes their time went to, at which place and behind whom. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { attributionOf, axisOf, latencyOf, type Row } from "./derive";
-import { linkOfPlace } from "./filter";
+import { linkOfPlace, matches } from "./filter";
 import { count, ns, percent } from "./format";
 import { causeColour, ENDINGS } from "./palette";
 import type { Bar, Latency } from "./result";
@@ -9,6 +9,7 @@ import { Empty, Section } from "./section";
 import { Swatch } from "./swatch";
 import { TipRows, tip } from "./tip";
 import { useWidth } from "./hooks";
+import { nearest } from "./transactions";
 import { shownFlows, type View } from "./view";
 
 /** More flows than this are chosen from a list instead of buttons. */
@@ -51,7 +52,7 @@ function OneFlow({ view, flow }: { view: View; flow: number }) {
       <figure>
         <Histogram view={view} bars={bars} stats={stats} />
         <ul class="legend">{view.result.causes.map((c, k) => used[k] && <li key={c}><i class="dot" style={{ background: causeColour(c) }} />{c}</li>)}</ul>
-        <Percentiles stats={stats} />
+        <Percentiles view={view} flow={flow} stats={stats} />
         {samples !== null && <p class="note">From {count(samples)} sampled transactions that fall into the choice.</p>}
       </figure>
       <EndedWell view={view} flow={flow} />
@@ -128,9 +129,17 @@ function ticks(lo: number, hi: number, log: boolean, width: number): number[] {
   return all.length > wanted ? all.filter((t) => /^1/.test(t.toExponential())) : all;
 }
 
-function Percentiles({ stats }: { stats: Latency }) {
+/** Each figure leads to the transaction that is nearest to it, of those that are listed. */
+function Percentiles({ view, flow, stats }: { view: View; flow: number; stats: Latency }) {
+  const { transactions, filter } = view;
+  const among = useMemo(() => transactions.flatMap((t, i) => (t.flow === flow && matches(t, filter) ? [i] : [])), [transactions, flow, filter]);
   const named: [string, number][] = [["min", stats.min], ["mean", stats.mean], ["p50", stats.p50], ["p90", stats.p90], ["p99", stats.p99], ["p99.9", stats.p999], ["max", stats.max]];
-  return <dl class="percentiles">{named.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{ns(v)}</dd></div>)}</dl>;
+  const figure = (name: string, latency_ns: number) => {
+    const row = nearest(transactions, among, flow, latency_ns);
+    if (row === null) return ns(latency_ns);
+    return <button type="button" class="plain" title={`Show the transaction nearest to the ${name}`} onClick={() => view.choose({ row, at: "table", sought: { name, latency_ns } })}>{ns(latency_ns)}</button>;
+  };
+  return <dl class="percentiles">{named.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{figure(k, v)}</dd></div>)}</dl>;
 }
 
 /** What became of those that did not end well, and where their time went. */

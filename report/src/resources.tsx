@@ -1,24 +1,38 @@
-/** Everything countable that can run out: tags, credits, buffers. The fullest come first. */
+/** Everything countable that can run out: tags, credits, buffers. The fullest come first. Before it the transactions under way, where all are known. */
 import { useMemo, useState } from "preact/hooks";
-import { binsIn } from "./derive";
+import { binsIn, underWay } from "./derive";
 import { digits, percent } from "./format";
+import { flowColour, flowDashed } from "./palette";
 import type { Resource } from "./result";
 import { Empty, Section } from "./section";
+import { Swatch } from "./swatch";
 import { TimeChart, type Line } from "./timechart";
-import { shownRange, type View } from "./view";
+import { shownFlows, shownRange, type View } from "./view";
 
 const FIRST = 6;
+/** More lines than this cannot be told apart. */
+const MOST_LINES = 12;
+
+const KINDS: Record<string, string> = { tags: "Tags", credits: "Credits", buffer: "Queues", replay: "Replay buffers" };
 
 export function Resources({ view }: { view: View }) {
   const { result, filter } = view;
   const [all, setAll] = useState(false);
-  const sorted = useMemo(() => {
-    const shown = result.series.resources.filter((r) => filter.link === null || r.link === filter.link);
-    return shown.map((r) => ({ r, use: meanUse(view, r) })).sort((a, b) => b.use - a.use);
-  }, [result, filter]);
+  const [wanted, setWanted] = useState<string | null>(null);
+  const here = useMemo(() => result.series.resources.filter((r) => filter.link === null || r.link === filter.link), [result, filter.link]);
+  const kinds = Object.keys(KINDS).filter((kind) => here.some((r) => r.kind === kind));
+  const kind = wanted !== null && kinds.includes(wanted) ? wanted : null;
+  const sorted = useMemo(
+    () => here.filter((r) => kind === null || r.kind === kind).map((r) => ({ r, use: meanUse(view, r) })).sort((a, b) => b.use - a.use),
+    [here, kind, filter],
+  );
   const visible = all ? sorted : sorted.slice(0, FIRST);
+  const choice = (which: string | null, text: string) => <button type="button" role="radio" aria-checked={kind === which} onClick={() => setWanted(which)}>{text}</button>;
+  const aside = kinds.length > 1 && <div class="picker" role="radiogroup" aria-label="Kind of resource">{choice(null, "All")}{kinds.map((k) => choice(k, KINDS[k]!))}</div>;
   return (
-    <Section id="resources" title="Resources over time" hint="Strong line: mean in use; thin line: most in use; dotted: all there is. The fullest first.">
+    <Section id="resources" title="Resources over time" aside={aside}
+      hint="Strong line: mean in use; thin line: most in use; dotted: all there is. The fullest first. A request that waits for its completion holds a tag.">
+      {kind === null && <UnderWayChart view={view} />}
       {sorted.length === 0 || result.series.bins === 0 ? (
         <Empty>{filter.link === null ? "The run recorded no resources over time." : "Nothing countable was recorded on the chosen link."}</Empty>
       ) : (
@@ -26,6 +40,26 @@ export function Resources({ view }: { view: View }) {
       )}
       {sorted.length > FIRST && <button type="button" class="more" onClick={() => setAll(!all)}>{all ? "Show the fullest only" : `Show all ${sorted.length}`}</button>}
     </Section>
+  );
+}
+
+/** Where every transaction is known; a mere sample would tell nothing of an instant. */
+function UnderWayChart({ view }: { view: View }) {
+  const { result } = view;
+  const all = useMemo(() => underWay(result), [result]);
+  const flows = useMemo(() => shownFlows(view), [result, view.filter.link]);
+  const lines = useMemo(
+    () => (all ?? []).filter((u) => flows.includes(u.flow)).map((u): Line => ({ name: result.flows[u.flow]!.name, colour: flowColour(u.flow), dashed: flowDashed(u.flow), values: u.values })),
+    [all, flows],
+  );
+  if (!all || lines.length === 0 || lines.length > MOST_LINES || lines.every((l) => l.values.every((v) => v === null))) return null;
+  return (
+    <figure class="under-way">
+      <figcaption>Transactions under way, by flow<small>mean</small></figcaption>
+      <TimeChart view={view} label="Transactions of each flow under way over time" lines={lines} height={180} format={digits} />
+      <ul class="legend">{flows.map((i) => <li key={i}><Swatch flow={i} />{result.flows[i]!.name}</li>)}</ul>
+      <p class="note">Of the transactions that had ended when the run did. A line ends where some of those that had not are missing.</p>
+    </figure>
   );
 }
 

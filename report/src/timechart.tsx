@@ -12,7 +12,8 @@ import { shownRange, type View } from "./view";
 export interface Line {
   name: string;
   colour: string;
-  values: readonly number[];
+  /** Null where nothing is known. */
+  values: readonly (number | null)[];
   dashed?: boolean;
   filled?: boolean;
   thin?: boolean;
@@ -118,7 +119,7 @@ function data(props: Props): uPlot.AlignedData {
   const sums: number[][] = [];
   for (const line of props.lines) {
     const below = sums[sums.length - 1];
-    sums.push(line.values.map((v, b) => v + (below?.[b] ?? 0)));
+    sums.push(line.values.map((v, b) => (v ?? 0) + (below?.[b] ?? 0)));
   }
   return [x, ...sums.reverse()];
 }
@@ -192,7 +193,7 @@ function reading(u: uPlot, props: Props): void {
   const i = u.cursor.idx;
   if (i == null) return hideTip();
   const { series } = props.view.result;
-  const rows = props.lines.map((l) => ({ colour: l.colour, name: l.name, value: props.format(l.values[i] ?? 0) }));
+  const rows = props.lines.map((l) => ({ colour: l.colour, name: l.name, value: l.values[i] == null ? "–" : props.format(l.values[i]) }));
   const box = u.over.getBoundingClientRect();
   showTip(
     <><b>{instant(series.start_fs + i * series.bin_fs, series.bin_fs)}</b><TipRows rows={props.stacked ? rows.reverse() : rows} /></>,

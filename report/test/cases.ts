@@ -28,6 +28,32 @@ export const CASES: Record<string, () => Result> = {
       devices: Array.from({ length: 50 }, (_, i) => ({ name: `accelerator${i}`, under: `leaf${i % 7}`, op: i % 2 ? "write" : "read", size: 2048, share: 0.05 + 0.01 * (i % 9) })),
       samples: 4096,
     }),
+  long: () =>
+    mock({
+      title: "Names that are long", switches: [sw("the_switch_of_the_second_socket", "host.rp0")],
+      devices: [
+        { ...quick[0]!, name: "ssd_of_the_second_socket_that_writes_all_the_time.completion_queue_entries", under: "the_switch_of_the_second_socket" },
+        { ...quick[1]!, name: "nic", under: "the_switch_of_the_second_socket" },
+      ],
+    }),
+  ten: () =>
+    mock({
+      title: "Ten devices, as much as a document of 10 ms has", switches: [sw("sw0", "host.rp0", 16)], samples: 2048, packets: 2000, bins: 300,
+      devices: Array.from({ length: 10 }, (_, i) => ({ name: `nvme${i}`, under: "sw0", op: i % 2 ? "write" : "read", size: 4096, share: 0.3 + 0.05 * i })),
+    }),
+  late: () => {
+    const run = mock({ title: "Four milliseconds later", switches: [sw("sw0", "host.rp0")], devices: quick });
+    const later = 4e12;
+    const { ladder } = run;
+    ladder!.from_fs += later;
+    ladder!.to_fs += later;
+    for (const p of ladder!.packets) for (const key of ["start_fs", "end_fs", "arrive_fs"] as const) p[key] += later;
+    for (const t of ladder!.transactions) {
+      for (const key of ["start_fs", "end_fs"] as const) t[key] += later;
+      for (const i of t.intervals) i.start_fs += later;
+    }
+    return { ...run, end_fs: run.end_fs + later };
+  },
   bus: busRead,
   empty: () => mock({ title: "A run in which nothing happened", switches: [], devices: [{ name: "ssd", under: "host.rp0", op: "read", size: 4096, share: 1 }], empty: true }),
 };

@@ -6,11 +6,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { CASES } from "./cases";
 import { axisStep, comparable } from "../src/compare_layout";
-import { attributionOf, axisOf, barsOf, busUse, flowBytes, flowRate, latencyOf, utilization } from "../src/derive";
+import { attributionOf, axisOf, barsOf, busUse, flowBytes, flowRate, latencyOf, underWay, utilization } from "../src/derive";
 import { clampRange, flowLinks, linkOfPlace, matches, NO_FILTER, path, type Filter } from "../src/filter";
 import { bytes, count, digits, instant, percent, rate, time } from "../src/format";
 import { abridge, along, answersAtOnce, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
-import { CAUSES, readResult, type Bar } from "../src/result";
+import { CAUSES, readResult, type Bar, type Packet, type Sample } from "../src/result";
+import { entriesOf, nextOf, readQuery, search } from "../src/search";
+import { ladderAt, listed, mostly, nearest, told } from "../src/transactions";
 
 const quick = CASES["quickstart"]!();
 const reads = CASES["reads"]!();
@@ -158,6 +160,123 @@ test("from a request to its completion and back", () => {
   assert.equal(partner(rungs, dllp, "completion"), null);
   const write = rungs.findIndex((r) => r.packet.kind === "MWr");
   assert.equal(partner(rungs, write, "completion"), null, "posted");
+});
+
+/** The packets of a ladder that a search finds. */
+const find = (text: string, packets: Packet[] = reads.ladder!.packets): Packet[] => {
+  const found = search(entriesOf(reads, { ...reads.ladder!, packets }), readQuery(text));
+  return packets.filter((p) => found.has(p.id));
+};
+
+test("a search finds what has the kind, the tag, the address, the function and the flow, and nothing else", () => {
+  const all = reads.ladder!.packets;
+  const ids = (packets: Packet[]) => packets.map((p) => p.id);
+  const where = (fits: (p: Packet) => boolean) => ids(all.filter(fits));
+  assert.deepEqual(ids(find("mrd")), where((p) => p.kind === "MRd"));
+  assert.deepEqual(ids(find("cpl")), where((p) => p.kind === "CplD"), "the beginning of a kind");
+  assert.deepEqual(ids(find("tag 0x1e")), where((p) => p.tag === 30));
+  for (const same of ["tag 30", "tag:30", "TAG=0x1e"]) assert.deepEqual(ids(find(same)), where((p) => p.tag === 30), same);
+  assert.deepEqual(ids(find("01:00.0")), where((p) => p.header?.requester === "01:00.0"), "requests and their completions");
+  assert.deepEqual(ids(find("01:")), ids(find("01:00.0")), "the beginning of a function");
+  assert.deepEqual(ids(find("0000:01:00.0")), ids(find("01:00.0")), "with its domain");
+  assert.deepEqual(ids(find("00:00.0")), where((p) => p.header?.completer === "00:00.0"));
+  assert.deepEqual(ids(find("gpu")), where((p) => p.flow === 2));
+  assert.deepEqual(ids(find("MRd ssd tag 0")), where((p) => p.kind === "MRd" && p.flow === 0 && p.tag === 0), "all of the words");
+  assert.deepEqual(ids(find("sc")), where((p) => p.header?.status === "SC"));
+  assert.deepEqual(ids(find("corrupted")), where((p) => p.bad));
+  for (const what of ["mrd", "tag 0x1e", "01:00.0", "gpu", "sc", "corrupted"]) assert.ok(find(what).length > 0, what);
+  for (const none of ["tag 0x99", "1f:00.0", "0xdead", "IOWr", "no such flow"]) assert.deepEqual(find(none), [], none);
+});
+
+test("an address finds the requests whose doublewords have it, a range those that touch it", () => {
+  const at = (address: string, length: number, id: number): Packet => ({ ...reads.ladder!.packets.find((p) => p.kind === "MRd")!, id, header: { requester: "01:00.0", address, length } });
+  const packets = [at("0x1000", 1, 0), at("0x1004", 64, 1), at("0xfffffffffffff000", 1024, 2)];
+  const ids = (text: string) => find(text, packets).map((p) => p.id);
+  assert.deepEqual(ids("0x1000"), [0]);
+  assert.deepEqual(ids("0x1003"), [0], "its last byte");
+  assert.deepEqual(ids("0x1004"), [1]);
+  assert.deepEqual(ids("0x1103"), [1]);
+  assert.deepEqual(ids("0x1104"), []);
+  assert.deepEqual(ids("0x100"), [], "digits are an address, not the beginning of one");
+  assert.deepEqual(ids("0xfff-0x1000"), [0]);
+  assert.deepEqual(ids("0x0-0xffff"), [0, 1]);
+  assert.deepEqual(ids("0xffffffffffffffff"), [2], "no bit of 64 is lost");
+  const old = packets.map((p): Packet => ({ ...p, header: null, text: "MRd, len 1, requester 01:00.0, tag 0x00, last 0x0, first 0xf, addr 0x2000" }));
+  assert.equal(find("0x2003", old).length, 3, "a document without headers tells it in its text");
+  assert.equal(find("01:00", old).length, 3);
+});
+
+test("what cannot be searched for says why, and finds nothing", () => {
+  for (const [text, why] of [["tag", /is a number/], ["tag 0xz", /no number of a tag/], ["0x", /hexadecimal/], ["0x2000-0x1000", /is before/]] as const) {
+    assert.match(readQuery(text)!.problem!, why);
+    assert.deepEqual(find(text), []);
+  }
+  assert.equal(readQuery("  "), null);
+  assert.deepEqual([nextOf([3, 7, 9], 3, 1), nextOf([3, 7, 9], 9, 1), nextOf([3, 7, 9], 3, -1), nextOf([3, 7, 9], 8, -1), nextOf([], 3, 1)], [7, 3, 9, 7, null], "round about");
+});
+
+test("transactions: a sample and the ladder together, what is in both once, what does not end well with its ending", () => {
+  const ladder = reads.ladder!;
+  const of = (t: (typeof ladder.transactions)[number]): Sample => ({ flow: t.flow, start_fs: t.start_fs, latency_ns: (t.end_fs - t.start_fs) / 1e6, links: [0], causes_ns: CAUSES.map(() => 0) });
+  const [first, second, third] = ladder.transactions;
+  const other = { ...of(third!), start_fs: 5, latency_ns: 123 };
+  const transactions = ladder.transactions.map((t) => (t === second ? { ...t, ending: "timeout" as const } : t));
+  const result = { ...reads, samples: [of(first!), of(third!), other], ladder: { ...ladder, transactions } };
+  const rows = listed(result);
+  assert.equal(rows.length, ladder.transactions.length + 1);
+  assert.equal(rows[0]!.latency_ns, 123);
+  assert.deepEqual([rows[0]!.transaction, rows[0]!.address, rows[0]!.kind], [null, null, reads.flows[third!.flow]!.op], "of a sample alone neither packets nor address are known");
+  const row = rows.find((r) => r.transaction === first!.id)!;
+  assert.deepEqual([row.kind, row.bytes, row.address, row.ending], ["MRd", 4096, "0x10000000", "done"]);
+  assert.equal(row.packets, ladder.packets.filter((p) => p.transaction === first!.id).length);
+  assert.ok(row.packets > 1 && row.links.includes(0));
+  close(row.causes_ns.reduce((a, b) => a + b, 0), row.latency_ns);
+  assert.equal(row.causes_ns[CAUSES.indexOf("completer")], 200);
+  assert.deepEqual(mostly({ ...row, causes_ns: [1, 0, 3] }), { cause: 2, share: 0.75 });
+  assert.equal(mostly({ ...row, causes_ns: [0, 0] }), null);
+  assert.equal(rows.find((r) => r.transaction === second!.id)!.ending, "timeout");
+  assert.equal(ladderAt({ ...row, start_fs: 54_720_999_999 }), "ladder.at=54720ns", "no later than it starts");
+  const two = listed({ ...result, samples: [of(first!), of(first!)] });
+  assert.equal(two.length, ladder.transactions.length + 1, "two that are alike are two");
+});
+
+test("the list says how much of the run it has", () => {
+  const known = told(reads);
+  assert.equal(known.sampled, reads.samples.length);
+  assert.equal(known.ended, reads.flows.reduce((n, f) => n + f.transactions, 0));
+  assert.equal(known.failed, 9);
+  const kept = reads.ladder!.transactions.slice(1);
+  const open = told({ ...reads, ladder: { ...reads.ladder!, transactions: kept } });
+  assert.deepEqual([open.open, open.laddered], [1, known.laddered - 1]);
+});
+
+test("the nearest transaction is of the flow, ended well, and of two as near the one with packets", () => {
+  const rows = listed(reads);
+  const all = rows.map((_, i) => i);
+  const value = rows.find((r) => r.flow === 1)!.latency_ns;
+  const found = rows[nearest(rows, all, 1, value)!]!;
+  assert.deepEqual([found.flow, found.latency_ns], [1, value]);
+  const far = nearest(rows, all, 1, 1e9)!;
+  assert.equal(rows[far]!.latency_ns, Math.max(...rows.filter((r) => r.flow === 1).map((r) => r.latency_ns)));
+  const pair = [{ ...found, transaction: null }, { ...found, transaction: 7 }, { ...found, latency_ns: value, ending: "ur" as const }];
+  assert.equal(nearest(pair, [0, 1, 2], 1, value), 1);
+  assert.equal(nearest(pair, [0, 2], 1, value), 0);
+  assert.equal(nearest(pair, [2], 1, value), null);
+  assert.equal(nearest(rows, all, 99, value), null);
+});
+
+test("transactions under way are counted where all are known, and only there", () => {
+  const sample = (start_fs: number, us: number): Sample => ({ flow: 0, start_fs, latency_ns: us * 1000, links: [0], causes_ns: [] });
+  const one = CASES["one"]!();
+  const flow = { ...one.flows[0]!, transactions: 3 };
+  const series = { ...one.series, bins: 200, start_fs: 0, bin_fs: 1e9 };
+  const result = { ...one, start_fs: 10e9, series, flows: [flow], samples: [sample(5e9, 10), sample(12e9, 20), sample(100e9, 0.5)] };
+  const { values } = underWay(result)![0]!;
+  assert.deepEqual([values[9], values[10], values[13], values[15], values[31], values[32]], [null, 1, 2, 1, 1, 0]);
+  close(values[100]!, 0.5);
+  assert.deepEqual([values[179], values[180], values[199]], [0, null, null], "in the last 20 µs some that have not ended may be missing");
+  assert.equal(underWay({ ...result, flows: [{ ...flow, transactions: 4 }] }), null, "a sample of some");
+  assert.equal(underWay({ ...result, flows: [{ ...flow, errors: { ...flow.errors, lost: 1 } }] }), null, "the sample has only what ended well");
 });
 
 const bus = CASES["bus"]!();

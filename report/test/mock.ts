@@ -254,6 +254,7 @@ function makeLadder(spec: MockSpec, links: Link[], ways: number[][], limit: numb
   const free = new Map<string, number>();
   const sequence = new Map<string, number>();
   const from = 60e9;
+  const ids = spec.devices.map((_, k) => `${(k + 1).toString(16).padStart(2, "0")}:00.0`);
   const send = (l: number, direction: number, at: number, bytes: number, p: Partial<Packet>): Packet => {
     const key = `${l}/${direction}`;
     const start = Math.max(at, free.get(key) ?? 0);
@@ -293,15 +294,15 @@ function makeLadder(spec: MockSpec, links: Link[], ways: number[][], limit: numb
     const d = spec.devices[k]!;
     const start = from + Math.floor(n / spec.devices.length) * 110e6 + k * 31e6;
     const address = 0x10000000 + n * d.size;
-    const t: Transaction = { id: 1000 + n, flow: k, start_fs: start, end_fs: start, text: `${d.op} ${d.size} B @ 0x${address.toString(16)}`, ending: "done", intervals: [] };
+    const t: Transaction = { id: 1000 + n, flow: k, start_fs: start, end_fs: start, text: `${d.op} of ${d.size} B at 0x${address.toString(16)}`, ending: "done", intervals: [] };
     const way = ways[k]!;
     const tag = n % 32;
     if (d.op === "write") {
-      t.end_fs = hop(t, way, 0, start, 280, { kind: "MWr", role: "write", text: `MWr, len 64, requester 01:00.0, tag 0x00, last 0xf, first 0xf, addr 0x${address.toString(16)}`, replay: n % 37 === 20 });
+      t.end_fs = hop(t, way, 0, start, 280, { kind: "MWr", role: "write", tag: 0, header: { requester: ids[k]!, length: 64, address: `0x${address.toString(16)}`, first_be: 15, last_be: 15 }, text: `MWr, len 64, requester ${ids[k]!}, tag 0x00, last 0xf, first 0xf, addr 0x${address.toString(16)}`, replay: n % 37 === 20 });
     } else {
-      const at = hop(t, way, 0, start, 24, { kind: "MRd", role: "read", tag, text: `MRd, len ${d.size / 4}, requester 01:00.0, tag 0x${tag.toString(16)}, last 0xf, first 0xf, addr 0x${address.toString(16)}` });
+      const at = hop(t, way, 0, start, 24, { kind: "MRd", role: "read", tag, header: { requester: ids[k]!, length: d.size / 4, address: `0x${address.toString(16)}`, first_be: 15, last_be: 15 }, text: `MRd, len ${d.size / 4}, requester ${ids[k]!}, tag 0x${tag.toString(16)}, last 0xf, first 0xf, addr 0x${address.toString(16)}` });
       t.intervals.push({ cause: 9, place: "host", behind: null, start_fs: at, duration_fs: 200e6 });
-      t.end_fs = hop(t, [...way].reverse(), 1, at + 200e6, 276, { kind: "CplD", role: "completion", tag, text: `CplD, len 64, completer 00:00.0, SC, byte count ${d.size}, requester 01:00.0, tag 0x${tag.toString(16)}, lowaddr 0x00` });
+      t.end_fs = hop(t, [...way].reverse(), 1, at + 200e6, 276, { kind: "CplD", role: "completion", tag, header: { requester: ids[k]!, completer: "00:00.0", status: "SC", length: 64, byte_count: d.size, lower_address: 0 }, text: `CplD, len 64, completer 00:00.0, SC, byte count ${d.size}, requester ${ids[k]!}, tag 0x${tag.toString(16)}, lowaddr 0x00` });
     }
     transactions.push(t);
   }

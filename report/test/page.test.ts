@@ -51,7 +51,7 @@ describe("the page", { skip }, () => {
         open(name, width, async (page) => {
           const wrong = name === "empty" ? [] : ["Errors", "Faults", "Links that went down"];
           const gains = name === "empty" ? [] : ["With twice as much of it"];
-          assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Ladder", "The experiment"]);
+          assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Transactions", "Ladder", "The experiment"]);
           const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
           assert.ok(scroll! <= inner!, `${scroll} px wide in a window of ${inner}`);
         }));
@@ -162,6 +162,164 @@ describe("the page", { skip }, () => {
       assert.equal(await page.locator(".rung.dllp").count(), 0);
       await page.getByLabel("only this transaction").check();
       assert.equal(await page.locator(".rung").count(), 2, "one write, two links");
+    }));
+
+  const status = (page: Page) => page.locator(".search .hits").textContent();
+  const word = (page: Page) => page.locator(".search .note").textContent();
+
+  test("a search in the ladder counts its hits, steps through them round about, and marks them", () =>
+    open("reads", 1440, async (page) => {
+      const box = page.getByLabel("Search the ladder");
+      const expected = CASES["reads"]!().ladder!.packets.filter((p) => p.kind === "MRd" && p.tag === 3).length;
+      assert.ok(expected > 2);
+      await box.fill("MRd tag 3");
+      assert.equal(await status(page), `hit 1 of ${expected}`);
+      assert.match((await page.locator(".rung.chosen").getAttribute("aria-label"))!, /^MRd.*tag 0x3/);
+      assert.ok((await page.locator(".rung.found").count()) >= 1);
+      await page.getByRole("button", { name: "Next hit" }).click();
+      assert.equal(await status(page), `hit 2 of ${expected}`);
+      await box.press("Enter");
+      await page.locator("#ladder .scroller").focus();
+      await page.keyboard.press("Shift+N");
+      assert.equal(await status(page), `hit 2 of ${expected}`);
+      await page.getByRole("button", { name: "Previous hit" }).click();
+      await page.getByRole("button", { name: "Previous hit" }).click();
+      assert.equal(await status(page), `hit ${expected} of ${expected}`);
+      await page.getByRole("button", { name: "Next packet" }).click();
+      assert.equal(await status(page), `${expected} hits`, "another packet is chosen");
+      await box.press("Escape");
+      assert.equal(await page.locator(".rung.found").count(), 0);
+      assert.equal(await page.locator(".search .note").count(), 0);
+    }));
+
+  test("where a search finds nothing it says what was searched, which is a part of the run", () =>
+    open("reads", 1440, async (page) => {
+      const box = page.getByLabel("Search the ladder");
+      await box.fill("0xdead0000");
+      assert.match((await word(page))!, /^None of the 1\s200 packets of the ladder, 60\.0\d*\sµs to \d+\.\d+\sµs of a run until 200\.0\d*\sµs, has address 0xdead0000\. Packets outside it are not in this page\.$/);
+      assert.equal(await status(page), "0 hits");
+      assert.ok(await page.getByRole("button", { name: "Next hit" }).isDisabled());
+      assert.ok((await page.locator(".rung").count()) > 10, "the ladder stays");
+      await box.fill("tag x");
+      assert.match((await word(page))!, /no number of a tag/);
+      assert.equal(await status(page), "", "no count of what was not searched");
+    }));
+
+  test("hits that a filter hides are counted, and can be shown", () =>
+    open("reads", 1440, async (page) => {
+      const total = CASES["reads"]!().ladder!.packets.filter((p) => p.kind === "Ack").length;
+      await page.getByLabel("Search the ladder").fill("Ack");
+      assert.match((await status(page))!, new RegExp(` of ${total}$`));
+      assert.doesNotMatch((await word(page))!, /hidden/);
+      await page.getByLabel("DLLPs").uncheck();
+      assert.equal(await status(page), "0 hits");
+      assert.match((await word(page))!, new RegExp(`All ${total} hits are hidden by what is chosen`));
+      await page.getByRole("button", { name: "Show them" }).click();
+      assert.match((await status(page))!, new RegExp(`${total}`));
+      await page.locator('button.link[data-link="gpu"]').click();
+      assert.match((await word(page))!, /\d+ more hits are hidden by what is chosen\. Show all/);
+    }));
+
+  const cells = (page: Page, column: number) => page.locator(`#transactions tbody tr:not([aria-hidden]) > *:nth-child(${column})`).allTextContents();
+
+  test("the table of transactions sorts, and a line leads to its packets in the ladder", () =>
+    open("reads", 1440, async (page) => {
+      assert.match((await page.locator("#transactions .hint").textContent())!, /^A uniform sample of 1\s500 of the [\d\s]+ transactions that ended well and the [\d\s]+ with packets in the ladder\. Of the 9 that did not end well, only those in the ladder are listed\./);
+      const drawn = await page.locator("#transactions tbody tr").count();
+      assert.ok(drawn > 10 && drawn < 80, `${drawn} lines are drawn`);
+      const ns = (text: string) => parseFloat(text) * (/µs/.test(text) ? 1000 : 1);
+      const falling = (await cells(page, 2)).map(ns);
+      assert.ok(falling.every((v, i) => i === 0 || v <= falling[i - 1]!), "the longest first");
+      await page.locator("#transactions thead").getByRole("button", { name: "latency" }).click();
+      const rising = (await cells(page, 2)).map(ns);
+      assert.ok(rising.every((v, i) => i === 0 || v >= rising[i - 1]!) && rising[0]! < falling[0]!);
+      await page.locator("#transactions thead").getByRole("button", { name: "in the ladder" }).click();
+      await page.locator("#transactions thead").getByRole("button", { name: "address" }).click();
+      const addresses = (await cells(page, 5)).map((a) => BigInt(a));
+      assert.ok(addresses.every((a, i) => i === 0 || a >= addresses[i - 1]!));
+      assert.ok((await cells(page, 4)).every((kind) => /^M(Rd|Wr)$/.test(kind)), "of the ladder");
+      const line = page.locator("#transactions tbody tr:not([aria-hidden])").nth(4);
+      const address = (await line.locator("td").nth(3).textContent())!;
+      await line.getByRole("button", { name: /packet/ }).click();
+      assert.match((await page.locator(".rung.chosen").getAttribute("aria-label"))!, new RegExp(`^M(Rd|Wr).*addr ${address}`));
+      await page.waitForTimeout(150);
+      assert.ok((await page.locator(".rung.chosen .shaft").boundingBox())!.y < 1000, "the ladder is in sight");
+    }));
+
+  test("the table follows the filter, and the way into the ladder lifts what hides the packets", () =>
+    open("reads", 1440, async (page) => {
+      await page.locator("#transactions thead").getByRole("button", { name: "in the ladder" }).click();
+      await page.locator("#transactions tbody tr:not([aria-hidden])").first().click();
+      await page.locator("#throughput .u-over").first().scrollIntoViewIfNeeded();
+      await dragOver(page, "#throughput .u-over", 0.61, 0.66);
+      assert.match((await page.locator("#transactions .counted").textContent())!, /^\d+ of the [\d\s]+ transactions listed$/);
+      await page.getByRole("button", { name: /Show its \d+ packets? in the ladder/ }).click();
+      await assertText(page.locator(".chips .chip"), /Whole run/);
+      assert.equal(await page.locator(".rung.chosen").count(), 1);
+    }));
+
+  test("figures of latency lead to the transaction nearest to them, which is said to be that", () =>
+    open("reads", 1440, async (page) => {
+      await page.getByLabel("Transactions of").selectOption("nic");
+      assert.ok((await cells(page, 3)).every((flow) => flow === "nic"));
+      await page.locator('.percentiles button[title$="the p99"]').click();
+      const one = page.locator("#transactions .one");
+      assert.match((await one.textContent())!, /^Of the transactions listed here the nearest to the p99 of ssd, [\d.]+\sµs: [\d.]+\s[nfp]s (above|below) it\.read of ssd: /);
+      assert.equal(await page.locator("#transactions tr.chosen").count(), 1, "its line is in sight");
+      assert.match((await one.textContent())!, /Its packets are not in the ladder\. Run again with --set ladder\.at=\d+ns/);
+      await page.locator('.percentiles button[title$="the max"]').click();
+      assert.match((await one.textContent())!, /the max of ssd/);
+      await one.getByRole("button", { name: "Choose its time range" }).click();
+      assert.equal(await page.getByRole("button", { name: "Clear the time filter" }).count(), 1);
+      await page.locator('.percentiles button[title$="the max"]').click();
+      assert.match((await one.textContent())!, /^It has the max of ssd/, "under a filter the figures are those of the sample");
+    }));
+
+  test("resources are chosen by their kind", () =>
+    open("reads", 1440, async (page) => {
+      assert.equal(await page.locator(".under-way").count(), 0, "a sample tells nothing of an instant");
+      await page.getByRole("radio", { name: "Tags" }).click();
+      assert.deepEqual((await page.locator("#resources figcaption b").allTextContents()).sort(), ["gpu", "nic", "ssd"]);
+    }));
+
+  test("on a phone long names wrap: none covers a figure, none is cut off", () =>
+    open("long", 390, async (page) => {
+      const [name, rate] = await page.locator(".flows tbody tr").first().evaluate((row) => [".who > span", ".rate b"].map((s) => row.querySelector(s)!.getBoundingClientRect().toJSON() as DOMRect));
+      assert.ok(name!.right <= rate!.left, `the name ends at ${name!.right}, its rate begins at ${rate!.left}`);
+      const cut = await page.evaluate(() => {
+        const out: string[] = [];
+        const walker = document.createTreeWalker(document.querySelector("main")!, NodeFilter.SHOW_TEXT);
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+          const within = node.parentElement!;
+          if (within.closest(".sr, .scroll, .scroller, pre, svg, option, .node, .picker") || getComputedStyle(within).display === "none") continue;
+          const range = document.createRange();
+          range.selectNodeContents(node);
+          if ([...range.getClientRects()].some((r) => r.right > innerWidth + 0.5)) out.push(node.textContent!);
+        }
+        return out;
+      });
+      assert.deepEqual(cut, []);
+    }));
+
+  test("a run of ten devices and 10 ms takes less than a second of the processor to open", async () => {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 1000 } });
+    const session = await page.context().newCDPSession(page);
+    await session.send("Performance.enable", { timeDomain: "threadTicks" }); // of the page's thread alone
+    await page.goto(`file://${join(OUT, "ten")}.html`);
+    await page.waitForSelector("#transactions tbody tr");
+    const spent = (await session.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration")!.value;
+    assert.ok(spent < 1, `${spent} s`);
+    await page.close();
+  });
+
+  test("the instants beside the ladder are whole, of a long run, too", () =>
+    open("late", 1440, async (page) => {
+      const cut = await page.locator(".gutter").evaluate((gutter) => {
+        const { left } = gutter.getBoundingClientRect();
+        return [...gutter.querySelectorAll("text")].filter((t) => t.getBoundingClientRect().left < left).map((t) => t.textContent);
+      });
+      assert.match((await page.locator(".gutter text").first().textContent())!, /^4060\.0\d+\sµs$|^4\.0600\d+\sms$/);
+      assert.deepEqual(cut, []);
     }));
 
   test("tooltips tell the figures on hover, and on a phone a tap chooses", async () => {

@@ -7,7 +7,7 @@ import { byFactors, nameWith, pictureOf, shareOf } from "../src/study/picture";
 import { besides, commandOf, filtered, front, grouped, meanOf, pointsOf, tied, varying } from "../src/study/points";
 import { pageOf, unpack } from "../src/study/report";
 import { fromHash, toHash, usual, type Chosen } from "../src/study/state";
-import { order } from "../src/study/table";
+import { order } from "../src/long_table";
 import { linearTicks, logTicks, setting, written, writtenMean } from "../src/study/units";
 import { STUDIES } from "./study_cases";
 
