@@ -292,6 +292,14 @@ PACKAGES := tlplab tlplab-units tlplab-wire tlplab-transaction tlplab-datalink t
 package: ## check that the Rust crate tlplab and those it needs are complete as packages; writes target/package/*.crate
 	@$(CARGO) package --quiet --no-verify --allow-dirty --locked $(PACKAGES:%=--package %)
 
+$(VENV)/.release: .ci/release-requirements.txt $(VENV)/.dev
+	$(BIN)/pip install --quiet --requirement .ci/release-requirements.txt
+	@touch $@
+
+.PHONY: release
+release: $(VENV)/.release ## build and check everything that is published, into dist/ (ten minutes; docs/releasing.md)
+	@$(BIN)/python .ci/release.py --profile $(RUST_PROFILE)
+
 .PHONY: bench
 bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes); writes bench/results.json
 	.ci/install-peers iverilog valgrind
