@@ -83,7 +83,7 @@ install-lib: ## install the C library under PREFIX (/usr/local)
 	echo "libtlp $$version is in $$to"
 
 .PHONY: generate
-generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the schemas of experiments and results, the studies, layouts for C and RTL
+generate: $(VENV)/.dev ## rebuild the committed files that are generated: the report page (needs Node), the schemas of experiments and results, the studies, the notebooks, layouts for C and RTL
 	$(MAKE) build
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test library tlp_layout_header
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-cosim --test cosim rtl_package
@@ -96,6 +96,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/python site/result_types.py
 	$(BIN)/python site/reference.py
 	$(BIN)/python site/diagrams.py
+	$(BIN)/python site/notebooks.py
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown studies/gem5/README.md
@@ -290,6 +291,14 @@ PACKAGES := tlplab tlplab-units tlplab-wire tlplab-transaction tlplab-datalink t
 .PHONY: package
 package: ## check that the Rust crate tlplab and those it needs are complete as packages; writes target/package/*.crate
 	@$(CARGO) package --quiet --no-verify --allow-dirty --locked $(PACKAGES:%=--package %)
+
+$(VENV)/.release: .ci/release-requirements.txt $(VENV)/.dev
+	$(BIN)/pip install --quiet --requirement .ci/release-requirements.txt
+	@touch $@
+
+.PHONY: release
+release: $(VENV)/.release ## build and check everything that is published, into dist/ (ten minutes; docs/releasing.md)
+	@$(BIN)/python .ci/release.py --profile $(RUST_PROFILE)
 
 .PHONY: bench
 bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes); writes bench/results.json

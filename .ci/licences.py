@@ -32,12 +32,15 @@ FOR_TOOLS = PERMISSIVE | {"MPL-2.0", "CC-BY-4.0"}
 # Names by which packages of the time before licence expressions call the same licences.
 OLDER_NAMES = {
     "apache-2.0": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "ISC license": "ISC",
     "3-Clause BSD License": "BSD-3-Clause",
     "BSD": "BSD-3-Clause",
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: BSD License": "BSD-3-Clause",
+    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
 

@@ -12,6 +12,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
+import notebook_page
 import pages
 
 # The theme takes this from a network where pages come from the file system; iframe-worker.js is version 1.0.4 of it (MIT, Martin Donath).
@@ -74,7 +75,7 @@ def shown_at(path: str) -> str:
 
 
 def listing(path: str) -> str:
-    """A source file, or the names in a folder, as a page."""
+    """A source file, a notebook, or the names in a folder, as a page."""
     place = pages.ROOT / path
     if place.is_dir():
         names = sorted(
@@ -83,6 +84,8 @@ def listing(path: str) -> str:
             if file.is_file() and "target" not in file.parts and "__pycache__" not in file.parts
         )
         return f"# {path}\n\n" + "".join(f"- `{name}`\n" for name in names)
+    if place.suffix == ".ipynb":
+        return notebook_page.as_page(place.read_text(encoding="utf-8"))
     language = LANGUAGES.get(place.suffix, place.suffix[1:] if place.suffix in PLAIN else "text")
     return f"# {path}\n\n`````{language}\n{place.read_text(encoding='utf-8').rstrip()}\n`````\n"
 

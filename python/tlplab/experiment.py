@@ -286,7 +286,7 @@ def _named_in_file(thing: Any) -> str:
     name = thing.__name__ if isinstance(getattr(thing, "__name__", None), str) else type(thing).__name__
     try:
         file = inspect.getsourcefile(inspect.unwrap(thing)) or ""
-    except TypeError:
+    except (TypeError, OSError):
         file = ""
     # What was made in a notebook is in no file, and a file may have any name.
     named = name if name.isidentifier() else "driver"
