@@ -19,7 +19,8 @@ from privilege import needs_lspci
 from tlplab import cli, model
 from tlplab.scan import report, scanned, text
 from tlplab.scan import settings as registers
-from tlplab.scan.facts import Address, Function, from_registers
+from tlplab.scan.facts import Address, Capability, Function, Register, from_registers
+from tlplab.scan.peers import words
 from tlplab.scan.scanned import Scan, judged
 
 STYLE = Style(judged=True, commas=False, split=True, domains=False, numbers=True, indent="\t", newline="\n")
@@ -541,6 +542,25 @@ def test_pairs_of_gpus_are_limited_by_their_narrowest_link() -> None:
     # What goes to another root port goes up anyway.
     assert far.now.both == pytest.approx(2 * alone)
     assert (far.straight, far.commands()) == (None, [])
+
+
+def test_translated_requests_pass_ports_that_redirect_others() -> None:
+    def told(*, control: str, port: list[str]) -> Any:
+        functions = gpus(access_control=port)
+        for function in functions:
+            if not function.is_bridge:
+                function.capabilities.append(Capability(0x180, True, 15, 1, "ATS", [Register("ATSCtl", control)]))
+        near, _ = judged("a test", functions).peers
+        return near.commands(), words(near)
+
+    redirects = ["ReqRedir", "CmpltRedir", "DirectTrans"]
+    commands, text = told(control="Enable+, Smallest Translation Unit: 00", port=redirects)
+    assert commands == []
+    assert "sends it through the root complex; translated requests (ATS and DirectTrans are on) " in text
+    for control, port in (("Enable-, Smallest Translation Unit: 00", redirects), ("Enable+", redirects[:2])):
+        commands, text = told(control=control, port=port)
+        assert len(commands) == 2
+        assert "; without it " in text
 
 
 def test_one_redirecting_port_costs_its_own_direction() -> None:

@@ -56,10 +56,12 @@ class Peers:
     """Root ports that do so."""
     slow: list[Link] = field(default_factory=list)
     """Links on their way that run below what both ends can."""
+    translated: bool = False
+    """Whether both devices ask for translations, and the redirecting ports let translated requests pass."""
 
     def commands(self) -> list[str]:
-        """What turns the redirection off."""
-        return [command(port) for port in [*self.redirecting, *self.translating]]
+        """What turns the redirection off, where requests are redirected."""
+        return [] if self.translated and not self.translating else [command(port) for port in [*self.redirecting, *self.translating]]
 
 
 def command(port: Function) -> str:
@@ -71,6 +73,17 @@ def command(port: Function) -> str:
 def redirects(port: Function | None) -> bool:
     """Whether requests that come in by a port from below go up to the root complex."""
     return port is not None and "ReqRedir" in (port.access_control or [])
+
+
+def passes_translated(port: Function) -> bool:
+    """Whether translated requests go straight in spite of redirection."""
+    return "DirectTrans" in (port.access_control or [])
+
+
+def asks_for_translations(function: Function) -> bool:
+    """Whether software has enabled its address translation services."""
+    registers = (one for capability in function.capabilities for one in capability.registers)
+    return any(one.name == "ATSCtl" and "Enable+" in one.text for one in registers)
 
 
 def candidates(tree: Tree) -> list[Function]:
@@ -142,6 +155,7 @@ def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers
         ports,
         [port for port in roots if redirects(port)] if crosses else [],
         slow,
+        bool(ports) and all(map(passes_translated, ports)) and all(map(asks_for_translations, (a, b))),
     )
 
 
@@ -228,10 +242,9 @@ def words(peers: Peers) -> str:
     if peers.straight is not None:
         ports = " and ".join(str(port.address) for port in peers.redirecting[:2])
         ports += f" and {len(peers.redirecting) - 2} more" * (len(peers.redirecting) > 2)
-        text += (
-            f", since access control at {ports} sends it through the root complex; "
-            f"without it {rate(peers.straight.one_way)} and {rate(peers.straight.both)}"
-        )
+        straight = f"{rate(peers.straight.one_way)} and {rate(peers.straight.both)}"
+        text += f", since access control at {ports} sends it through the root complex; "
+        text += f"translated requests (ATS and DirectTrans are on) {straight}" if peers.translated else f"without it {straight}"
     elif peers.redirecting:
         text += "; access control sends it through the root complex, which adds latency and loads the links above"
     if peers.translating:

@@ -187,6 +187,8 @@ def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, firs
         f"access control at {above.address} sends its requests to other devices below the switch up to the root complex; without access control "
         "devices are not isolated from each other"
     )
+    if peers.passes_translated(above) and peers.asks_for_translations(function):
+        text += "; it lets translated requests pass, which the device makes (ATS is on)"
     other = peers.neighbour(tree, function)
     pair = None if other is None else peers.judge(tree, throughput, function, other)
     if other is not None and pair is not None and pair.straight is not None:

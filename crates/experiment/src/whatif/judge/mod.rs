@@ -1,14 +1,15 @@
 //! The trials that are made, and their order; [`told`] states their results.
 //!
 //! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, the most
-//! suspicious are all at once, and then those left out that the gain does not need: what stands in a row has to grow together. If that gains no more (some
-//! may cost something), two at a time are. Where a beginning takes the run's place, the winner is tried on the whole run, and if that refutes it,
+//! suspicious are all at once, and then those left out that the gain does not need: what stands in a row has to grow together. If that gains no more, all
+//! are that cost nothing by themselves: of two stages of the same rate nothing waits for the second. If that gains no more either, two at a time are. Where a beginning takes the run's place, the winner is tried on the whole run, and if that refutes it,
 //! everything is. Then the winner is relaxed without limit, and what limits that run is what would limit next. No trial begins when as many events are spent as
 //! [`Study::budget`] says; what is not tried is told.
 
 mod told;
 
 use super::{By, Candidate, Outcome, Study, Trial};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Less gain than this is none.
@@ -23,6 +24,8 @@ const MORE: f64 = 2.0;
 const PAIRED: usize = 6;
 /// So many of the most suspicious candidates are relaxed together.
 const TOGETHER: usize = 32;
+/// So many of all are.
+const ALL_TOGETHER: usize = 128;
 /// A gain on the whole run that differs by more from that on its beginning refutes it.
 const UNLIKE: f64 = 0.05;
 /// A suspicion below this counts as none.
@@ -122,6 +125,8 @@ pub struct Judge {
     /// The gain of all that were relaxed together.
     together: f64,
     left_out: LeftOut,
+    /// All that cost nothing were relaxed together.
+    all_tried: bool,
     /// Nothing more can be left out.
     is_least: bool,
     /// The next limit is also searched for.
@@ -152,6 +157,7 @@ impl Judge {
             limits: Vec::new(),
             together: 0.0,
             left_out: LeftOut { from: 0, count: 1 },
+            all_tried: false,
             is_least: false,
             asks_next,
             without_limit: None,
@@ -239,6 +245,11 @@ impl Judge {
                     self.left_out = LeftOut { from: 0, count: all.candidates.len().div_ceil(2) };
                     self.limits = vec![all];
                     self.leave_out()
+                }
+                None if !self.all_tried => {
+                    self.all_tried = true;
+                    let all = vec![harmless(&study, &self.singles)];
+                    Round::new(Purpose::Together, study.clone(), all, By::Twice)
                 }
                 None => Round::new(Purpose::Pairs, study.clone(), pairs(&study), By::Twice),
             },
@@ -329,6 +340,7 @@ impl Judge {
         match trials.first() {
             Some(trial) if (trial.gain - told).abs() > UNLIKE * (1.0 + told) => {
                 (self.study, self.singles, self.limits) = (whole.clone(), Vec::new(), Vec::new());
+                self.all_tried = false;
                 self.spent_in_vain += std::mem::take(&mut self.spent);
                 Round::singles(Purpose::Singles, whole)
             }
@@ -374,16 +386,21 @@ fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
 /// The most suspicious resources, so many at most.
 fn suspects(study: &Study, most: usize) -> Vec<usize> {
     let all = study.candidates().iter().enumerate().filter(|(_, one)| one.suspicion >= SUSPECT);
-    let mut all: Vec<(usize, &Candidate)> = all.collect();
+    resources(all.collect(), most)
+}
+
+/// The resources that cost nothing when they were relaxed by themselves.
+fn harmless(study: &Study, singles: &[Trial]) -> Vec<usize> {
+    let singles = singles.iter().filter(|trial| trial.gain > -NONE).filter_map(|trial| trial.candidates.first());
+    resources(singles.map(|at| (*at, &study.candidates()[*at])).collect(), ALL_TOGETHER)
+}
+
+/// The most suspicious candidates, one of each resource, so many at most.
+fn resources(mut all: Vec<(usize, &Candidate)>, most: usize) -> Vec<usize> {
     all.sort_by(|a, b| b.1.suspicion.total_cmp(&a.1.suspicion));
-    let mut suspects: Vec<usize> = Vec::new();
-    for (index, candidate) in all {
-        let new = suspects.iter().all(|other| study.candidates()[*other].resource != candidate.resource);
-        if new && suspects.len() < most {
-            suspects.push(index);
-        }
-    }
-    suspects
+    let mut names = BTreeSet::new();
+    all.retain(|(_, candidate)| names.insert(&candidate.resource));
+    all.into_iter().take(most).map(|(index, _)| index).collect()
 }
 
 /// Pairs of the most suspicious resources.
