@@ -247,7 +247,7 @@ def test_sweeps(text: str, found: list[int]) -> None:
         (("bw_rd", "--plot", "x.png", "--plot-kind", "cdf"), "a bandwidth has no distribution"),
         (("bw_rd", "--against", "absent.csv"), "'absent.csv' does not exist"),
         (("lat_rd", "--against", "one.csv", "--plot", "x.png", "--plot-kind", "curve"), "sweep a size"),
-        (("lat_rd", "--count", str(2**64 - 1)), "more than 2^40"),
+        (("lat_rd", "--count", str(2**64 - 1)), "above the limit of 2^40"),
         (("bw_wr", "--host", "small.toml", "--window", "1MiB"), "does not fit into the host's memory of 4294967296 B"),
         (("lat_rd", "--device", "notags.toml"), "link.tags is 0; expected 1 to 15360"),
         (("lat_rd", "--device", "margin.toml"), "margin is 17; expected at most the number of blocks, 16"),

@@ -55,8 +55,8 @@ def run(folder: Path, *arguments: str | Path, experiment: Path = TWO) -> Togethe
     )  # fmt: skip
     lines = []
     for line in done.stdout.splitlines():
-        if line.startswith("[") and " us] " in line:
-            stamp, rest = line[1:].split(" us] ", 1)
+        if line.startswith("[") and " µs] " in line:
+            stamp, rest = line[1:].split(" µs] ", 1)
             machine, text = rest.split(" | ", 1)
             lines.append((float(stamp.replace(",", "")), machine.strip(), text))
     return Together(done.returncode, lines, json.loads(file.read_text()), done.stderr)

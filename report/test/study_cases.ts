@@ -20,7 +20,7 @@ function studyOf(title: string, axes: StudyDocument["axes"], figures: StudyDocum
     const of = [...new Set(values)];
     return of.length === 1 ? { all: of[0]! } : of.length * 3 <= values.length ? { of, at: values.map((v) => of.indexOf(v)) } : values;
   };
-  const said = (kind: Run["kind"]) => (kind === "done" ? null : kind === "refused" ? "switch.sw0.link: there is no gen9" : "the run got <b>nowhere</b>");
+  const said = (kind: Run["kind"]) => (kind === "done" ? null : kind === "refused" ? 'switch.sw0.link: unsupported generation "gen9"' : "the run got <b>nowhere</b>");
   return {
     schema: SCHEMA, title, about: "How wide an uplink has to be.", finding: { says: `${title} say that it is <b>enough</b>.`, holds: true }, changed: [], left_out: [["small", 2]], axes, figures, every: true,
     rows: runs.length,

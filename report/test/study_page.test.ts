@@ -167,7 +167,7 @@ describe("the page of a study", { skip }, () => {
 
   test("what was refused and what failed is told with its message", async () => {
     await open("uplinks", 1440, async (page) => {
-      assert.match((await page.locator("#trouble").textContent())!, /20 points refused: switch\.sw0\.link: there is no gen9/);
+      assert.match((await page.locator("#trouble").textContent())!, /20 points refused: switch\.sw0\.link: unsupported generation "gen9"/);
       await page.locator("#trouble").getByRole("button").click();
       assert.match((await page.locator("#point .warn").textContent())!, /refused/);
     });

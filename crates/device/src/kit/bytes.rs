@@ -118,6 +118,7 @@ macro_rules! record {
         $see struct $name {
             $($(#[$doc])* $shown $field: $kind,)+
         }
+        #[allow(unreachable_pub)]
         impl $name {
             /// Size in memory.
             pub const BYTES: u64 = $bytes;
