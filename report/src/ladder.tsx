@@ -42,7 +42,7 @@ export function Ladder({ view }: { view: View }) {
   useLayoutEffect(() => {
     if (!asked) return;
     setShow("packets");
-    document.getElementById("ladder")?.scrollIntoView();
+    (document.querySelector("#ladder .rungs") ?? document.getElementById("ladder"))?.scrollIntoView({ block: "nearest" });
   }, [asked]);
   const choice = (which: keyof typeof HINTS, text: string) => (
     <button type="button" role="radio" aria-checked={show === which} onClick={() => setShow(which)}>{text}</button>
@@ -198,7 +198,7 @@ function Rows({ view, rungs, at, found, select, onKeyDown }: RowsProps) {
           <i class="corner" style={{ width: px(gutter), height: px(HEADER - 1) }} />
           {rungs.columns.map((name, c) => <b key={name} style={{ left: px(x(c)), maxWidth: px(c === 0 || c === columns - 1 ? Math.min(Math.max(80, gap - 8), 2 * margin - 4) : Math.max(80, gap - 8)) }}>{name}</b>)}
         </div>
-        <div class="sheet">
+        <div class="sheet" style={{ width: px(full) }}>
           <svg width={full} height={rungs.height} role="presentation">
             {rungs.columns.map((name, c) => <line key={name} class="life" x1={x(c)} x2={x(c)} y1="0" y2={rungs.height} />)}
             {visible.map((r) => (

@@ -322,6 +322,25 @@ describe("the page", { skip }, () => {
       assert.deepEqual(cut, []);
     }));
 
+  test("the instants stay beside the ladder however far it is scrolled sideways", () =>
+    open("ten", 390, async (page) => {
+      const [gutter, frame] = await page.locator("#ladder .scroller").evaluate((scroller) => {
+        scroller.scrollLeft = scroller.scrollWidth;
+        return [scroller.querySelector(".gutter")!, scroller].map((e) => e.getBoundingClientRect().left);
+      });
+      assert.equal(gutter, frame);
+    }));
+
+  test("on a phone the way into the ladder brings the packet into sight", () =>
+    open("reads", 390, async (page) => {
+      await page.locator("#transactions .listed").evaluate((scroller) => (scroller.scrollLeft = scroller.scrollWidth));
+      await page.locator("#transactions thead").getByRole("button", { name: "in the ladder" }).click();
+      await page.locator("#transactions tbody").getByRole("button", { name: /packet/ }).nth(3).click();
+      await page.waitForTimeout(150);
+      const { y } = (await page.locator(".rung.chosen .shaft").boundingBox())!;
+      assert.ok(y > 60 && y < 844, `at ${y} of 844`);
+    }));
+
   test("tooltips tell the figures on hover, and on a phone a tap chooses", async () => {
     await open("quickstart", 1440, async (page) => {
       const hover = async (what: Locator) => {
