@@ -131,7 +131,7 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
             [str(bin_ / command[0]), *command[1:]], cwd=away, env=clean, capture_output=True, text=True
         )
         printed = done.stdout + done.stderr
-        expect(done.returncode == 0, f"{' '.join(command)[:100]}: exit status {done.returncode}", printed)
+        expect(done.returncode == 0, f"{' '.join(command).splitlines()[0]}: exit status {done.returncode}", printed)
         return printed
 
     def says(command: str, holds: Callable[[str], bool]) -> None:
