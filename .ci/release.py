@@ -80,15 +80,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the files (default: dist)")
     parser.add_argument("--profile", default="release", help="cargo's profile; dev is quicker to build")
-    parser.add_argument(
-        "--check-only", action="store_true", help="check version, changelog and tools, and build nothing"
-    )
+    parser.add_argument("--check-only", action="store_true", help="check version, changelog and tag, and build nothing")
     parser.add_argument("--here-only", action="store_true", help="no wheels for other processors")
     arguments = parser.parse_args()
     try:
         version = checks.versions(ROOT)
-        checks.tools(TOOLS)
         if not arguments.check_only:
+            checks.tools(TOOLS)
             others = [] if arguments.here_only else other_machines()
             build(version, arguments.profile, arguments.out.resolve(), others)
     except ReleaseError as error:
@@ -218,6 +216,8 @@ def c_library(release: Release) -> tuple[Path, Path]:
     name = f"libtlp-{release.version}-{release.machine}-linux"
     folder = release.work / name
     make(release, "install-lib", f"PREFIX={folder}", "DESTDIR=")
+    for library, level in ((f"libtlp.so.{release.version}", "--strip-unneeded"), ("libtlp.a", "--strip-debug")):
+        ran(["strip", level, str(folder / "lib" / library)])
     pkg_config = folder / "lib/pkgconfig/libtlp.pc"
     relocate(pkg_config, "${pcfiledir}/../..", "${prefix}/lib")
     for licence in LICENCES:
@@ -269,7 +269,10 @@ def debian(release: Release, installed: Path) -> Path:
         encoding="utf-8",
     )
     deb = release.work / f"libtlp_{release.version}_{architecture}.deb"
-    ran(["dpkg-deb", "--root-owner-group", "--build", str(package), str(deb)], SOURCE_DATE_EPOCH=str(release.epoch))
+    ran(
+        ["dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", str(package), str(deb)],
+        SOURCE_DATE_EPOCH=str(release.epoch),
+    )
     return deb
 
 

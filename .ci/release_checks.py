@@ -22,15 +22,14 @@ else:
 # Libraries that a module of the package may need beyond the declared ones: those of extras, and pytest's, for its plugin.
 OPTIONAL = {"SALib", "distributed", "optuna", "pandas", "pyarrow", "pytest"}
 IMPORT_ALL = """
-import importlib, importlib.metadata, json, pkgutil, pytest_tlplab, tlplab
-names, missing = [], {}
-for one in [*pkgutil.walk_packages(tlplab.__path__, "tlplab."), *pkgutil.walk_packages(pytest_tlplab.__path__, "pytest_tlplab.")]:
-    names.append(one.name)
+import importlib, importlib.metadata, json, pkgutil, tlplab
+names, missing = ["pytest_tlplab", *(one.name for one in pkgutil.walk_packages(tlplab.__path__, "tlplab."))], {}
+for name in names:
     try:
-        if not one.name.endswith("__main__"):
-            importlib.import_module(one.name)
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
     except ModuleNotFoundError as error:
-        missing[one.name] = error.name
+        missing[name] = error.name
 print(json.dumps([len(names), missing, [one.name for one in importlib.metadata.distributions()]]))
 """
 # As readelf calls them.
@@ -127,14 +126,19 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
     locked = str(root / "python/requirements.txt")
     ran([str(bin_ / "pip"), "install", "--quiet", "--constraint", locked, str(path)])
 
-    def says(command: str, holds: Callable[[str], bool], *, status: int = 0) -> None:
-        done = subprocess.run(command.split(), cwd=away, env=clean, capture_output=True, text=True)
+    def said(*command: str) -> str:
+        done = subprocess.run(
+            [str(bin_ / command[0]), *command[1:]], cwd=away, env=clean, capture_output=True, text=True
+        )
         printed = done.stdout + done.stderr
-        expect(done.returncode == status and holds(printed), f"{command}: exit status {done.returncode}", printed)
+        expect(done.returncode == 0, f"{' '.join(command).splitlines()[0]}: exit status {done.returncode}", printed)
+        return printed
 
-    count, missing, installed = json.loads(
-        subprocess.check_output([bin_ / "python", "-c", IMPORT_ALL], cwd=away, env=clean, text=True)
-    )
+    def says(command: str, holds: Callable[[str], bool]) -> None:
+        printed = said(*command.split())
+        expect(holds(printed), f"{command} prints something else than expected", printed)
+
+    count, missing, installed = json.loads(said("python", "-c", IMPORT_ALL))
     expect(not OPTIONAL & set(installed), f"the wheel brings what an extra should: {sorted(OPTIONAL & set(installed))}")
     undeclared = {name: library for name, library in missing.items() if str(library).split(".")[0] not in OPTIONAL}
     expect(not undeclared, f"modules import what the wheel does not declare: {undeclared}")
@@ -143,9 +147,10 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
     says("tlplab list experiments", lambda text: "quickstart " in text and "p2p/acs " in text)
     says("tlplab run quickstart --report run.html --pcap run.pcapng", lambda text: "limits the run" in text)
     expect((away / "run.html").stat().st_size > 10_000, "tlplab run --report: the page is empty")
-    says("tlplab lspci quickstart", lambda text: "PCI bridge" in text)
-    says("tlplab dump run.pcapng -n 3", lambda text: "MWr" in text)
-    says(f"tlplab scan --from {root / 'examples/dumps/workstation.txt'}", lambda text: "x16" in text)
+    says("tlplab lspci quickstart", lambda text: "downstream port" in text)
+    says("tlplab dump run.pcapng", lambda text: "NetTLP: MWr, len 64" in text)
+    machine = root / "examples/dumps/workstation.txt"
+    expect("x16" in said("tlplab", "scan", "--from", str(machine)), "tlplab scan finds no link of 16 lanes")
     says("tlplab dissector -o dissector", lambda _: (away / "dissector/tlplab.lua").exists())
     says("tlplab doctor", lambda text: version in text)
     print(f"ok  wheel in an empty environment: {count} modules, run, report, lspci, dump, scan, dissector, experiments")

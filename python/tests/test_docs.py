@@ -29,7 +29,7 @@ from guest import needs_guest, needs_tools
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").rglob("*.md"))]
 # What a fresh clone has that commands name.
-LINKED = ["experiments", "studies", "examples", "crates", "docs", "python", "README.md"]
+LINKED = ["experiments", "studies", "examples", "crates", "docs", "python", "README.md", ".ci"]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(
     r"(?:^<!-- (?P<file>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
