@@ -106,7 +106,10 @@ def test_the_run_stops_where_a_register_is_touched() -> None:
     assert not run.tlps.where(kind="MRd")
     assert run.next_tlp(kind="MRd") is not None
     assert run.finish()["stop_reason"] == tl.simulate(copier(), driver)["stop_reason"]
-    for name, why in (("nothing", "no register 'nothing'; registers: device.regs.src"), ("evice.regs.go", "no register")):
+    for name, why in (
+        ("nothing", "no register 'nothing'; registers: device.regs.src"),
+        ("evice.regs.go", "no register"),
+    ):
         with pytest.raises(LookupError, match=why):
             run.address(name)
 

@@ -45,7 +45,7 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--plot", "a.png", "--ecdf", "nic", "--x", "uplink"], "--ecdf draws one line per point"),
         (["--plot", "a.png", "--ecdf", "nik"], "no point has nik.latency.min; did you mean nic.latency.min?"),
         (["--plot-where", "uplink == 'gen4 x4'"], "name its file with --plot"),
-        (["--plot", "a.png", "--plot-where", "lanes > 4"], "--plot-where: in \"lanes > 4\", column 1: no axis is"),
+        (["--plot", "a.png", "--plot-where", "lanes > 4"], '--plot-where: in "lanes > 4", column 1: no axis is'),
         (["--plot", "a.png", "--plot-where", "nic_rate > 1 Tb/s"], "'nic_rate > 1 Tb/s' holds for no point"),
         (["--plot", "a.bmp"], "name a file that ends in .png, .svg or .pdf"),
     ):

@@ -63,7 +63,9 @@ def debug(
         subject = of_device(subject, driver, link=link or "gen3 x8", host=host or "ideal", stop=stop)
         seed = 1 if seed is None else seed
     elif not driver is link is host is stop is None:
-        raise TypeError("driver, link, host and stop are for a device; an experiment has its own: overrides=['stop=20us']")
+        raise TypeError(
+            "driver, link, host and stop are for a device; an experiment has its own: overrides=['stop=20us']"
+        )
     return Debugger(subject, overrides=overrides, load=load, seed=seed, trace=trace, pcap=pcap)
 
 

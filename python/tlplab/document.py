@@ -16,7 +16,7 @@ __all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitr
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
-"""Why a run ended."""
+"""Reason that a run ended."""
 
 
 Cause = Literal["processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link", "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer", "translation wait"]
@@ -24,11 +24,11 @@ Cause = Literal["processing", "serialisation", "flight", "queueing", "credit wai
 
 
 WaitedFor = Literal["timer", "mmio_read", "mmio_write", "irq"]
-"""What a program of the host waits for."""
+"""Operation that a program of the host waits for."""
 
 
 GuestEnding = Literal["running", "powered-off", "died", "lost-power"]
-"""How a guest ended."""
+"""Ending of a guest."""
 
 
 Operation = Literal["read", "write", "copy", "dma", "replay", "dd-read", "dd-write", "to-card", "from-card", "mmio", "mmio-read", "mmio-write", "config", "configuration", "peer"]
@@ -48,19 +48,19 @@ Way = Literal["up", "down"]
 
 
 FaultDamage = Literal["ber", "corrupt", "drop", "poison", "ecrc", "type", "length", "payload", "boundary", "tag", "requester", "byte-count", "address", "abort", "refuse", "retry", "lose", "late", "twice", "ones", "data", "take-back", "overgrant", "unsent"]
-"""What a fault does: the key `damage`, or `ber`."""
+"""Damage by a fault: the key `damage`, or `ber`."""
 
 
 FaultOf = Literal["tlp", "dllp", "flit", "MRd", "MWr", "CfgRd0", "CfgWr0", "CfgRd1", "CfgWr1", "IORd", "IOWr", "Msg", "Cpl", "CplD", "Ack", "Nak", "UpdateFC", "InitFC1", "InitFC2"]
-"""What a fault counts."""
+"""Units that a fault counts."""
 
 
 ProblemName = Literal["never-ready", "no-answer", "header-type", "capability-chain", "bar-size", "no-address", "bar-unkept", "msix-table", "no-bus-number", "virtual-ids", "no-virtual-bus"]
-"""What software that enumerates could not do."""
+"""Problem of the software that enumerates."""
 
 
 Framing = Literal["non-flit", "flit"]
-"""How a link frames what it carries."""
+"""Framing of the units of a link."""
 
 
 LimitKind = Literal["link", "bus", "tags", "outstanding", "credits", "replay", "memory", "rate", "routing", "latency", "none"]
@@ -68,7 +68,7 @@ LimitKind = Literal["link", "bus", "tags", "outstanding", "credits", "replay", "
 
 
 Ending = Literal["done", "ur", "ca", "timeout", "poisoned", "lost", "malformed"]
-"""How a transaction ended."""
+"""Ending of a transaction."""
 
 
 NodeKind = Literal["host", "root port", "switch", "bus", "device"]
@@ -84,40 +84,40 @@ Forwarding = Literal["cut-through", "cut-through-unless-faster", "store-and-forw
 
 
 ResourceKind = Literal["tags", "credits", "buffer", "replay"]
-"""What is counted over time."""
+"""Kind of a resource over time."""
 
 
 PacketClass = Literal["tlp", "dllp", "flit", "bus"]
-"""What a unit on a wire is."""
+"""Kind of a unit on a wire."""
 
 
 PacketRole = Literal["read", "write", "completion"]
-"""What a TLP is in its transaction."""
+"""Role of a TLP in its transaction."""
 
 
 Outcome = Literal["data", "split", "retry", "abort"]
-"""What came of a transaction of a bus."""
+"""Outcome of a transaction of a bus."""
 
 
 RefusalReason = Literal["not-mapped", "no-read", "no-write", "translated", "translation-request"]
-"""Why the IOMMU refuses an access."""
+"""Reason that the IOMMU refuses an access."""
 
 
 Access = Literal["read", "write"]
-"""What an access does."""
+"""Operation of an access."""
 
 
 CompletionStatus = Literal["SC", "UR", "CRS", "CA"]
-"""How a completion ends its request."""
+"""Status with which a completion ends its request."""
 
 
 class Document(TypedDict):
-    """What a run tells: the document of the schema `tlplab/result/1`."""
+    """The result of a run: the document of the schema `tlplab/result/1`."""
 
     schema: str
     """The schema, `tlplab/result/1`."""
     revision: int
-    """How many times keys were added to the schema, from 1; a document without this key is of revision 1."""
+    """Number of times that keys were added to the schema, from 1; a document without this key is of revision 1."""
     title: str
     """Title of the experiment."""
     version: str
@@ -127,27 +127,27 @@ class Document(TypedDict):
     experiment: str
     """The experiment as it was run: TOML, with what was included and overridden."""
     settings: dict[str, Any]
-    """What that came to: each key of the experiment with its value, defaults of devices, switches and loads included."""
+    """The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included."""
     trace_hash: str
     """Hash of everything that went over the wires: 16 hexadecimal digits."""
     start_fs: int
-    """Where statistics begin (femtoseconds)."""
+    """Start of the statistics (femtoseconds)."""
     end_fs: int
-    """Where the run ended (femtoseconds)."""
+    """End of the run (femtoseconds)."""
     stop_reason: StopReason
-    """Why the run ended."""
+    """Reason that the run ended."""
     stop_text: str
-    """Why the run ended, for people."""
+    """Reason that the run ended, for people."""
     waiting: list[Waiting]
     """Programs of the host that wait for what never comes: the run got nowhere."""
     guest: Guest | None
     """The Linux that was the host's software; null if none was."""
     verdict: Verdict
-    """What limits the run."""
+    """The limit of the run."""
     flows: list[Flow]
     """Streams of transactions: loads and programs."""
     measured: list[Measured]
-    """What programs of the host measured themselves."""
+    """Measurements of programs of the host."""
     networks: list[Network]
     """The networks behind devices."""
     frames: list[Frames]
@@ -155,19 +155,19 @@ class Document(TypedDict):
     causes: list[Cause]
     """The causes of latency; every `cause` and `causes_ns` is indexed like this list."""
     errors: list[Detected]
-    """What receivers and requesters detected, the warm-up included."""
+    """Errors that receivers and requesters detected, the warm-up included."""
     reported: list[Reported]
-    """What root ports heard of them, the warm-up included."""
+    """Errors reported to root ports, the warm-up included."""
     outages: list[Outage]
     """Links that went down, the warm-up included; of very many the first."""
     faults: list[Struck]
     """Faults of units, and how many they have hit, the warm-up included."""
     problems: list[Problem]
-    """What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
+    """Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
     host: HostUse | None
-    """What the host's cache and IOMMU did; null if it has neither."""
+    """Use of the host's cache and IOMMU; null if it has neither."""
     translations: list[DeviceTranslations]
-    """What devices did with translations: those that can ask for some."""
+    """Translations of devices that can request some."""
     topology: Topology
     """Components."""
     links: list[Link]
@@ -188,11 +188,11 @@ class Waiting(TypedDict):
     device: str
     """The device that it drives."""
     operation: WaitedFor
-    """What it waits for."""
+    """The operation that it waits for."""
     what: str
     """The same, for people: `irq 3`."""
     place: str
-    """Where it says so: `file:line`."""
+    """The place in its source: `file:line`."""
 
 
 class Guest(TypedDict):
@@ -205,26 +205,26 @@ class Guest(TypedDict):
     console: str
     """SHA-256 of what it printed, hexadecimal."""
     end: str
-    """How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`."""
+    """Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`."""
     ending: GuestEnding
-    """How it ended."""
+    """Its ending."""
     status: int | None
     """The exit status of its script; null if it told none."""
 
 
 class Verdict(TypedDict):
-    """What limits the run."""
+    """The limit of the run."""
 
     sentence: str
     """One sentence that names it."""
     limit: Limit
     """The resource and the evidence."""
     next: Next | None
-    """What would limit next; null if nothing else is near."""
+    """The next limit; null if no other is near."""
     limits: list[Limit]
     """All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge."""
     phases: list[Phase]
-    """Where different things happened one after the other: what limited each of them. Empty where there is but one."""
+    """Phases with different activity, one after the other: the limit of each. Empty where there is but one."""
     tried: Tried | None
     """The runs that the verdict was found by; null: by the figures of the run alone."""
 
@@ -253,26 +253,26 @@ class Flow(TypedDict):
     histogram: list[Bar]
     """Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out."""
     attribution: list[Attribution]
-    """Where the time went of those that ended well."""
+    """Attribution of the time of successful transactions."""
     failures: list[Failures]
     """Those that did not end well, by how, and where their time went."""
 
 
 class Measured(TypedDict):
-    """What a program of the host measured, as a benchmark prints it."""
+    """Measurement by a program of the host, as a benchmark prints it."""
 
     name: str
     """The load or program."""
     bytes: int
     """Bytes it moved (bytes)."""
     from_fs: int
-    """When it began (femtoseconds)."""
+    """Start of the measurement (femtoseconds)."""
     to_fs: int
-    """When the last of them were there (femtoseconds)."""
+    """Arrival of the last of them (femtoseconds)."""
     payload_bps: float
     """Bits per second between these times (bits per second)."""
     calls: Calls | None
-    """How long its calls took, if it makes calls."""
+    """Durations of its calls, if it makes calls."""
 
 
 class Network(TypedDict):
@@ -293,7 +293,7 @@ class Network(TypedDict):
     failed_reads: int
     """Reads by the software that did not."""
     latency_ns: Latency | None
-    """How long those that ended well took, as the software sees it; null without any (nanoseconds)."""
+    """Latency of the successful ones, as the software sees it; null without any (nanoseconds)."""
 
 
 class Frames(TypedDict):
@@ -319,15 +319,15 @@ class Detected(TypedDict):
     port: str
     """The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd."""
     count: int
-    """How often."""
+    """Number of times."""
     first_fs: int
-    """When it happened first (femtoseconds)."""
+    """Time of the first (femtoseconds)."""
     header: str | None
     """Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known."""
     message: MessageName | None
     """The message that told the root complex of it; null: no message was sent."""
     messages: int
-    """How many messages were sent."""
+    """Number of messages sent."""
 
 
 class Reported(TypedDict):
@@ -340,11 +340,11 @@ class Reported(TypedDict):
     message: MessageName
     """Its severity."""
     count: int
-    """How many arrived."""
+    """Number of messages that arrived."""
     first_fs: int
-    """When the first arrived (femtoseconds)."""
+    """Arrival of the first (femtoseconds)."""
     interrupts: int
-    """How often the root port interrupted for them."""
+    """Number of times that the root port interrupted for them."""
 
 
 class Outage(TypedDict):
@@ -353,13 +353,13 @@ class Outage(TypedDict):
     link: str
     """The link, named by the component below it."""
     down_fs: int
-    """When it went down (femtoseconds)."""
+    """Time at which it went down (femtoseconds)."""
     heard_fs: int | None
-    """When hot-plug software of the host heard of it; null: it never did (femtoseconds)."""
+    """Time at which hot-plug software of the host was notified; null: it never was (femtoseconds)."""
     up_fs: int | None
-    """When its data link layer was active again; null: it never was (femtoseconds)."""
+    """Time at which its data link layer was active again; null: it never was (femtoseconds)."""
     configured_fs: int | None
-    """When software had configured again what is below it; null: it never had (femtoseconds)."""
+    """Time at which software had configured the components below it again; null: it never had (femtoseconds)."""
 
 
 class Struck(TypedDict):
@@ -370,13 +370,13 @@ class Struck(TypedDict):
     direction: Way
     """The direction of the units that it hits."""
     damage: FaultDamage
-    """What it does: as the key `damage` says, or `ber`."""
+    """Its damage: a value of the key `damage`, or `ber`."""
     of: FaultOf | None
-    """What it counts; null: all units."""
+    """Units that it counts; null: all units."""
     first: int
     """The first that it hits, from 1."""
     struck: int
-    """How many it has hit."""
+    """Number of units that it has hit."""
 
 
 class Problem(TypedDict):
@@ -387,15 +387,15 @@ class Problem(TypedDict):
     component: str | None
     """The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known."""
     kind: ProblemName
-    """What it could not do."""
+    """The kind of problem."""
     exhausted: bool
     """Bus numbers or addresses have run out: a run in which that happens has failed."""
     message: str
-    """What it could not do, for people."""
+    """The problem, for people."""
 
 
 class HostUse(TypedDict):
-    """What the host's cache and IOMMU did for requests of devices."""
+    """Use of the host's cache and IOMMU by requests of devices."""
 
     cache: CacheUse | None
     """The last-level cache; null if there is none."""
@@ -404,12 +404,14 @@ class HostUse(TypedDict):
 
 
 class DeviceTranslations(TypedDict):
-    """What a device did with translations, the warm-up included."""
+    """Translations of a device, the warm-up included."""
 
     device: str
     """The device."""
     hits: int
-    """Requests that had their translation."""
+    """Requests whose translation was kept when their turn came."""
+    waited: int
+    """Requests that waited for their translation."""
     asked: int
     """Translations that it asked for."""
     denied: int
@@ -443,11 +445,11 @@ class Link(TypedDict):
     width: int
     """Lanes."""
     mode: Framing
-    """How it frames what it carries."""
+    """Framing of its units."""
     mps: int
     """Max_Payload_Size in force, in bytes."""
     raw_bps: float
-    """What it carries after line coding (bits per second)."""
+    """Rate after line coding (bits per second)."""
     bus: str | None
     """Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link."""
     directions: list[Direction]
@@ -458,15 +460,15 @@ class Series(TypedDict):
     """Everything over time, in bins."""
 
     start_fs: int
-    """Where the first bin begins (femtoseconds)."""
+    """Start of the first bin (femtoseconds)."""
     bin_fs: int
     """Width of a bin (femtoseconds)."""
     bins: int
-    """How many; every array has so many entries."""
+    """Number of bins; every array has as many entries."""
     flows: list[FlowSeries]
     """Payload of flows."""
     directions: list[DirectionSeries]
-    """What wires were used for."""
+    """Use of the wires."""
     resources: list[Resource]
     """Tags, credits, buffers."""
 
@@ -484,9 +486,9 @@ class Sample(SampleOptional):
     flow: int
     """Its flow: an index in `flows`."""
     start_fs: int
-    """When it started (femtoseconds)."""
+    """Start (femtoseconds)."""
     latency_ns: float
-    """How long it took until its last byte (nanoseconds)."""
+    """Time until its last byte (nanoseconds)."""
     links: list[int]
     """Links that it crossed: indices in `links`, in any order."""
     causes_ns: list[float]
@@ -499,9 +501,9 @@ class Ladder(TypedDict):
     columns: list[str]
     """Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is."""
     from_fs: int
-    """Where the window begins (femtoseconds)."""
+    """Start of the window (femtoseconds)."""
     to_fs: int
-    """Where it ends (femtoseconds)."""
+    """End of the window (femtoseconds)."""
     packets: list[Packet]
     """Its packets, in the order of their start."""
     transactions: list[Transaction]
@@ -514,26 +516,26 @@ class Limit(TypedDict):
     resource: str
     """Its name: a place, `tags of ssd`, `load nic`."""
     kind: LimitKind
-    """What kind of resource it is."""
+    """Kind of the resource."""
     links: list[int]
     """The links that it belongs to: indices in `links` of the document; none if it belongs to no link."""
     utilization: float
-    """How much of it is used, a fraction of 1."""
+    """Utilisation, a fraction of 1."""
     evidence: list[str]
     """Figures that show it."""
     gain: float | None
-    """How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried."""
+    """Additional payload of the run with twice as much of it: 0.5 is half as much again. Null: it was not tried."""
     change: str | None
-    """What was changed for that: `16 → 32`; null: it was not tried."""
+    """The change for that: `16 → 32`; null: it was not tried."""
 
 
 class Next(TypedDict):
-    """What would limit next."""
+    """The next limit."""
 
     resource: str
     """Its name."""
     kind: LimitKind
-    """What kind of resource it is."""
+    """Kind of the resource."""
     headroom: float
     """By how much throughput could grow before it limits: 0.4 is 40 %."""
     text: str
@@ -550,22 +552,22 @@ class Phase(TypedDict):
     flows: list[str]
     """The flows that were active; of an outage none."""
     limits: list[Limit]
-    """What limited them: nothing, if nothing would have carried more."""
+    """Limits of the phase: empty, if no relaxation would have carried more."""
 
 
 class Tried(TypedDict):
     """Runs in which one resource was relaxed."""
 
     candidates: int
-    """What could limit."""
+    """Number of candidates for the limit."""
     tried: int
-    """How many of these were relaxed."""
+    """Number of these that were relaxed."""
     events: int
     """Events of all these runs, with what it took to build their fabrics."""
     until_fs: int | None
     """They were compared with the beginning of the run until here; null: with all of it (femtoseconds)."""
     gains: list[Gain]
-    """What gained something, or cost something, the best first."""
+    """Relaxations that gained or cost something, the best first."""
 
 
 Errors = dict[Literal["ur", "ca", "timeout", "poisoned", "lost", "malformed"], int]
@@ -599,7 +601,7 @@ class Bar(TypedDict):
     to_ns: float
     """Up to this (nanoseconds)."""
     count: int
-    """How many."""
+    """Their number."""
     causes_ns: list[float]
     """Their mean time by cause (nanoseconds)."""
 
@@ -615,9 +617,9 @@ class Attribution(AttributionOptional):
     """Time that all transactions of a flow spent for one cause at one place."""
 
     cause: int
-    """Why: an index in `causes` of the document."""
+    """Cause: an index in `causes` of the document."""
     place: str
-    """Where: a link direction `from → to`, or a node."""
+    """Place: a link direction `from → to`, or a node."""
     behind: str | None
     """The flow one queued behind; null where one did not queue."""
     total_ns: float
@@ -630,13 +632,13 @@ class Failures(TypedDict):
     """Transactions of a flow that ended in the same way, which was not well."""
 
     ending: Ending
-    """How; never `done`."""
+    """Their ending; never `done`."""
     count: int
-    """How many."""
+    """Their number."""
     mean_ns: float
     """Their mean latency, until the requester knew (nanoseconds)."""
     attribution: list[Attribution]
-    """Where their time went, on the way of what is last known of each; shares are of the sum of their latencies."""
+    """Attribution of their time, up to the last known place of each; shares are of the sum of their latencies."""
 
 
 class Calls(TypedDict):
@@ -690,13 +692,13 @@ class IommuUse(TypedDict):
     hit_rate: float
     """Hits as a fraction of both."""
     waited_ns: float
-    """How long walks waited for others, in all (nanoseconds)."""
+    """Total time that walks waited for others (nanoseconds)."""
     busy: float
     """Page walks as a fraction of those that could have been made."""
     faults: list[TranslationFault]
     """Accesses that were refused, by function and reason, the warm-up included."""
     answered: AnsweredTranslations | None
-    """What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are."""
+    """Translations that devices requested, the warm-up included; null where no device can request any and all addresses stay as they are."""
 
 
 class NodeOptional(TypedDict, total=False):
@@ -714,13 +716,13 @@ class Node(NodeOptional):
     name: str
     """Its name."""
     kind: NodeKind
-    """What it is."""
+    """Kind of the component."""
     model: str | None
     """A device's model, a bus's mode and width; null for others."""
     parent: str | None
     """The component above it; null for the host."""
     detail: str
-    """What else is known of it, in a line."""
+    """Further details, in a line."""
 
 
 # One direction of a link.
@@ -733,7 +735,7 @@ Direction = TypedDict(
         "to": "str",
         # Number of the interface in a pcapng capture of the same run.
         "interface": "int",
-        # What the wire was used for, as fractions of time.
+        # Use of the wire, as fractions of time.
         "utilization": "Utilization",
         # TLPs, without copies.
         "tlps": "int",
@@ -786,18 +788,18 @@ class DirectionSeries(TypedDict):
 
 
 class Resource(TypedDict):
-    """How much of something countable was in use over time."""
+    """Use of a countable resource over time."""
 
     name: str
     """Its name: `tags of ssd`."""
     kind: ResourceKind
-    """What is counted."""
+    """Kind of the resource."""
     link: int | None
     """The link it belongs to, an index in `links`; for the tags of a device, the device's link."""
     direction: int | None
     """The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction."""
     capacity: int | None
-    """How much there is; null: no limit."""
+    """Capacity; null: no limit."""
     unit: str
     """The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`."""
     mean: list[float]
@@ -816,21 +818,21 @@ Packet = TypedDict(
         "link": "int",
         # 0: up, 1: down.
         "direction": "int",
-        # When its first symbol leaves (femtoseconds).
+        # Departure of its first symbol (femtoseconds).
         "start_fs": "int",
-        # When its last symbol has left (femtoseconds).
+        # Departure of its last symbol (femtoseconds).
         "end_fs": "int",
-        # When its last symbol has arrived (femtoseconds).
+        # Arrival of its last symbol (femtoseconds).
         "arrive_fs": "int",
         # The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`.
         "kind": "str",
         # TLP, DLLP or flit.
         "class": "PacketClass",
-        # What it is in its transaction; null for what is no TLP.
+        # Its role in its transaction; null for units other than TLPs.
         "role": "PacketRole | None",
-        # What the header of a TLP says; null for what is no TLP.
+        # Header of a TLP; null for other units.
         "header": "TlpHeader | None",
-        # What it says, in a line, for people.
+        # Its content, in a line, for people.
         "text": "str",
         # Its flow, an index in `flows`; null where it has none.
         "flow": "int | None",
@@ -864,13 +866,13 @@ class Transaction(TypedDict):
     flow: int
     """Its flow: an index in `flows`."""
     start_fs: int
-    """When it started (femtoseconds)."""
+    """Start (femtoseconds)."""
     end_fs: int
-    """When its last byte arrived, or it ended otherwise (femtoseconds)."""
+    """Arrival of its last byte, or its other ending (femtoseconds)."""
     text: str
-    """What it is, in a line."""
+    """Its description, in a line."""
     ending: Ending
-    """How it ended."""
+    """Its ending."""
     intervals: list[Interval]
     """Its critical path; of one that did not end well that of what is last known of it."""
 
@@ -881,11 +883,11 @@ class Gain(TypedDict):
     resource: str
     """Its name."""
     kind: LimitKind
-    """What kind of resource it is."""
+    """Kind of the resource."""
     change: str
-    """What was changed: `16 → 32`."""
+    """The change: `16 → 32`."""
     gain: float
-    """How much more the run carries: 0.5 is half as much again."""
+    """Additional payload of the run: 0.5 is half as much again."""
 
 
 class TranslationFault(TypedDict):
@@ -896,15 +898,15 @@ class TranslationFault(TypedDict):
     requester: str
     """The requester's ID: `03:00.0`."""
     reason: RefusalReason
-    """Why they were refused."""
+    """Reason of the refusal."""
     operation: Access
-    """What the first was."""
+    """Operation of the first."""
     address: str
     """The address of the first, hexadecimal."""
     count: int
-    """How many."""
+    """Their number."""
     first_fs: int
-    """When the first was refused (femtoseconds)."""
+    """Time of the first refusal (femtoseconds)."""
 
 
 class AnsweredTranslations(TypedDict):
@@ -978,7 +980,7 @@ class TlpHeaderOptional(TypedDict, total=False):
     register: int
     """The offset in configuration space of a configuration request, in bytes."""
     status: CompletionStatus
-    """How a completion ends its request."""
+    """Status with which a completion ends its request."""
 
 
 class TlpHeader(TlpHeaderOptional):
@@ -992,15 +994,15 @@ class Interval(TypedDict):
     """A part of a critical path."""
 
     cause: int
-    """Why: an index in `causes` of the document."""
+    """Cause: an index in `causes` of the document."""
     place: str
-    """Where: a link direction `from → to`, or a node."""
+    """Place: a link direction `from → to`, or a node."""
     behind: str | None
     """The flow one queued behind; null where one did not queue."""
     start_fs: int
-    """When it begins (femtoseconds)."""
+    """Start (femtoseconds)."""
     duration_fs: int
-    """How long it is (femtoseconds)."""
+    """Duration (femtoseconds)."""
 
 
 class Keys(dict[str, Any]):
@@ -1085,7 +1087,7 @@ class Keys(dict[str, Any]):
 
     @property
     def revision(self) -> int:
-        """How many times keys were added to the schema, from 1; a document without this key is of revision 1."""
+        """Number of times that keys were added to the schema, from 1; a document without this key is of revision 1."""
         return self["revision"]
 
     @property
@@ -1110,7 +1112,7 @@ class Keys(dict[str, Any]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What that came to: each key of the experiment with its value, defaults of devices, switches and loads included."""
+        """The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included."""
         return self["settings"]
 
     @property
@@ -1120,22 +1122,22 @@ class Keys(dict[str, Any]):
 
     @property
     def start_fs(self) -> int:
-        """Where statistics begin (femtoseconds)."""
+        """Start of the statistics (femtoseconds)."""
         return self["start_fs"]
 
     @property
     def end_fs(self) -> int:
-        """Where the run ended (femtoseconds)."""
+        """End of the run (femtoseconds)."""
         return self["end_fs"]
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why the run ended."""
+        """Reason that the run ended."""
         return self["stop_reason"]
 
     @property
     def stop_text(self) -> str:
-        """Why the run ended, for people."""
+        """Reason that the run ended, for people."""
         return self["stop_text"]
 
     @property
@@ -1150,7 +1152,7 @@ class Keys(dict[str, Any]):
 
     @property
     def verdict(self) -> Verdict:
-        """What limits the run."""
+        """The limit of the run."""
         return self["verdict"]
 
     @property
@@ -1160,7 +1162,7 @@ class Keys(dict[str, Any]):
 
     @property
     def measured(self) -> Rows[Measured]:
-        """What programs of the host measured themselves."""
+        """Measurements of programs of the host."""
         return self["measured"]
 
     @property
@@ -1180,12 +1182,12 @@ class Keys(dict[str, Any]):
 
     @property
     def errors(self) -> Rows[Detected]:
-        """What receivers and requesters detected, the warm-up included."""
+        """Errors that receivers and requesters detected, the warm-up included."""
         return self["errors"]
 
     @property
     def reported(self) -> Rows[Reported]:
-        """What root ports heard of them, the warm-up included."""
+        """Errors reported to root ports, the warm-up included."""
         return self["reported"]
 
     @property
@@ -1200,17 +1202,17 @@ class Keys(dict[str, Any]):
 
     @property
     def problems(self) -> Rows[Problem]:
-        """What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
+        """Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one."""
         return self["problems"]
 
     @property
     def host(self) -> HostUse | None:
-        """What the host's cache and IOMMU did; null if it has neither."""
+        """Use of the host's cache and IOMMU; null if it has neither."""
         return self["host"]
 
     @property
     def translations(self) -> Rows[DeviceTranslations]:
-        """What devices did with translations: those that can ask for some."""
+        """Translations of devices that can request some."""
         return self["translations"]
 
     @property
@@ -1278,22 +1280,22 @@ CAUSES = (
     CauseStyle("processing", "work", "#7b8794", "#7f8b99", "A switch, root complex or device works on the TLP."),
     CauseStyle("serialisation", "work", "#2a69b0", "#4c90dd", "The bytes of the TLP go over the wire."),
     CauseStyle("flight", "work", "#9fc4e8", "#a9cdf0", "The signal travels."),
-    CauseStyle("queueing", "wait", "#d55e00", "#f27a2c", "Another TLP has the egress."),
+    CauseStyle("queueing", "wait", "#d55e00", "#f27a2c", "Another TLP occupies the egress."),
     CauseStyle("credit wait", "wait", "#eda21f", "#f4b64a", "The receiver has no room: no credits."),
     CauseStyle("tag wait", "wait", "#f2d656", "#f7e27d", "The requester has no free tag."),
     CauseStyle("replay buffer wait", "wait", "#8a5a1c", "#b07a36", "The transmitter may not send before older TLPs are acknowledged."),
     CauseStyle("replay", "repair", "#8f2457", "#d4548f", "A copy was lost or damaged and had to be sent again."),
-    CauseStyle("data link", "repair", "#d48fb8", "#e5aecd", "DLLPs and ordered sets have the wire."),
+    CauseStyle("data link", "repair", "#d48fb8", "#e5aecd", "DLLPs and ordered sets occupy the wire."),
     CauseStyle("completer", "work", "#169a78", "#34bd98", "Host memory or the addressed device prepares the answer."),
     CauseStyle("link down", "repair", "#33383f", "#dfe3e8", "The link is down or in recovery."),
     CauseStyle("arbitration", "wait", "#f49b6c", "#ffb48c", "Another master has the parallel bus."),
     CauseStyle("address", "bus", "#5b4aa6", "#8a78e0", "Address and attributes are on the parallel bus."),
     CauseStyle("device select", "bus", "#a79ae0", "#c9c0f7", "The target decodes them, until it claims the transaction."),
     CauseStyle("wait states", "wait", "#cda878", "#d6b88f", "The bus waits until the target is ready."),
-    CauseStyle("data phases", "bus", "#129cbf", "#30b8da", "Data are on the parallel bus; or the target's word that they come later."),
-    CauseStyle("turnaround", "bus", "#c2ccd6", "#566270", "The lines of the bus change hands."),
-    CauseStyle("retry", "repair", "#bd4f7c", "#e27ba3", "The target on the bus has no room, or no data yet: its master has to come again."),
-    CauseStyle("no answer", "repair", "#5b5560", "#a79fae", "Nothing more is known of the request: the requester waits for what never comes, or comes too late."),
+    CauseStyle("data phases", "bus", "#129cbf", "#30b8da", "Data are on the parallel bus, or the target's response that they follow later."),
+    CauseStyle("turnaround", "bus", "#c2ccd6", "#566270", "The lines of the bus change their driver."),
+    CauseStyle("retry", "repair", "#bd4f7c", "#e27ba3", "The target on the bus has no room, or no data yet: the master has to retry."),
+    CauseStyle("no answer", "repair", "#5b5560", "#a79fae", "The requester waits for a completion that never arrives, or arrives too late."),
     CauseStyle("translation wait", "wait", "#d9822b", "#f0a35a", "The requester has no translation of the address."),
 )
 """All causes, in the order of `causes`."""

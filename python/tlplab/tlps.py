@@ -288,9 +288,7 @@ def of_run(simulation: _core.Simulation, count: int = 0) -> tuple[int, Tlps]:
     """How many TLPs a run that goes on has sent, and those after the first `count`; of more than it keeps, the latest."""
     seen, text = simulation.tlps_after(count)
     flows, links, components = simulation.names()
-    rows = [
-        as_tlp(one, one["flow_name"], one["link_name"], one["from"], one["to"]) for one in json.loads(text)
-    ]
+    rows = [as_tlp(one, one["flow_name"], one["link_name"], one["from"], one["to"]) for one in json.loads(text)]
     names = {
         "kind": KINDS, "status": STATUSES, "flow": flows, "link": links, "sender": components, "receiver": components,
     }  # fmt: skip

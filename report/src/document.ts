@@ -2,11 +2,11 @@
 
 export const SCHEMA = "tlplab/result/1";
 
-/** What a run tells: the document of the schema `tlplab/result/1`. */
+/** The result of a run: the document of the schema `tlplab/result/1`. */
 export interface Result {
   /** The schema, `tlplab/result/1`. */
   schema: string;
-  /** How many times keys were added to the schema, from 1; a document without this key is of revision 1. */
+  /** Number of times that keys were added to the schema, from 1; a document without this key is of revision 1. */
   revision?: number;
   /** Title of the experiment. */
   title: string;
@@ -16,27 +16,27 @@ export interface Result {
   seed: number | string;
   /** The experiment as it was run: TOML, with what was included and overridden. */
   experiment: string;
-  /** What that came to: each key of the experiment with its value, defaults of devices, switches and loads included. */
+  /** The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included. */
   settings: Record<string, unknown>;
   /** Hash of everything that went over the wires: 16 hexadecimal digits. */
   trace_hash: string;
-  /** Where statistics begin (femtoseconds). */
+  /** Start of the statistics (femtoseconds). */
   start_fs: number;
-  /** Where the run ended (femtoseconds). */
+  /** End of the run (femtoseconds). */
   end_fs: number;
-  /** Why the run ended. */
+  /** Reason that the run ended. */
   stop_reason: StopReason;
-  /** Why the run ended, for people. */
+  /** Reason that the run ended, for people. */
   stop_text: string;
   /** Programs of the host that wait for what never comes: the run got nowhere. */
   waiting: Waiting[];
   /** The Linux that was the host's software; null if none was. */
   guest: Guest | null;
-  /** What limits the run. */
+  /** The limit of the run. */
   verdict: Verdict;
   /** Streams of transactions: loads and programs. */
   flows: Flow[];
-  /** What programs of the host measured themselves. */
+  /** Measurements of programs of the host. */
   measured: Measured[];
   /** The networks behind devices. */
   networks: Network[];
@@ -44,19 +44,19 @@ export interface Result {
   frames?: Frames[];
   /** The causes of latency; every `cause` and `causes_ns` is indexed like this list. */
   causes: Cause[];
-  /** What receivers and requesters detected, the warm-up included. */
+  /** Errors that receivers and requesters detected, the warm-up included. */
   errors: Detected[];
-  /** What root ports heard of them, the warm-up included. */
+  /** Errors reported to root ports, the warm-up included. */
   reported: Reported[];
   /** Links that went down, the warm-up included; of very many the first. */
   outages: Outage[];
   /** Faults of units, and how many they have hit, the warm-up included. */
   faults: Struck[];
-  /** What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one. */
+  /** Problems of the software that enumerates since the start, each once. That a device is not ready is a result; that bus numbers or addresses run out makes the run a failed one. */
   problems: Problem[];
-  /** What the host's cache and IOMMU did; null if it has neither. */
+  /** Use of the host's cache and IOMMU; null if it has neither. */
   host: HostUse | null;
-  /** What devices did with translations: those that can ask for some. */
+  /** Translations of devices that can request some. */
   translations: DeviceTranslations[];
   /** Components. */
   topology: Topology;
@@ -72,7 +72,7 @@ export interface Result {
   ladder: Ladder | null;
 }
 
-/** Why a run ended. */
+/** Reason that a run ended. */
 export type StopReason =
   /** It goes on. */
   | "running"
@@ -99,11 +99,11 @@ export type StopReason =
 export interface Waiting {
   /** The device that it drives. */
   device: string;
-  /** What it waits for. */
+  /** The operation that it waits for. */
   operation: WaitedFor;
   /** The same, for people: `irq 3`. */
   what: string;
-  /** Where it says so: `file:line`. */
+  /** The place in its source: `file:line`. */
   place: string;
 }
 
@@ -115,25 +115,25 @@ export interface Guest {
   initramfs: string;
   /** SHA-256 of what it printed, hexadecimal. */
   console: string;
-  /** How it ended, for people: `powered off`, `died: …`, `lost its power: …`, `running`. */
+  /** Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`. */
   end: string;
-  /** How it ended. */
+  /** Its ending. */
   ending?: GuestEnding;
   /** The exit status of its script; null if it told none. */
   status: number | null;
 }
 
-/** What limits the run. */
+/** The limit of the run. */
 export interface Verdict {
   /** One sentence that names it. */
   sentence: string;
   /** The resource and the evidence. */
   limit: Limit;
-  /** What would limit next; null if nothing else is near. */
+  /** The next limit; null if no other is near. */
   next: Next | null;
   /** All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge. */
   limits: Limit[];
-  /** Where different things happened one after the other: what limited each of them. Empty where there is but one. */
+  /** Phases with different activity, one after the other: the limit of each. Empty where there is but one. */
   phases: Phase[];
   /** The runs that the verdict was found by; null: by the figures of the run alone. */
   tried: Tried | null;
@@ -161,25 +161,25 @@ export interface Flow {
   latency_ns: Latency | null;
   /** Distribution of latency, in 32 equal steps of each octave of femtoseconds; empty ones are left out. */
   histogram: Bar[];
-  /** Where the time went of those that ended well. */
+  /** Attribution of the time of successful transactions. */
   attribution: Attribution[];
   /** Those that did not end well, by how, and where their time went. */
   failures: Failures[];
 }
 
-/** What a program of the host measured, as a benchmark prints it. */
+/** Measurement by a program of the host, as a benchmark prints it. */
 export interface Measured {
   /** The load or program. */
   name: string;
   /** Bytes it moved (bytes). */
   bytes: number;
-  /** When it began (femtoseconds). */
+  /** Start of the measurement (femtoseconds). */
   from_fs: number;
-  /** When the last of them were there (femtoseconds). */
+  /** Arrival of the last of them (femtoseconds). */
   to_fs: number;
   /** Bits per second between these times (bits per second). */
   payload_bps: number;
-  /** How long its calls took, if it makes calls. */
+  /** Durations of its calls, if it makes calls. */
   calls: Calls | null;
 }
 
@@ -199,7 +199,7 @@ export interface Network {
   reads: number;
   /** Reads by the software that did not. */
   failed_reads: number;
-  /** How long those that ended well took, as the software sees it; null without any (nanoseconds). */
+  /** Latency of the successful ones, as the software sees it; null without any (nanoseconds). */
   latency_ns: Latency | null;
 }
 
@@ -225,7 +225,7 @@ export type Cause =
   | "serialisation"
   /** The signal travels. */
   | "flight"
-  /** Another TLP has the egress. */
+  /** Another TLP occupies the egress. */
   | "queueing"
   /** The receiver has no room: no credits. */
   | "credit wait"
@@ -235,7 +235,7 @@ export type Cause =
   | "replay buffer wait"
   /** A copy was lost or damaged and had to be sent again. */
   | "replay"
-  /** DLLPs and ordered sets have the wire. */
+  /** DLLPs and ordered sets occupy the wire. */
   | "data link"
   /** Host memory or the addressed device prepares the answer. */
   | "completer"
@@ -249,13 +249,13 @@ export type Cause =
   | "device select"
   /** The bus waits until the target is ready. */
   | "wait states"
-  /** Data are on the parallel bus; or the target's word that they come later. */
+  /** Data are on the parallel bus, or the target's response that they follow later. */
   | "data phases"
-  /** The lines of the bus change hands. */
+  /** The lines of the bus change their driver. */
   | "turnaround"
-  /** The target on the bus has no room, or no data yet: its master has to come again. */
+  /** The target on the bus has no room, or no data yet: the master has to retry. */
   | "retry"
-  /** Nothing more is known of the request: the requester waits for what never comes, or comes too late. */
+  /** The requester waits for a completion that never arrives, or arrives too late. */
   | "no answer"
   /** The requester has no translation of the address. */
   | "translation wait";
@@ -266,15 +266,15 @@ export interface Detected {
   name: ErrorName;
   /** The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd. */
   port: string;
-  /** How often. */
+  /** Number of times. */
   count: number;
-  /** When it happened first (femtoseconds). */
+  /** Time of the first (femtoseconds). */
   first_fs: number;
   /** Header of the first TLP it concerns: 32 hexadecimal digits; null where no TLP is known. */
   header: string | null;
   /** The message that told the root complex of it; null: no message was sent. */
   message: MessageName | null;
-  /** How many messages were sent. */
+  /** Number of messages sent. */
   messages: number;
 }
 
@@ -286,11 +286,11 @@ export interface Reported {
   source: string;
   /** Its severity. */
   message: MessageName;
-  /** How many arrived. */
+  /** Number of messages that arrived. */
   count: number;
-  /** When the first arrived (femtoseconds). */
+  /** Arrival of the first (femtoseconds). */
   first_fs: number;
-  /** How often the root port interrupted for them. */
+  /** Number of times that the root port interrupted for them. */
   interrupts: number;
 }
 
@@ -298,13 +298,13 @@ export interface Reported {
 export interface Outage {
   /** The link, named by the component below it. */
   link: string;
-  /** When it went down (femtoseconds). */
+  /** Time at which it went down (femtoseconds). */
   down_fs: number;
-  /** When hot-plug software of the host heard of it; null: it never did (femtoseconds). */
+  /** Time at which hot-plug software of the host was notified; null: it never was (femtoseconds). */
   heard_fs: number | null;
-  /** When its data link layer was active again; null: it never was (femtoseconds). */
+  /** Time at which its data link layer was active again; null: it never was (femtoseconds). */
   up_fs: number | null;
-  /** When software had configured again what is below it; null: it never had (femtoseconds). */
+  /** Time at which software had configured the components below it again; null: it never had (femtoseconds). */
   configured_fs: number | null;
 }
 
@@ -314,13 +314,13 @@ export interface Struck {
   link: string;
   /** The direction of the units that it hits. */
   direction: Way;
-  /** What it does: as the key `damage` says, or `ber`. */
+  /** Its damage: a value of the key `damage`, or `ber`. */
   damage: FaultDamage;
-  /** What it counts; null: all units. */
+  /** Units that it counts; null: all units. */
   of: FaultOf | null;
   /** The first that it hits, from 1. */
   first: number;
-  /** How many it has hit. */
+  /** Number of units that it has hit. */
   struck: number;
 }
 
@@ -330,15 +330,15 @@ export interface Problem {
   function: string;
   /** The component that it concerns: a device, or a port such as `host.rp0`; null where that is not known. */
   component: string | null;
-  /** What it could not do. */
+  /** The kind of problem. */
   kind: ProblemName;
   /** Bus numbers or addresses have run out: a run in which that happens has failed. */
   exhausted: boolean;
-  /** What it could not do, for people. */
+  /** The problem, for people. */
   message: string;
 }
 
-/** What the host's cache and IOMMU did for requests of devices. */
+/** Use of the host's cache and IOMMU by requests of devices. */
 export interface HostUse {
   /** The last-level cache; null if there is none. */
   cache: CacheUse | null;
@@ -346,12 +346,14 @@ export interface HostUse {
   iommu: IommuUse | null;
 }
 
-/** What a device did with translations, the warm-up included. */
+/** Translations of a device, the warm-up included. */
 export interface DeviceTranslations {
   /** The device. */
   device: string;
-  /** Requests that had their translation. */
+  /** Requests whose translation was kept when their turn came. */
   hits: number;
+  /** Requests that waited for their translation. */
+  waited?: number;
   /** Translations that it asked for. */
   asked: number;
   /** Of these, those that there was none for, or that were not answered. */
@@ -382,11 +384,11 @@ export interface Link {
   generation: number;
   /** Lanes. */
   width: number;
-  /** How it frames what it carries. */
+  /** Framing of its units. */
   mode: Framing;
   /** Max_Payload_Size in force, in bytes. */
   mps: number;
-  /** What it carries after line coding (bits per second). */
+  /** Rate after line coding (bits per second). */
   raw_bps: number;
   /** Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link. */
   bus: string | null;
@@ -396,15 +398,15 @@ export interface Link {
 
 /** Everything over time, in bins. */
 export interface Series {
-  /** Where the first bin begins (femtoseconds). */
+  /** Start of the first bin (femtoseconds). */
   start_fs: number;
   /** Width of a bin (femtoseconds). */
   bin_fs: number;
-  /** How many; every array has so many entries. */
+  /** Number of bins; every array has as many entries. */
   bins: number;
   /** Payload of flows. */
   flows: FlowSeries[];
-  /** What wires were used for. */
+  /** Use of the wires. */
   directions: DirectionSeries[];
   /** Tags, credits, buffers. */
   resources: Resource[];
@@ -414,9 +416,9 @@ export interface Series {
 export interface Sample {
   /** Its flow: an index in `flows`. */
   flow: number;
-  /** When it started (femtoseconds). */
+  /** Start (femtoseconds). */
   start_fs: number;
-  /** How long it took until its last byte (nanoseconds). */
+  /** Time until its last byte (nanoseconds). */
   latency_ns: number;
   /** Links that it crossed: indices in `links`, in any order. */
   links: number[];
@@ -430,9 +432,9 @@ export interface Sample {
 export interface Ladder {
   /** Nodes from left to right; an end of a link that is not here belongs to its nearest ancestor that is. */
   columns: string[];
-  /** Where the window begins (femtoseconds). */
+  /** Start of the window (femtoseconds). */
   from_fs: number;
-  /** Where it ends (femtoseconds). */
+  /** End of the window (femtoseconds). */
   to_fs: number;
   /** Its packets, in the order of their start. */
   packets: Packet[];
@@ -440,7 +442,7 @@ export interface Ladder {
   transactions: Transaction[];
 }
 
-/** What a program of the host waits for. */
+/** Operation that a program of the host waits for. */
 export type WaitedFor =
   /** A time. */
   | "timer"
@@ -451,7 +453,7 @@ export type WaitedFor =
   /** An interrupt. */
   | "irq";
 
-/** How a guest ended. */
+/** Ending of a guest. */
 export type GuestEnding =
   /** It did not: somebody interrupted it, or its run could not go on. */
   | "running"
@@ -466,25 +468,25 @@ export type GuestEnding =
 export interface Limit {
   /** Its name: a place, `tags of ssd`, `load nic`. */
   resource: string;
-  /** What kind of resource it is. */
+  /** Kind of the resource. */
   kind: LimitKind;
   /** The links that it belongs to: indices in `links` of the document; none if it belongs to no link. */
   links?: number[];
-  /** How much of it is used, a fraction of 1. */
+  /** Utilisation, a fraction of 1. */
   utilization: number;
   /** Figures that show it. */
   evidence: string[];
-  /** How much more the run carries with twice as much of it: 0.5 is half as much again. Null: it was not tried. */
+  /** Additional payload of the run with twice as much of it: 0.5 is half as much again. Null: it was not tried. */
   gain: number | null;
-  /** What was changed for that: `16 → 32`; null: it was not tried. */
+  /** The change for that: `16 → 32`; null: it was not tried. */
   change: string | null;
 }
 
-/** What would limit next. */
+/** The next limit. */
 export interface Next {
   /** Its name. */
   resource: string;
-  /** What kind of resource it is. */
+  /** Kind of the resource. */
   kind: LimitKind;
   /** By how much throughput could grow before it limits: 0.4 is 40 %. */
   headroom: number;
@@ -500,21 +502,21 @@ export interface Phase {
   until_fs: number;
   /** The flows that were active; of an outage none. */
   flows: string[];
-  /** What limited them: nothing, if nothing would have carried more. */
+  /** Limits of the phase: empty, if no relaxation would have carried more. */
   limits: Limit[];
 }
 
 /** Runs in which one resource was relaxed. */
 export interface Tried {
-  /** What could limit. */
+  /** Number of candidates for the limit. */
   candidates: number;
-  /** How many of these were relaxed. */
+  /** Number of these that were relaxed. */
   tried: number;
   /** Events of all these runs, with what it took to build their fabrics. */
   events: number;
   /** They were compared with the beginning of the run until here; null: with all of it (femtoseconds). */
   until_fs: number | null;
-  /** What gained something, or cost something, the best first. */
+  /** Relaxations that gained or cost something, the best first. */
   gains: Gain[];
 }
 
@@ -591,7 +593,7 @@ export interface Bar {
   from_ns: number;
   /** Up to this (nanoseconds). */
   to_ns: number;
-  /** How many. */
+  /** Their number. */
   count: number;
   /** Their mean time by cause (nanoseconds). */
   causes_ns: number[];
@@ -599,9 +601,9 @@ export interface Bar {
 
 /** Time that all transactions of a flow spent for one cause at one place. */
 export interface Attribution {
-  /** Why: an index in `causes` of the document. */
+  /** Cause: an index in `causes` of the document. */
   cause: number;
-  /** Where: a link direction `from → to`, or a node. */
+  /** Place: a link direction `from → to`, or a node. */
   place: string;
   /** The flow one queued behind; null where one did not queue. */
   behind: string | null;
@@ -615,13 +617,13 @@ export interface Attribution {
 
 /** Transactions of a flow that ended in the same way, which was not well. */
 export interface Failures {
-  /** How; never `done`. */
+  /** Their ending; never `done`. */
   ending: Ending;
-  /** How many. */
+  /** Their number. */
   count: number;
   /** Their mean latency, until the requester knew (nanoseconds). */
   mean_ns: number;
-  /** Where their time went, on the way of what is last known of each; shares are of the sum of their latencies. */
+  /** Attribution of their time, up to the last known place of each; shares are of the sum of their latencies. */
   attribution: Attribution[];
 }
 
@@ -712,7 +714,7 @@ export type Way =
   /** Away from it. */
   | "down";
 
-/** What a fault does: the key `damage`, or `ber`. */
+/** Damage by a fault: the key `damage`, or `ber`. */
 export type FaultDamage =
   /** Bits arrive inverted, at a rate. */
   | "ber"
@@ -763,7 +765,7 @@ export type FaultDamage =
   /** An Ack acknowledges what was not sent. */
   | "unsent";
 
-/** What a fault counts. */
+/** Units that a fault counts. */
 export type FaultOf =
   /** TLPs. */
   | "tlp"
@@ -804,7 +806,7 @@ export type FaultOf =
   /** The second round of InitFCs. */
   | "InitFC2";
 
-/** What software that enumerates could not do. */
+/** Problem of the software that enumerates. */
 export type ProblemName =
   /** A device was not ready in time. */
   | "never-ready"
@@ -814,7 +816,7 @@ export type ProblemName =
   | "header-type"
   /** The list of capabilities leads nowhere. */
   | "capability-chain"
-  /** The bits of a BAR that can be written are no size. */
+  /** The writable bits of a BAR are not a size. */
   | "bar-size"
   /** There is no address left for a BAR. */
   | "no-address"
@@ -847,13 +849,13 @@ export interface IommuUse {
   walks: number;
   /** Hits as a fraction of both. */
   hit_rate: number;
-  /** How long walks waited for others, in all (nanoseconds). */
+  /** Total time that walks waited for others (nanoseconds). */
   waited_ns: number;
   /** Page walks as a fraction of those that could have been made. */
   busy: number;
   /** Accesses that were refused, by function and reason, the warm-up included. */
   faults: TranslationFault[];
-  /** What devices asked for, the warm-up included; null where none can ask and all addresses stay as they are. */
+  /** Translations that devices requested, the warm-up included; null where no device can request any and all addresses stay as they are. */
   answered: AnsweredTranslations | null;
 }
 
@@ -861,13 +863,13 @@ export interface IommuUse {
 export interface Node {
   /** Its name. */
   name: string;
-  /** What it is. */
+  /** Kind of the component. */
   kind: NodeKind;
   /** A device's model, a bus's mode and width; null for others. */
   model: string | null;
   /** The component above it; null for the host. */
   parent: string | null;
-  /** What else is known of it, in a line. */
+  /** Further details, in a line. */
   detail: string;
   /** The arbitration of a switch; left out for others. */
   arbitration?: Arbitration;
@@ -875,7 +877,7 @@ export interface Node {
   forwarding?: Forwarding;
 }
 
-/** How a link frames what it carries. */
+/** Framing of the units of a link. */
 export type Framing =
   /** TLPs and DLLPs have frames of their own. */
   | "non-flit"
@@ -890,7 +892,7 @@ export interface Direction {
   to: string;
   /** Number of the interface in a pcapng capture of the same run. */
   interface: number;
-  /** What the wire was used for, as fractions of time. */
+  /** Use of the wire, as fractions of time. */
   utilization: Utilization;
   /** TLPs, without copies. */
   tlps: number;
@@ -938,17 +940,17 @@ export interface DirectionSeries {
   replay: number[];
 }
 
-/** How much of something countable was in use over time. */
+/** Use of a countable resource over time. */
 export interface Resource {
   /** Its name: `tags of ssd`. */
   name: string;
-  /** What is counted. */
+  /** Kind of the resource. */
   kind: ResourceKind;
   /** The link it belongs to, an index in `links`; for the tags of a device, the device's link. */
   link: number | null;
   /** The direction it belongs to: 0 is up, 1 down; null where it belongs to no direction. */
   direction: number | null;
-  /** How much there is; null: no limit. */
+  /** Capacity; null: no limit. */
   capacity: number | null;
   /** The unit: `tags`, `TLPs`, `credits`, `credits of 16 B`. */
   unit: string;
@@ -966,21 +968,21 @@ export interface Packet {
   link: number;
   /** 0: up, 1: down. */
   direction: number;
-  /** When its first symbol leaves (femtoseconds). */
+  /** Departure of its first symbol (femtoseconds). */
   start_fs: number;
-  /** When its last symbol has left (femtoseconds). */
+  /** Departure of its last symbol (femtoseconds). */
   end_fs: number;
-  /** When its last symbol has arrived (femtoseconds). */
+  /** Arrival of its last symbol (femtoseconds). */
   arrive_fs: number;
   /** The type's name in the specification: `MWr`, `CplD`, `Ack`; of a flit `Flit`. */
   kind: string;
   /** TLP, DLLP or flit. */
   class: PacketClass;
-  /** What it is in its transaction; null for what is no TLP. */
+  /** Its role in its transaction; null for units other than TLPs. */
   role?: PacketRole | null;
-  /** What the header of a TLP says; null for what is no TLP. */
+  /** Header of a TLP; null for other units. */
   header?: TlpHeader | null;
-  /** What it says, in a line, for people. */
+  /** Its content, in a line, for people. */
   text: string;
   /** Its flow, an index in `flows`; null where it has none. */
   flow: number | null;
@@ -1010,13 +1012,13 @@ export interface Transaction {
   id: number;
   /** Its flow: an index in `flows`. */
   flow: number;
-  /** When it started (femtoseconds). */
+  /** Start (femtoseconds). */
   start_fs: number;
-  /** When its last byte arrived, or it ended otherwise (femtoseconds). */
+  /** Arrival of its last byte, or its other ending (femtoseconds). */
   end_fs: number;
-  /** What it is, in a line. */
+  /** Its description, in a line. */
   text: string;
-  /** How it ended. */
+  /** Its ending. */
   ending: Ending;
   /** Its critical path; of one that did not end well that of what is last known of it. */
   intervals: Interval[];
@@ -1051,15 +1053,15 @@ export type LimitKind =
 export interface Gain {
   /** Its name. */
   resource: string;
-  /** What kind of resource it is. */
+  /** Kind of the resource. */
   kind: LimitKind;
-  /** What was changed: `16 → 32`. */
+  /** The change: `16 → 32`. */
   change: string;
-  /** How much more the run carries: 0.5 is half as much again. */
+  /** Additional payload of the run: 0.5 is half as much again. */
   gain: number;
 }
 
-/** How a transaction ended. */
+/** Ending of a transaction. */
 export type Ending =
   /** All its data arrived. */
   | "done"
@@ -1082,15 +1084,15 @@ export interface TranslationFault {
   device: string;
   /** The requester's ID: `03:00.0`. */
   requester: string;
-  /** Why they were refused. */
+  /** Reason of the refusal. */
   reason: RefusalReason;
-  /** What the first was. */
+  /** Operation of the first. */
   operation: Access;
   /** The address of the first, hexadecimal. */
   address: string;
-  /** How many. */
+  /** Their number. */
   count: number;
-  /** When the first was refused (femtoseconds). */
+  /** Time of the first refusal (femtoseconds). */
   first_fs: number;
 }
 
@@ -1183,7 +1185,7 @@ export interface Stalls {
   replay_buffer: number;
 }
 
-/** What is counted over time. */
+/** Kind of a resource over time. */
 export type ResourceKind =
   /** Tags of a requester. */
   | "tags"
@@ -1194,7 +1196,7 @@ export type ResourceKind =
   /** TLPs in a replay buffer. */
   | "replay";
 
-/** What a unit on a wire is. */
+/** Kind of a unit on a wire. */
 export type PacketClass =
   /** Transaction layer packet. */
   | "tlp"
@@ -1205,7 +1207,7 @@ export type PacketClass =
   /** Transaction of a parallel bus. */
   | "bus";
 
-/** What a TLP is in its transaction. */
+/** Role of a TLP in its transaction. */
 export type PacketRole =
   /** A request whose answer has data: reads and atomic operations. */
   | "read"
@@ -1236,11 +1238,11 @@ export interface TlpHeader {
   lower_address?: number;
   /** The offset in configuration space of a configuration request, in bytes. */
   register?: number;
-  /** How a completion ends its request. */
+  /** Status with which a completion ends its request. */
   status?: CompletionStatus;
 }
 
-/** What came of a transaction of a bus. */
+/** Outcome of a transaction of a bus. */
 export type Outcome =
   /** Data were moved. */
   | "data"
@@ -1253,19 +1255,19 @@ export type Outcome =
 
 /** A part of a critical path. */
 export interface Interval {
-  /** Why: an index in `causes` of the document. */
+  /** Cause: an index in `causes` of the document. */
   cause: number;
-  /** Where: a link direction `from → to`, or a node. */
+  /** Place: a link direction `from → to`, or a node. */
   place: string;
   /** The flow one queued behind; null where one did not queue. */
   behind: string | null;
-  /** When it begins (femtoseconds). */
+  /** Start (femtoseconds). */
   start_fs: number;
-  /** How long it is (femtoseconds). */
+  /** Duration (femtoseconds). */
   duration_fs: number;
 }
 
-/** Why the IOMMU refuses an access. */
+/** Reason that the IOMMU refuses an access. */
 export type RefusalReason =
   /** Nothing is mapped there. */
   | "not-mapped"
@@ -1278,14 +1280,14 @@ export type RefusalReason =
   /** A translation was asked for by a function that may not ask. */
   | "translation-request";
 
-/** What an access does. */
+/** Operation of an access. */
 export type Access =
   /** It reads. */
   | "read"
   /** It writes. */
   | "write";
 
-/** How a completion ends its request. */
+/** Status with which a completion ends its request. */
 export type CompletionStatus =
   /** Successful completion. */
   | "SC"

@@ -123,12 +123,8 @@ impl Probe for Ring {
 
 impl Sent {
     fn seen(&self, topology: &Topology) -> Seen {
-        let tlp = TlpRecord {
-            repr: &self.repr,
-            payload: None,
-            flow: self.flow,
-            transaction: self.transaction,
-        };
+        let tlp =
+            TlpRecord { repr: &self.repr, payload: None, flow: self.flow, transaction: self.transaction };
         let Framing { sequence, replay, nullified } = self.framing;
         let framed = result::Packet { sequence, replay, nullified, ..result::Packet::default() };
         let link = &topology.links[self.record.link.index()];

@@ -137,7 +137,10 @@ def serve_experiment(
             click.echo(f"{report['kernel_drops']} datagrams {DROPPED}", err=True)
         for device, tap, frames in lost:
             if frames:
-                click.echo(f"{frames} frames between {device} and {tap} were lost: {tap} is down, or the queue is full", err=True)
+                click.echo(
+                    f"{frames} frames between {device} and {tap} were lost: {tap} is down, or the queue is full",
+                    err=True,
+                )
     if interrupted:
         return INTERRUPTED
     if absent:

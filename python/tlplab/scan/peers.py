@@ -61,7 +61,11 @@ class Peers:
 
     def commands(self) -> list[str]:
         """What turns the redirection off, where requests are redirected."""
-        return [] if self.translated and not self.translating else [command(port) for port in [*self.redirecting, *self.translating]]
+        return (
+            []
+            if self.translated and not self.translating
+            else [command(port) for port in [*self.redirecting, *self.translating]]
+        )
 
 
 def command(port: Function) -> str:
@@ -244,7 +248,11 @@ def words(peers: Peers) -> str:
         ports += f" and {len(peers.redirecting) - 2} more" * (len(peers.redirecting) > 2)
         straight = f"{rate(peers.straight.one_way)} and {rate(peers.straight.both)}"
         text += f", since access control at {ports} sends it through the root complex; "
-        text += f"translated requests (ATS and DirectTrans are on) {straight}" if peers.translated else f"without it {straight}"
+        text += (
+            f"translated requests (ATS and DirectTrans are on) {straight}"
+            if peers.translated
+            else f"without it {straight}"
+        )
     elif peers.redirecting:
         text += "; access control sends it through the root complex, which adds latency and loads the links above"
     if peers.translating:

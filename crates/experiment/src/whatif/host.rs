@@ -63,9 +63,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     });
     let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
     let iommu: [(&str, OfHost); 6] = [
-        ("page size of the IOMMU of host", |host, by| {
-            larger_page(&mut host.iommu.as_mut()?.page, by)
-        }),
+        ("page size of the IOMMU of host", |host, by| larger_page(&mut host.iommu.as_mut()?.page, by)),
         ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
         ("time of reading a table of host", |host, by| relax_time(&mut tables(host)?.step, by)),
         ("table entries kept by host", |host, by| relax_any(&mut tables(host)?.entries, by, 4096)),

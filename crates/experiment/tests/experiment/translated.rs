@@ -4,7 +4,8 @@ use tlplab_experiment::result::Document;
 use tlplab_experiment::run::{Inputs, run};
 use tlplab_experiment::{Experiment, Options};
 
-const HEAD: &str = "title = \"t\"\nfidelity = \"length-only\"\n[device.dev]\nunder = \"host.rp0\"\ntags = 256\n";
+const HEAD: &str =
+    "title = \"t\"\nfidelity = \"length-only\"\n[device.dev]\nunder = \"host.rp0\"\ntags = 256\n";
 
 fn go(text: &str, sets: &[&str]) -> Document {
     let read = |_: &str| Ok(text.to_owned());
@@ -46,7 +47,8 @@ fn random_reads_carry_what_their_translations_allow() {
     let text = format!("stop = \"60us\"\nwarmup = \"10us\"\n{HEAD}{rest}");
     let mut before = 0.0;
     for (asks, outstanding) in [(1, 4), (1, 64), (2, 64), (4, 8), (4, 64), (16, 17), (16, 24), (16, 256)] {
-        let sets = [format!("device.dev.ats.outstanding={asks}"), format!("load.dev.outstanding={outstanding}")];
+        let sets =
+            [format!("device.dev.ats.outstanding={asks}"), format!("load.dev.outstanding={outstanding}")];
         let now = gbps(&text, &sets.each_ref().map(String::as_str));
         assert!(now > 0.97 * before, "asks {asks}, {outstanding} outstanding: {now} Gb/s after {before}");
         before = now;
@@ -91,6 +93,11 @@ fn windows_of_mapped_devices_are_placed_in_host_memory() {
         let plain = load(what);
         let mapped = plain.replace("[load]", &format!("{map}[load]"));
         let median = |text: &str| go(text, &[]).flows[0].latency_ns.unwrap().p50;
-        assert!((median(&mapped) - median(&plain)).abs() < 1.0, "{what}: {} and {}", median(&mapped), median(&plain));
+        assert!(
+            (median(&mapped) - median(&plain)).abs() < 1.0,
+            "{what}: {} and {}",
+            median(&mapped),
+            median(&plain)
+        );
     }
 }

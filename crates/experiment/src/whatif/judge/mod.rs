@@ -391,7 +391,8 @@ fn suspects(study: &Study, most: usize) -> Vec<usize> {
 
 /// The resources that cost nothing when they were relaxed by themselves.
 fn harmless(study: &Study, singles: &[Trial]) -> Vec<usize> {
-    let singles = singles.iter().filter(|trial| trial.gain > -NONE).filter_map(|trial| trial.candidates.first());
+    let singles =
+        singles.iter().filter(|trial| trial.gain > -NONE).filter_map(|trial| trial.candidates.first());
     resources(singles.map(|at| (*at, &study.candidates()[*at])).collect(), ALL_TOGETHER)
 }
 
