@@ -210,6 +210,7 @@ def test_what_requests_found_in_the_host_is_told() -> None:
         {
             "device": "gpu",
             "hits": 100,
+            "waited": 8,
             "asked": 7,
             "denied": 2,
             "evicted": 5,
@@ -228,7 +229,7 @@ def test_what_requests_found_in_the_host_is_told() -> None:
     row = [cell.strip() for cell in shown[start + 3].split("  ") if cell]
     assert row == ["gpu", "not writable", "3", "2 µs", "write", "0x1000"]
     start = shown.index("Cached translations of devices")
-    assert shown[start + 3].split() == ["gpu", "100", "7", "2", "5", "4"]
+    assert shown[start + 3].split() == ["gpu", "100", "8", "7", "2", "5", "4"]
 
 
 def test_frames_that_were_lost_are_told() -> None:

@@ -62,7 +62,7 @@ def debug(
     if isinstance(subject, Device):
         subject = of_device(subject, driver, link=link or "gen3 x8", host=host or "ideal", stop=stop)
         seed = 1 if seed is None else seed
-    elif not driver is link is host is stop is None:
+    elif any(given is not None for given in (driver, link, host, stop)):
         raise TypeError(
             "driver, link, host and stop are for a device; an experiment has its own: overrides=['stop=20us']"
         )
@@ -102,7 +102,7 @@ class Debugger:
         """Goes on for so many events. Returns the TLPs sent meanwhile. Raises `RunError`, as the other methods that go on."""
         before, left = self._sent, events
         while left > 0 and not self._ended:
-            self._note(lambda: self._simulation.advance(min(left, SLICE_EVENTS)))
+            self._go_on(self._simulation.advance, min(left, SLICE_EVENTS))
             left -= SLICE_EVENTS
         return self._after(before)
 
@@ -112,7 +112,7 @@ class Debugger:
         if until < self._now_fs:
             raise ValueError(f"run_until({time!r}): the run is at {self.now_ns:.3f} ns already")
         while self._now_fs < until and not self._ended:
-            self._note(lambda: self._simulation.advance_until(until, SLICE_EVENTS))
+            self._go_on(self._simulation.advance_until, until, SLICE_EVENTS)
         return self._after(before)
 
     def next_tlp(self, *, touches: int | str | None = None, **conditions: Any) -> Tlp | None:
@@ -126,7 +126,7 @@ class Debugger:
         if isinstance(touches, str):
             self._place(touches)
         while not self._ended:
-            self._note(lambda: self._simulation.advance_to_tlp(SLICE_EVENTS))
+            self._go_on(self._simulation.advance_to_tlp, SLICE_EVENTS)
             for tlp in self._after(self._sent).where(**conditions):
                 if touches is None or self._touches(tlp, touches):
                     return tlp
@@ -154,9 +154,9 @@ class Debugger:
             self._ended = True
         return self._result
 
-    def _note(self, go_on: Callable[[], _core.Progress]) -> None:
+    def _go_on(self, advance: Callable[..., _core.Progress], *limits: int) -> None:
         with session.failure_told(self._simulation):
-            progress = go_on()
+            progress = advance(*limits)
         self._now_fs, self._ended = progress.now_fs, progress.done
 
     def _after(self, count: int) -> Tlps:

@@ -30,8 +30,8 @@ from tlplab.bench.case import Case
 from tlplab.bench.result import Result
 from tlplab.device import Context, Device
 from tlplab.errors import RunError
-from tlplab.loader import LoadError, find
 from tlplab.experiment import of_device
+from tlplab.loader import LoadError, find
 
 CLOCK_HZ = 1_000_000_000
 SLOTS = 32
