@@ -117,7 +117,7 @@ def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str]
         (["bw_rd", "--on", "cuda", "--window", "8GiB"], "4 GiB at most"),
         (["bw_rd", "--on", "cuda", "--at-once", "37"], "Stand-in runs 36 warps at once"),
         (["lat_rd", "--at-once", "4"], "latency is measured with one transfer at a time"),
-        (["bw_rd", "--at-once", "0"], "from 1 to 65536"),
+        (["bw_rd", "--at-once", "0"], "expected 1 to 65536"),
         (["bw_rd", "--at-once", "x"], "'x' is not a number such as 16"),
         (["bw_rd", "--at-once", "4", "-o", "-"], "no column for --at-once"),
     ],

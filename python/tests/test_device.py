@@ -271,7 +271,7 @@ def bar(name: str, **options: Any) -> type[tl.Bar]:
         ({"msix": 3000}, "3000 MSI-X vectors; a table holds at most 2048"),
         ({"msix": 70_000}, "msix is 0x11170; it has 16 bits"),
         ({"msix": "1"}, "msix is '1'; it must be an integer"),
-        ({"msi": 3}, "3 MSI vectors; there can be none, 1, 2"),
+        ({"msi": 3}, "3 MSI vectors; expected 0, 1, 2"),
         ({"ids": tl.Ids(0x1_0000, 1)}, "ids.vendor is 0x10000; it has 16 bits"),
         ({"ids": 0x8086}, r"ids is 32902; it must be Ids\(vendor, device"),
         ({"capabilities": tl.Ltr()}, "it must be a tuple"),
@@ -282,7 +282,7 @@ def bar(name: str, **options: Any) -> type[tl.Bar]:
         ),
         (
             {"capabilities": (tl.Ltr(at=0x40),)},
-            "does not fit at 0x40: places are multiples of 4, .* or, extended, from 0x100",
+            "does not fit at 0x40; expected a multiple of 4 .* or from 0x100 for an extended",
         ),
         ({"capabilities": (tl.Ats(queue_depth=40),)}, "ATS: queue depth is 0x28; it must be 1 to 32"),
         ({"capabilities": (tl.Vendor("text"),)}, "Vendor: data is 'text'; it must be bytes"),  # type: ignore[arg-type]

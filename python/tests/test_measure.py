@@ -81,7 +81,7 @@ def test_files_are_read_as_functions_would_be(sysfs: str, tmp_path: Path, capsys
     ("arguments", "status", "message"),
     [
         (["--register", "02:00.0:0+0x8"], 2, "--reads-are-safe"),
-        (["--register", "02:00.0:0+0x8", "--reads-are-safe"], 2, "does not say what base addresses"),
+        (["--register", "02:00.0:0+0x8", "--reads-are-safe"], 2, "does not list the function's BARs"),
         (["--register", "02:00.0", "--reads-are-safe"], 2, "BDF:BAR+OFFSET"),
         (["--device", "05:00.0"], 2, "unknown function 05:00.0"),
         (["--core", "99999"], 2, "core 99999"),

@@ -314,7 +314,7 @@ def test_software_and_adapter_meet_over_a_cable_that_goes_away_again() -> None:
 def test_commands_that_fail_say_why_and_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_module, "PATIENCE", 0.5)
     with wire_or_skip() as wire:
-        with pytest.raises(CommandError, match="nobody answers"):
+        with pytest.raises(CommandError, match="no answer for messages"):
             wire.perf("-c", "1")
         # What hears neither SIGTERM nor says a word is ended all the same.
         deaf = ["sh", "-c", "trap '' TERM; exec sleep 600"]

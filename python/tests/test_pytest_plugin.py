@@ -156,7 +156,7 @@ def test_what_no_tlp_can_be_is_refused(
     ("text", "why"),
     [
         ("nic.thruput > 3 b/s", r"unknown metric nic.thruput; did you mean nic.throughput\?"),
-        ("throughput > 3", "between a number of b/s and a plain number"),
+        ("throughput > 3", "cannot combine a number of b/s and a plain number"),
         ("throughput", "not a comparison"),
     ],
 )

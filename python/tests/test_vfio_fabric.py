@@ -299,7 +299,7 @@ def test_a_device_that_raises_ends_the_run_with_its_words(tmp_path: Path) -> Non
     ("changes", "says"),
     [
         ({"overrides": ['fidelity="length-only"']}, "needs fidelity"),
-        ({"cables": [("copier", "drive")]}, 'no nic "copier"'),
+        ({"cables": [("copier", "drive")]}, 'there is no NIC "copier"'),
         ({"overrides": ["switch.sw0.linc=1"]}, "linc"),
     ],
 )

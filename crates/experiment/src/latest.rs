@@ -31,7 +31,7 @@ pub struct Seen {
 
 struct Ring {
     capacity: usize,
-    /// How many TLPs there were, with those that are no longer kept.
+    /// The number of TLPs so far, with those that are no longer kept.
     count: u64,
     tlps: VecDeque<Sent>,
     topology: Option<Topology>,
@@ -64,7 +64,7 @@ impl Latest {
         Box::new(Arc::clone(&self.0))
     }
 
-    /// How many TLPs have been put on a wire so far.
+    /// The number of TLPs that have been put on a wire so far.
     pub fn count(&self) -> u64 {
         self.ring().count
     }

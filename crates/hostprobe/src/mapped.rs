@@ -101,6 +101,6 @@ mod tests {
             assert_eq!(mapping.read(), word);
         }
         let missing = Mapping::open(&function, register(3, 0, 0));
-        assert!(missing.is_err_and(|e| e.to_string().contains("no such base address")));
+        assert!(missing.is_err_and(|e| e.to_string().contains("no such BAR")));
     }
 }

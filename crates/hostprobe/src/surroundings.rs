@@ -46,7 +46,8 @@ pub fn signs(root: &Path, functions: &[Function], processor: bool) -> Vec<String
     let known = MAKERS.iter().any(|(by, name)| maker.contains(by) && product.contains(name));
     // EC2's own firmware is on its bare machines, too.
     if known || maker == "Amazon EC2" && !product.contains("metal") {
-        signs.push(format!("its firmware names {maker}, {product}"));
+        let names = [maker, product].into_iter().filter(|name| !name.is_empty());
+        signs.push(format!("its firmware names {}", names.collect::<Vec<_>>().join(", ")));
     }
     if attribute(&root.join("firmware/devicetree/base"), "compatible")
         .is_some_and(|what| what.contains("dummy-virt"))

@@ -150,7 +150,7 @@ impl Simulation {
         }
     }
 
-    /// How many TLPs were put on wires so far, and those after the first `count`, as JSON.
+    /// The number of TLPs that were put on wires so far, and those after the first `count`, as JSON.
     fn tlps_after(&self, count: u64) -> PyResult<(u64, String)> {
         let state = self.state()?;
         let latest = state.latest()?;

@@ -73,10 +73,10 @@ mod tests {
         for (text, why) in [
             ("throughput", "this is a number of b/s, not a comparison"),
             ("lanes < 4 and lanes > 2", "this is true or false, not a comparison of two figures"),
-            ("not lanes < 4", "no comparison of two figures"),
-            ("(lanes < 4)", "parentheses around this comparison"),
+            ("not lanes < 4", "not a comparison of two figures"),
+            ("(lanes < 4)", "this comparison is in parentheses"),
             ("throughput < 4", "< cannot combine a number of b/s and a plain number"),
-            ("true == false", "parentheses around this comparison"),
+            ("true == false", "this comparison is in parentheses"),
             ("trouhput < 4 b/s", "unknown metric trouhput"),
         ] {
             let mistake = Comparison::parse(text).unwrap_err();

@@ -65,7 +65,7 @@ fn a_file_of_another_length_is_refused() {
     for found in [0, BYTES - 1, BYTES + 1] {
         fs::File::create(&path).and_then(|file| file.set_len(found)).expect("a file");
         let why = FileMedium::open(&path, BYTES).err().expect("it is refused");
-        assert!(why.starts_with(&format!("it has {found} B, but the device {BYTES} B")), "{why}");
+        assert!(why.starts_with(&format!("it has {found} B, but the device has {BYTES} B")), "{why}");
         assert_eq!(fs::metadata(&path).expect("a file").len(), found, "it is left as it was");
     }
 }

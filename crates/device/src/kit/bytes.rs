@@ -206,7 +206,7 @@ mod tests {
             prop_assert_eq!(Command::from_bytes(&command.to_bytes()), command);
         }
 
-        /// What stands between the fields is nothing of theirs.
+        /// Bits between the fields belong to none of them.
         #[test]
         fn a_record_is_read_among_other_bits(bytes in any::<[u8; 20]>()) {
             let read = Command::from_bytes(&bytes);

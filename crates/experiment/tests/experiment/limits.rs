@@ -216,7 +216,7 @@ fn ten_links_in_a_row_limit_together() {
 #[test]
 fn two_stages_of_the_same_rate_limit_together() {
     let text = "title = \"stages\"\nstop = \"40us\"\nwarmup = \"10us\"\nfidelity = \"length-only\"\n[host.domain.q0]\nports = [\"host.rp0\"]\nrate = \"50Gb/s\"\n[host.domain.q1]\nports = [\"host.rp1\"]\n[switch.sw0]\nunder = \"host.rp0\"\nlink = \"gen4 x8\"\ncore = { rate = \"50Gb/s\" }\n[device.a]\nunder = \"sw0\"\nlink = \"gen4 x8\"\n[device.b]\nunder = \"host.rp1\"\nlink = \"gen4 x8\"\n[load]\na = { target = \"b\", op = \"write\", size = \"256B\", outstanding = 16 }\n";
-    assert_named(text, "core of sw0 and rate of host.q0", 0.9..1.05);
+    assert_named(text, "core rate of sw0 and rate of host.q0", 0.9..1.05);
     let walks = "title = \"walks\"\nstop = \"60us\"\nwarmup = \"20us\"\nfidelity = \"length-only\"\n[host]\nmemory = { latency = \"100ns\", bandwidth = \"5.12Gb/s\" }\n[host.iommu]\nentries = 1\nwalk = \"200ns\"\nwalkers = 2\n[device.d]\nunder = \"host.rp0\"\nlink = \"gen4 x8\"\ntags = 256\n[load]\nd = { op = \"read\", size = \"64B\", outstanding = 64, pattern = \"random\", window = \"64MiB\" }\n";
     let verdict = verdict(walks);
     assert!(verdict.sentence.contains("memory of host"), "{}", verdict.sentence);

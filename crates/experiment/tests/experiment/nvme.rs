@@ -43,7 +43,7 @@ fn a_file_has_to_be_brought() {
 #[test]
 fn what_cannot_be_is_said() {
     for (set, words) in [
-        ("device.drive.mdts=4KiB", "transfers of 4096 B at most; it is a power of two from 8KiB"),
+        ("device.drive.mdts=4KiB", "transfers of 4096 B at most; expected a power of two from 8KiB"),
         ("device.drive.size=1KiB", "a namespace of 1024 B; expected a multiple of 4KiB"),
         ("device.drive.page=2KiB", "pages of 2048 B on the medium"),
         ("device.drive.startup=200s", "the controller can report at most 127 s"),

@@ -92,7 +92,7 @@ impl<H> Channel<H> {
         WireTime { starts, ends }
     }
 
-    /// Whether a refresh of credits on this wire is more than news of what the other end knows.
+    /// True if a refresh of credits on this wire may tell the other end something, or counts for a fault.
     pub(crate) fn concerns_refreshes(&self) -> bool {
         self.own.is_some() || self.faults.concern_refreshes()
     }

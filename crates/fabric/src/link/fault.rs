@@ -36,7 +36,7 @@ impl Counter {
         (self.place, (self.seen + 1).saturating_sub(self.first).min(self.count))
     }
 
-    /// Whether it is still to hit something.
+    /// True if it is still to hit something.
     fn is_pending(&self) -> bool {
         self.struck().1 < self.count
     }
@@ -82,7 +82,7 @@ impl Faults {
         counters.chain(forged).chain(self.bit_errors.iter().map(|errors| (errors.place, errors.struck)))
     }
 
-    /// Whether a refresh of credits may be hit, or counts for a fault that is still to hit something.
+    /// True if a refresh of credits may be hit, or counts for a fault that is still to hit something.
     pub(crate) fn concern_refreshes(&self) -> bool {
         let refresh = |unit: &FaultUnit| match unit {
             FaultUnit::Dllp | FaultUnit::Flit => true,

@@ -376,7 +376,7 @@ impl Links {
         self.ports.iter().position(has_none).map(|port| PortId(port as u16))
     }
 
-    /// Whether nothing is on its way anywhere, nothing waits, and no refresh of credits tells the other end anything. A custom channel sees
+    /// True if nothing is on its way anywhere, nothing waits, and no refresh of credits tells the other end anything. A custom channel sees
     /// every unit, so its link never rests; nor does one whose faults a refresh concerns.
     pub(crate) fn are_resting(&self) -> bool {
         self.ports.iter().all(|port| {

@@ -157,7 +157,7 @@ fn a_virtual_machine_is_told_by_what_it_says_and_by_what_its_reads_take() {
     let far = &[700, 9_000, 12_000, 33_000, 500];
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: &[(Files<'_>, &[u64], Option<&str>)] = &[
-        (&[("class/dmi/id/sys_vendor", "QEMU\n")], real, Some("firmware is of QEMU")),
+        (&[("class/dmi/id/sys_vendor", "QEMU\n")], real, Some("firmware names QEMU")),
         (&[("hypervisor/type", "xen\n")], real, Some("xen")),
         (&[("firmware/devicetree/base/compatible", "linux,dummy-virt\0")], real, Some("device tree")),
         (
@@ -207,12 +207,12 @@ fn registers_are_checked_before_anything_is_read() {
     page[8..12].copy_from_slice(&0x0102_0304_u32.to_le_bytes());
     fs::write(folder.join("resource0"), page).unwrap();
     for (said, why) in [
-        ("03:00.0:0", "no + with an offset"),
+        ("03:00.0:0", "the + with the offset is missing"),
         ("03:00.0:6+0x0", "the BAR is not 0 to 5"),
-        ("03:00.0:0+0x6", "no multiple of 4"),
-        ("03:00.0:0+eight", "no number"),
-        ("03:00.0:0+0x4000", "BAR 0 has 16384 bytes"),
-        ("03:00.0:0+0xfffffffffffffffc", "BAR 0 has 16384 bytes"),
+        ("03:00.0:0+0x6", "not a multiple of 4"),
+        ("03:00.0:0+eight", "not a number"),
+        ("03:00.0:0+0x4000", "beyond BAR 0, which has 16384 bytes"),
+        ("03:00.0:0+0xfffffffffffffffc", "beyond BAR 0, which has 16384 bytes"),
         ("03:00.0:1+0x0", "has no BAR 1"),
         ("03:00.0:2+0x0", "I/O space"),
         ("04:00.0:0+0x0", "unknown function 04:00.0"),
@@ -250,12 +250,12 @@ fn what_is_not_there_is_said() {
     assert!(empty.contains("is empty"), "{empty}");
     let machine = Machine::usual();
     let unknown = machine.plan(&["3:0.0"], &[]).unwrap_err().to_string();
-    assert!(unknown.contains("spelt as in") && unknown.contains("0000:00:00.0"), "{unknown}");
+    assert!(unknown.contains("expected an address such as") && unknown.contains("0000:00:00.0"), "{unknown}");
 
     // A function that has gone reads as all ones, where the kernel still knows what it was.
     let plan = machine.plan(&["03:00.0"], &[]).unwrap();
     fs::write(machine.folder("0000:03:00.0").join("config"), [0xff; 256]).unwrap();
-    assert!(plan.open().err().unwrap().to_string().contains("off or gone"));
+    assert!(plan.open().err().unwrap().to_string().contains("powered off or removed"));
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn what_cannot_work_is_refused() {
     let _memory = served(&base);
     let outside = PerfConfig { region: Region { address: 0x1000, bytes: 4096 }, ..base.clone() };
     let said = fails(outside.clone());
-    assert!(said.contains("does not keep what is written"), "{said}");
+    assert!(said.contains("does not keep the data written to it"), "{said}");
     let said = fails(PerfConfig { verify: false, ..outside });
     assert!(said.contains("no operation succeeds"), "{said}");
 }

@@ -181,7 +181,7 @@ fn a_reset_forgets() {
     assert_eq!(sent_bytes(&mut port, us(4))[0].1[18..], [0; 4], "the table is as at first");
     // Who answers now answers a read that is over.
     port.act(us(5), Action::Reply { token: reply, data: Payload::Length(4) });
-    assert!(port.fault().unwrap().contains("over"));
+    assert!(port.fault().unwrap().contains("has ended"));
 }
 
 #[test]

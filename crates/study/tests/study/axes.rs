@@ -91,15 +91,15 @@ fn mistakes_say_where_and_what_would_be_right() {
         ("", "study.toml:2:", "has no values"),
         ("values = []", "study.toml:4:", "the list is empty"),
         ("values = [1]\nfrom = 1", "study.toml:4:", "values and a range"),
-        ("from = 1\nto = 1\nsteps = 2", "study.toml:5:", "not more than from"),
-        ("from = 1\nto = \"2us\"\nsteps = 2", "study.toml:5:", "not of one kind"),
-        ("from = 1\nto = 3\nsteps = 4", "study.toml:6:", "have no values of their own"),
+        ("from = 1\nto = 1\nsteps = 2", "study.toml:5:", "this is not above from"),
+        ("from = 1\nto = \"2us\"\nsteps = 2", "study.toml:5:", "of different kinds"),
+        ("from = 1\nto = 3\nsteps = 4", "study.toml:6:", "this many steps repeat values"),
         ("from = 1\nto = 3", "study.toml:2:", "one of steps, by and factor"),
-        ("from = 1\nto = 3\nby = 0", "study.toml:6:", "no step"),
+        ("from = 1\nto = 3\nby = 0", "study.toml:6:", "not a step between values"),
         ("from = 1\nto = 3\nfactor = 1", "study.toml:6:", "not above 1"),
-        ("from = 0\nto = 3\nsteps = 2\nscale = \"log\"", "study.toml:7:", "does not begin at 0"),
-        ("from = 1\nto = 3\nsteps = 2\nscale = \"cubic\"", "study.toml:7:", "no scale"),
-        ("from = true\nto = 3\nsteps = 2", "study.toml:4:", "no number"),
+        ("from = 0\nto = 3\nsteps = 2\nscale = \"log\"", "study.toml:7:", "cannot begin at 0"),
+        ("from = 1\nto = 3\nsteps = 2\nscale = \"cubic\"", "study.toml:7:", "unknown scale"),
+        ("from = true\nto = 3\nsteps = 2", "study.toml:4:", "not a number"),
         ("values = [1]\nnmae = \"x\"", "study.toml:5:", "unknown field"),
         ("values = [1]\nname = \"throughput\"", "study.toml:2:", "column of every data set"),
         (
@@ -122,15 +122,23 @@ fn mistakes_say_where_and_what_would_be_right() {
             "study.toml:7:",
             "column 1: no axis is called j; did you mean k?",
         ),
-        ("values = [1]\n[[filter]]\nname = \"f\"\nkeep = \"k + 3\"", "study.toml:7:", "true or false"),
+        ("values = [1]\n[[filter]]\nname = \"f\"\nkeep = \"k + 3\"", "study.toml:7:", "must be a condition"),
         (
             "values = [\"1us\"]\n[[filter]]\nname = \"f\"\nkeep = \"k < 3\"",
             "study.toml:7:",
             "column 3: < cannot combine a number of ns and a plain number",
         ),
-        ("values = [1]\n[repeats]\nseeds = 0", "study.toml:6:", "how many seeds"),
-        ("values = [1]\n[repeats]\nseeds = 5\nuntil = \"throughput\"", "study.toml:7:", "how narrow"),
-        ("values = [1]\n[repeats]\nseeds = 5\nuntil = \"throughput within 2\"", "study.toml:7:", "no share"),
+        ("values = [1]\n[repeats]\nseeds = 0", "study.toml:6:", "number of seeds is out of range"),
+        (
+            "values = [1]\n[repeats]\nseeds = 5\nuntil = \"throughput\"",
+            "study.toml:7:",
+            "width of the interval is missing",
+        ),
+        (
+            "values = [1]\n[repeats]\nseeds = 5\nuntil = \"throughput within 2\"",
+            "study.toml:7:",
+            "not a percentage of the mean",
+        ),
         (
             "values = [1]\n[repeats]\nseeds = 5\nuntil = \"nic.thruput within 2%\"",
             "study.toml:7:",
@@ -144,7 +152,11 @@ fn mistakes_say_where_and_what_would_be_right() {
         told(&format!("[[axis]]\nkey = \"k\"\nvalues = [1, 2]\n[finding]\nsays = \"It is {{a}}.\"\n{text}"))
     };
     for (text, place, words) in [
-        ("holds = \"a > 3\"\nfigures = { a = { of = \"lanes\" } }", "study.toml:8:", "of which points"),
+        (
+            "holds = \"a > 3\"\nfigures = { a = { of = \"lanes\" } }",
+            "study.toml:8:",
+            "the points of this figure are missing",
+        ),
         (
             "holds = \"a > 3\"\nfigures = { a = { of = \"lanes\", where = \"j == 1\" } }",
             "study.toml:8:",
@@ -153,7 +165,7 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "holds = \"a > 3\"\nfigures = { a = { of = \"lanes\", where = \"k == 1\", take = \"any\" } }",
             "study.toml:8:",
-            "cannot be taken",
+            "unknown value of take",
         ),
         (
             "holds = \"b > 3\"\nfigures = { a = { of = \"lanes\", where = \"k == 1\" } }",
@@ -179,18 +191,18 @@ fn mistakes_say_where_and_what_would_be_right() {
         let error = of_finding(text);
         assert!(error.starts_with(place) && error.contains(words), "{text}\n{error}");
     }
-    assert!(told("[[axis]]\nvalues = [1]").contains("does not say what it sets"));
+    assert!(told("[[axis]]\nvalues = [1]").contains("this axis sets no key"));
     assert!(
         told("[[axis]]\nkeys = [\"a\", \"b\"]\nvalues = [[1, 2], 3]")
             .contains("one for each key; as in […, …]")
     );
     assert!(
         told("[[axis]]\nkeys = [\"a\", \"b\"]\nnames = [\"x\"]\nvalues = [[1, 2]]")
-            .contains("not the names of the keys")
+            .contains("the names do not match the keys")
     );
     assert!(told("[[axis]]\ncsv = \"none.csv\"").contains("cannot use \"none.csv\": there is no such file"));
     assert!(told("[[axis]]\ncsv = \"ragged.csv\"").starts_with("ragged.csv: line 2"));
-    assert!(told("[[axis]]\nlatin = 5").contains("of which keys"));
+    assert!(told("[[axis]]\nlatin = 5").contains("its keys are missing"));
     assert!(told("metrics = [\"throughput < 5 Gb/s\"]").contains("a metric must be a number"));
     let missing = Study::read("none.toml", &|_| Err("there is no such file".into())).unwrap_err().to_string();
     assert_eq!(missing, "none.toml: cannot read it: there is no such file");

@@ -121,7 +121,7 @@ fn a_file_that_changes_meanwhile_is_noticed() {
     let sweep = bench.sweep("");
     let elsewhere = run(&sweep, 1).elsewhere[0].clone();
     let record = tlplab_study::Record::default().write();
-    assert!(sweep.keep(&elsewhere, b"junk").unwrap_err().contains("no record"));
+    assert!(sweep.keep(&elsewhere, b"junk").unwrap_err().contains("not a record"));
     bench.write("mydev.py", "class Copier: pass # changed\n");
     assert!(sweep.keep(&elsewhere, &record).unwrap_err().contains("mydev.py changed while the study ran"));
     assert_eq!(count(&bench.path("store")), 0);

@@ -65,7 +65,7 @@ fn mistakes_point_at_their_lines() {
     let wrong = Experiment::parse(&|_| Ok(EXPERIMENT.replace("[device", "expect = 3\n[device")), "one.toml")
         .unwrap_err()
         .to_string();
-    assert!(wrong.contains("expect: a table of figures"), "{wrong}");
+    assert!(wrong.contains("expect: expected a table of figures"), "{wrong}");
 }
 
 #[test]

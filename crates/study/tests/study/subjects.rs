@@ -212,8 +212,8 @@ fn mistakes_are_told_with_their_place() {
 fn a_bad_value_of_an_axis_is_a_row_that_says_so() {
     let bench = Bench::new();
     let refusals = [
-        ("[model]\nkind = \"bw\"", "mps", "\"100B\", \"128B\"", "mps is 100; it may be 128"),
-        ("[model]\nkind = \"bw\"", "size", "\"0B\", \"1B\"", "size is 0; it may be 1 byte to 1 TiB"),
+        ("[model]\nkind = \"bw\"", "mps", "\"100B\", \"128B\"", "mps is 100; expected 128"),
+        ("[model]\nkind = \"bw\"", "size", "\"0B\", \"1B\"", "size is 0; expected 1"),
         (
             "[model]\nkind = \"nic\"",
             "nic",

@@ -104,7 +104,7 @@ fn a_read_of_a_bar_is_answered_by_the_device() {
     assert_eq!(reply.payload, [place(0, 8, 4), vec![1, 2, 3, 4]].concat());
     assert_eq!(client.port.fault(), None);
     act(&mut client, Action::Reply { token: ReplyToken(9), data: Payload::EMPTY });
-    assert!(client.port.fault().is_some_and(|why| why.contains("nobody")));
+    assert!(client.port.fault().is_some_and(|why| why.contains("never issued")));
 }
 
 #[test]

@@ -228,7 +228,7 @@ impl Ats {
         self.asked.len() + self.wanted.len()
     }
 
-    /// Whether a page is asked for, or has no translation.
+    /// True if a page is asked for, or has no translation.
     fn is_known(&self, page: u64) -> bool {
         self.asked.iter().any(|asked| asked.page == page)
             || self.wanted.contains(&page)

@@ -132,10 +132,10 @@ impl Iommu {
         for (starts, waited, walk) in &self.under_way {
             if *starts > now {
                 count.walks -= 1;
-                count.waited = count.waited - *waited;
-                count.walking = count.walking - *walk;
+                count.waited -= *waited;
+                count.walking -= *walk;
             } else {
-                count.walking = count.walking - (*starts + *walk).saturating_since(now);
+                count.walking -= (*starts + *walk).saturating_since(now);
             }
         }
         count
