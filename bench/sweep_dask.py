@@ -1,6 +1,6 @@
 """A study whose runs are made by workers of dask: two workers beside one, beside as many threads, and a worker that is killed.
 
-125 points of `bench/sweep.toml`, so long that each takes 100 ms or more, on a cluster that stands on this machine before the clock starts: wall time of `tlplab sweep`, from its
+250 points of `bench/sweep.toml`, so long that each takes 100 ms or more, on a cluster that stands on this machine before the clock starts: wall time of `tlplab sweep`, from its
 start to its end, each time with a store of its own. Everything takes turns, and the figures are medians. Then a worker is killed in the middle by signal 9, and the bytes of the
 data set are compared with those of threads. `make bench-sweep` runs it; alone, it replaces its figures in sweep.json.
 """
@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-STUDY = ["sweep", str(HERE / "sweep.toml"), "--shard", "1/8", "--set", "stop=4ms", "--quiet"]
-POINTS = 125
+STUDY = ["sweep", str(HERE / "sweep.toml"), "--shard", "1/4", "--set", "stop=4ms", "--quiet"]
+POINTS = 250
 SPEEDUP, NEAR, SHORTEST = 1.6, 1.1, 0.1
 
 
