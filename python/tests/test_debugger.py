@@ -79,6 +79,16 @@ def test_the_run_stops_at_a_tlp_with_all_conditions(file: Path) -> None:
     assert run.finish()["trace_hash"] == tl.run(file, verdict=False)["trace_hash"]
 
 
+@pytest.mark.parametrize("link", ["gen4 x4", "gen6 x16 flit"])
+def test_no_tlp_is_passed_over(file: Path, link: str) -> None:
+    """Several TLPs are put on a wire in one flit, or on several wires by one event."""
+    run = tl.debug(file, overrides=["load.ssd.size=64B", f"device.ssd.link={link}", f"switch.sw0.link={link}"])
+    met = []
+    while (tlp := run.next_tlp(kind="MWr")) is not None:
+        met.append(tlp)
+    assert met == list(run.tlps.where(kind="MWr"))
+
+
 def test_a_time_is_reached_exactly_and_not_passed(file: Path) -> None:
     run = tl.debug(file)
     sent = [run.run_until(time) for time in ("1us", "1us", "2.5us")]
@@ -162,6 +172,9 @@ def test_a_run_that_fails_shows_its_last_tlps() -> None:
     run = tl.debug(copier(), fails)
     with pytest.raises(tl.RunError, match="the last TLPs"):
         run.run_until("1ms")
+    assert run.done
+    assert run.next_tlp() is None
+    assert run.stop()["stop_reason"] == "failed"
 
 
 @pytest.mark.parametrize(

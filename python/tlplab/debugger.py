@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tlplab import _core, session, tlps
 from tlplab.device import Device
+from tlplab.errors import RunError
 from tlplab.experiment import Driver, Experiment, of_device
 from tlplab.identity import bar_numbers
 from tlplab.result import Result
@@ -78,6 +79,8 @@ class Debugger:
         self._registers = registers_of(experiment.devices() if isinstance(experiment, Experiment) else {})
         self._now_fs, self._sent = 0, 0
         self._ended = False
+        # TLPs that the event of the latest `next_tlp` has sent besides, and that it has not looked at.
+        self._left: list[Tlp] = []
         self._result: Result | None = None
 
     def __repr__(self) -> str:
@@ -96,7 +99,7 @@ class Debugger:
     @property
     def tlps(self) -> Tlps:
         """The TLPs sent so far, on all links; of more than 20 000 the latest."""
-        return self._after(0)
+        return tlps.of_run(self._simulation)[1]
 
     def step(self, events: int = 1) -> Tlps:
         """Goes on for so many events. Returns the TLPs sent meanwhile. Raises `RunError`, as the other methods that go on."""
@@ -122,15 +125,20 @@ class Debugger:
         Python (`"go"`, `"regs.go"`, `"copier.regs.go"`): a request for bytes of it. Raises what `Tlps.where` raises, and `LookupError` for a register.
         """
         # Mistakes are told before the run goes on.
-        self._after(self._sent).where(**conditions)
+        tlps.of_run(self._simulation, self._sent)[1].where(**conditions)
         if isinstance(touches, str):
             self._place(touches)
-        while not self._ended:
-            self._go_on(self._simulation.advance_to_tlp, SLICE_EVENTS)
-            for tlp in self._after(self._sent).where(**conditions):
-                if touches is None or self._touches(tlp, touches):
+        # Loads may send before the first event.
+        self._left += self._after(self._sent)
+        while True:
+            for number, tlp in enumerate(self._left, 1):
+                if tlps.meets(tlp, conditions) and (touches is None or self._touches(tlp, touches)):
+                    del self._left[:number]
                     return tlp
-        return None
+            if self._ended:
+                return None
+            self._go_on(self._simulation.advance_to_tlp, SLICE_EVENTS)
+            self._left = list(self._after(self._sent))
 
     def address(self, register: str) -> int:
         """The address of a register of a device in Python. Raises `LookupError`, also before software has set the BAR."""
@@ -144,19 +152,25 @@ class Debugger:
         """Goes on to the end. The result is that of `tl.simulate`, or of `tl.run` without further runs for the verdict."""
         if self._result is None:
             self._result = Result(session.succeeded(self._simulation).text)
-            self._ended, self._now_fs = True, self._result["end_fs"]
+            self._ended, self._now_fs, self._left = True, self._result["end_fs"], []
         return self._result
 
     def stop(self) -> Result:
         """Ends the run here. The result up to this event."""
         if self._result is None:
             self._result = Result(self._simulation.finish(None if self._ended else "interrupted"))
-            self._ended = True
+            self._ended, self._left = True, []
         return self._result
 
     def _go_on(self, advance: Callable[..., _core.Progress], *limits: int) -> None:
-        with session.failure_told(self._simulation):
-            progress = advance(*limits)
+        self._left = []
+        try:
+            with session.failure_told(self._simulation):
+                progress = advance(*limits)
+        except RunError as error:
+            self._ended, self._result = True, error.run
+            self._after(self._sent)
+            raise
         self._now_fs, self._ended = progress.now_fs, progress.done
 
     def _after(self, count: int) -> Tlps:

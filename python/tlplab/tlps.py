@@ -123,7 +123,7 @@ class Tlps(Sequence[Tlp]):
         a kind, a flow, a link or a component that the run does not have.
         """
         self._check(conditions)
-        rows = [row for row in self if all(fits(getattr(row, name), wanted) for name, wanted in conditions.items())]
+        rows = [row for row in self if meets(row, conditions)]
         said = ", ".join(
             filter(None, [self._said, *(f"{name}={as_word(wanted)}" for name, wanted in conditions.items())])
         )
@@ -182,9 +182,7 @@ class Tlps(Sequence[Tlp]):
             raise AssertionError(
                 f"{self!r}, so no TLP is {said(conditions)}; of all {counted(len(self._whole))}, the last are:\n{tail(self._whole)}"
             )
-        wrong = [
-            row for row in self if not all(fits(getattr(row, name), wanted) for name, wanted in conditions.items())
-        ]
+        wrong = [row for row in self if not meets(row, conditions)]
         if wrong:
             first = wrong[0]
             has = ", ".join(f"{name}={as_word(getattr(first, name))}" for name in conditions)
@@ -193,6 +191,11 @@ class Tlps(Sequence[Tlp]):
                 f"{around(self._whole, first)}"
             )
         return self
+
+
+def meets(tlp: Tlp, conditions: Mapping[str, Any]) -> bool:
+    """Whether a TLP fulfils all conditions."""
+    return all(fits(getattr(tlp, name), wanted) for name, wanted in conditions.items())
 
 
 def fits(value: Any, wanted: Any) -> bool:
