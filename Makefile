@@ -48,8 +48,12 @@ build: $(VENV)/.run ## build everything; leaves a working .venv/bin/tlplab
 	$(BIN)/maturin develop --profile $(RUST_PROFILE) >$(VENV)/develop.log
 	@$(BIN)/tlplab --version
 
+# A first result soon: without link-time optimisation, unless `make build` was here before or a profile is named.
+DEMO_PROFILE := $(if $(filter file,$(origin RUST_PROFILE)),$(if $(wildcard target/release/deps),release,demo),$(RUST_PROFILE))
+
 .PHONY: demo
-demo: build ## run experiments/quickstart.toml and write its report to out/
+demo: ## run experiments/quickstart.toml and write its report to out/
+	@$(MAKE) --no-print-directory build RUST_PROFILE=$(DEMO_PROFILE)
 	@mkdir -p $(dir $(REPORT))
 	$(BIN)/tlplab run $(EXPERIMENT) --report $(REPORT)
 	@printf '\nThe report is %s: open it in a browser; it needs no network.\n' "$(CURDIR)/$(REPORT)"
@@ -212,6 +216,16 @@ guest-tools: ## fetch QEMU and an ordinary Linux for it, for `tlplab guest qemu`
 
 # The tests of a file share what was set up for them, so they stay in one process.
 PYTEST := --quiet --numprocesses auto --dist loadfile
+
+.PHONY: dev
+dev: $(VENV)/.dev ## install the tools of contributors; `cargo test -p tlplab-wire` then needs nothing else, `make build RUST_PROFILE=dev` the Python side
+	@printf 'Tests of a crate: cargo test -p tlplab-wire; checks of changed files: make check; the Python side: make build RUST_PROFILE=dev\n'
+
+# Compared with the upstream branch, or with the commit SINCE.
+SINCE ?=
+.PHONY: check
+check: $(VENV)/.dev ## check changed files only: format, lints, words, tests of changed crates and modules (SINCE=COMMIT)
+	@$(BIN)/python .ci/check.py $(SINCE:%=--since %)
 
 .PHONY: test
 test: $(VENV)/.dev build ## run the tests: Rust and Python

@@ -150,6 +150,22 @@ def hops(programs: dict[str, str], repeats: int, no_peer: str | None) -> list[Re
     return results
 
 
+def large_fabric(programs: dict[str, str], repeats: int) -> list[Result]:
+    """The rate of hops of 224 devices, 14 below each of 16 switches, in turns with that of two devices below one."""
+
+    def rate(devices: int) -> float:
+        done = run([programs["hops"], "write", "length", "1000000", str(devices)])
+        return done.output["hops"] / done.cpu
+
+    runs, two = take_turns(lambda: rate(224), lambda: rate(2), repeats)
+    command = "cargo run --release -p tlplab-fabric --example hops -- write length 1000000 224"
+    name = "saturated DMA writes of 256 B, length-only, 224 end points below 16 switches"
+    result = compare(name, "TLP hops/CPU-s", runs, two, "2 end points below 1 switch", command)
+    result.target = "≥ 0.7 x the rate of 2"
+    result.met = result.ratio is not None and result.ratio >= 0.7
+    return [result]
+
+
 def instructions(programs: dict[str, str], op: str, fidelity: str, hop_count: int) -> tuple[float, float, str]:
     """(hops, instructions in user mode, who counted): the processor's counter, or valgrind where a machine has none."""
     command = [programs["hops"], op, fidelity, str(hop_count)]
@@ -317,6 +333,7 @@ def main() -> int:
     results: list[Result] = []
     parts: list[Callable[[], list[Result]]] = [
         lambda: hops(programs, options.repeats, no_peer),
+        lambda: large_fabric(programs, options.repeats),
         lambda: instructions_per_hop(programs),
         lambda: codec(programs, options.repeats),
         lambda: event_queue(programs, options.repeats),

@@ -1,7 +1,7 @@
 //! How fast the fabric is: end point – switch – root over two gen3 x8 links, the full data link layer on both.
 //!
 //! ```text
-//! hops write|read payload|length HOPS
+//! hops write|read payload|length HOPS [DEVICES]
 //! hops writes length HOPS
 //! ```
 //! runs saturated DMA writes of 256 B, or reads of 512 B, until HOPS TLPs have gone over a link for the first time, and prints what
@@ -20,7 +20,9 @@ use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: hops write|read|writes payload|length HOPS";
+const USAGE: &str = "usage: hops write|read|writes payload|length HOPS [DEVICES]";
+/// Devices below each switch, each of which has a root port.
+const BELOW_A_SWITCH: usize = 14;
 /// Bytes of a write.
 const SIZE: u64 = 256;
 /// One bit in 2 * 10^7.
@@ -36,6 +38,7 @@ struct Run {
     ends: bool,
     fidelity: Fidelity,
     hops: u64,
+    devices: usize,
 }
 
 fn main() -> ExitCode {
@@ -53,7 +56,11 @@ fn main() -> ExitCode {
 }
 
 fn parse(arguments: &[String]) -> Result<Run, String> {
-    let [op, fidelity, hops] = arguments else { return Err(USAGE.into()) };
+    let (op, fidelity, hops, devices) = match arguments {
+        [op, fidelity, hops] => (op, fidelity, hops, "1"),
+        [op, fidelity, hops, devices] => (op, fidelity, hops, devices.as_str()),
+        _ => return Err(USAGE.into()),
+    };
     Ok(Run {
         ends: op == "writes",
         op: match op.as_str() {
@@ -67,6 +74,7 @@ fn parse(arguments: &[String]) -> Result<Run, String> {
             other => return Err(format!("{other:?} is neither payload nor length; {USAGE}")),
         },
         hops: hops.parse().map_err(|_| format!("{hops:?} is no number of hops; {USAGE}"))?,
+        devices: devices.parse().map_err(|_| format!("{devices:?} is no number of devices; {USAGE}"))?,
     })
 }
 
@@ -143,6 +151,9 @@ fn resident() -> Option<u64> {
 }
 
 fn build(run: &Run) -> Result<Fabric, String> {
+    let switches = (0..run.devices.div_ceil(BELOW_A_SWITCH))
+        .map(|at| SwitchConfig::new(&format!("sw{at}"), link(&format!("host.rp{at}"), run.ends)));
+    let devices = (0..run.devices).map(|at| device(at, run.ends));
     let config = FabricConfig {
         vendor: 0x71AB,
         buses: Vec::new(),
@@ -152,37 +163,44 @@ fn build(run: &Run) -> Result<Fabric, String> {
         warmup: Time::ZERO,
         // Messages about damaged TLPs would be hops, too.
         host: HostConfig { error_reporting: !run.ends, ..HostConfig::default() },
-        switches: vec![SwitchConfig::new("sw", link("host.rp0", run.ends))],
-        devices: vec![DeviceConfig {
-            bus: None,
-            name: "dev".into(),
-            link: link("sw", run.ends),
-            function_of: None,
-            ready: Duration::ZERO,
-            mrrs: Mrrs::new(512).expect("a read request size"),
-            tags: 256,
-            latency: Duration::ZERO,
-            completion_timeout: Duration::from_ms(10),
-            relaxed_ordering: false,
-            id_based_ordering: false,
-            cut: None,
-            posted_writes: true,
-            ats: None,
-        }],
+        switches: switches.collect(),
+        devices: devices.collect(),
     };
     let (size, operation) = if run.op == LoadOp::Write { (SIZE, "write") } else { (512, "read") };
     let count = run.ends.then_some(run.hops / 2);
-    let load = LoadConfig { op: run.op, size, count, ..LoadConfig::default() };
-    let device = Load::new(load, SEED, "dev").map_err(|e| e.to_string())?;
-    let flow = FlowInfo {
-        name: "dev".into(),
-        owner: "dev".into(),
-        operation: operation.into(),
-        target: "host".into(),
-    };
     let mut builder = Builder::new(config);
-    builder.device("dev", Box::new(device)).flows([flow]).finishes_if(run.ends);
+    for at in 0..run.devices {
+        let name = format!("dev{at}");
+        let load = LoadConfig { op: run.op, size, count, ..LoadConfig::default() };
+        let load = Load::new(load, SEED, &name).map_err(|e| e.to_string())?;
+        let flow = FlowInfo {
+            name: name.clone(),
+            owner: name.clone(),
+            operation: operation.into(),
+            target: "host".into(),
+        };
+        builder.device(&name, Box::new(load)).flows([flow]).finishes_if(run.ends);
+    }
     builder.build().map_err(|e| e.to_string())
+}
+
+fn device(at: usize, errors: bool) -> DeviceConfig {
+    DeviceConfig {
+        bus: None,
+        name: format!("dev{at}"),
+        link: link(&format!("sw{}", at / BELOW_A_SWITCH), errors),
+        function_of: None,
+        ready: Duration::ZERO,
+        mrrs: Mrrs::new(512).expect("a read request size"),
+        tags: 256,
+        latency: Duration::ZERO,
+        completion_timeout: Duration::from_ms(10),
+        relaxed_ordering: false,
+        id_based_ordering: false,
+        cut: None,
+        posted_writes: true,
+        ats: None,
+    }
 }
 
 /// Gen3 x8, MPS 256, nothing but what the specification says; with bit errors in both directions, if it has `errors`.
