@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlplab import quantities
-from tlplab.scan import peers
+from tlplab.scan import access, peers
 from tlplab.scan.facts import DOWNSTREAM, Function
 from tlplab.scan.finding import Finding
 from tlplab.scan.throughput import LARGEST_READ, Knobs, Rates, Throughput
@@ -177,22 +177,45 @@ def power(link: Link, *, first: bool) -> list[Finding]:
 
 
 def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, first: bool) -> list[Finding]:
-    """Ports of a switch that send requests between their devices up to the root complex."""
+    """Access control of the port of a switch above a device, as far as it costs its requests to others below the switch anything."""
     above = tree.parent(function)
     if not first or above is None or above.port not in DOWNSTREAM or above.port == "root port":
         return []
-    if not peers.redirects(above):
+    if access.asks_for_translations(function):
+        if access.on(above, "TransBlk"):
+            text = f"ATS is on, but access control at {above.address} refuses its translation requests and translated requests (TransBlk)"
+            return [Finding("acs", text), *of_requests(tree, throughput, function, above)]
+        if access.passes_translated(above):
+            return []
+    return of_requests(tree, throughput, function, above)
+
+
+def of_requests(tree: Tree, throughput: Throughput, function: Function, above: Function) -> list[Finding]:
+    """What the port above does with untranslated requests to the other devices below its switch."""
+    others = peers.neighbours(tree, function)
+    if access.on(above, "EgressCtrl"):
+        fates = {other.address: access.fate(above, tree.parent(other)) for other in others}
+        others = [other for other in others if fates[other.address] != access.STRAIGHT]
+        if not others:
+            return []
+        fate = access.otherwise(above)
+        to = peers.named(others)
+        if access.UNKNOWN in fates.values():
+            does = "refuses" if fate == access.REFUSED else "sends up to the root complex"
+            text = (
+                f"egress control is on at {above.address}, and the source lacks its vector (lspci -xxxx shows it): it {does} requests to other "
+                "devices below the switch that the vector does not allow"
+            )
+        elif fate == access.REFUSED:
+            text = f"egress control at {above.address} refuses its requests to {to}"
+        else:
+            text = f"egress control at {above.address} sends its requests to {to} up to the root complex"
+    elif access.on(above, "ReqRedir"):
+        text = f"access control at {above.address} sends its requests to other devices below the switch up to the root complex"
+    else:
         return []
-    text = (
-        f"access control at {above.address} sends its requests to other devices below the switch up to the root complex; without access control "
-        "devices are not isolated from each other"
-    )
-    if peers.passes_translated(above) and peers.asks_for_translations(function):
-        text += "; it lets translated requests pass, which the device makes (ATS is on)"
-    other = peers.neighbour(tree, function)
-    pair = None if other is None else peers.judge(tree, throughput, function, other)
-    if other is not None and pair is not None and pair.straight is not None:
-        text += (
-            f" (writes both ways with {other.address} {peers.rate(pair.now.both)} → {peers.rate(pair.straight.both)})"
-        )
-    return [Finding("acs", text, commands=[peers.command(above)])]
+    text += "; without access control devices are not isolated from each other"
+    pair = peers.judge(tree, throughput, function, others[0]) if others else None
+    if pair is not None and pair.straight is not None and pair.now is not None and not pair.refusing:
+        text += f" (writes both ways with {others[0].address} {peers.rate(pair.now.both)} → {peers.rate(pair.straight.both)})"
+    return [Finding("acs", text, commands=[access.command(above)])]

@@ -31,6 +31,8 @@ PORTS = {
 EXPRESS = re.compile(r"Express (?:\(v(\d+)\) )?(.*?)(?: \(Slot([+-])\))?(?:, (?:MSI|IntMsgNum) .*)?$")
 SPEED = re.compile(r"Speed ([\d.]+)GT/s")
 WIDTH = re.compile(r"Width x(\d+)")
+PORT_NUMBER = re.compile(r"Port #(\d+)")
+UNIT = re.compile(r"Smallest Translation Unit: ([0-9a-f]{2})")
 PAYLOAD = re.compile(r"MaxPayload (\d+) bytes")
 READ_REQUEST = re.compile(r"MaxReadReq (\d+) bytes")
 ASPM_SUPPORTED = re.compile(r"ASPM (not supported|L0s L1|L0s|L1)\b")
@@ -195,7 +197,10 @@ def device_status(text: str) -> dict[str, Any]:
 def link_capabilities(text: str) -> dict[str, Any]:
     aspm = ASPM_SUPPORTED.search(text)
     supported = None if aspm is None else [] if aspm[1] == "not supported" else aspm[1].split()
-    return {"speed_possible": speed(SPEED, text), "width_possible": number_in(WIDTH, text), "aspm_supported": supported}
+    return {
+        "port_number": number_in(PORT_NUMBER, text), "speed_possible": speed(SPEED, text), "width_possible": number_in(WIDTH, text),
+        "aspm_supported": supported,
+    }  # fmt: skip
 
 
 def link_control(text: str) -> dict[str, Any]:
@@ -218,6 +223,11 @@ def link_control_2(text: str) -> dict[str, Any]:
 
 def power(text: str) -> dict[str, Any]:
     return {"power_state": text[:2] if re.match(r"D[0-3]\b", text) else None}
+
+
+def address_translation(text: str) -> dict[str, Any]:
+    unit = UNIT.search(text)
+    return {"ats_enabled": flag(text, "Enable"), "ats_unit": None if unit is None else int(unit[1], 16)}
 
 
 def access_control(text: str) -> list[str]:
@@ -251,6 +261,7 @@ READERS: dict[str, Callable[[str], dict[str, Any]]] = {
     "LnkCtl2": link_control_2,
     "Status": power,
     "ACSCap": lambda text: {"access_control_supported": access_control(text)},
+    "ATSCtl": address_translation,
     "ACSCtl": lambda text: {"access_control": access_control(text)},
     "UESta": lambda text: {"uncorrectable": errors(text, UNCORRECTABLE)},
     "CESta": lambda text: {"correctable": errors(text, CORRECTABLE)},
