@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from privilege import needs_lspci
-from scan_machines import gpus, run
+from scan_machines import gpus, port, run
 
 from tlplab import cli, model
 from tlplab.scan import report, scanned
@@ -173,9 +173,19 @@ def test_a_vector_that_the_source_lacks_is_not_guessed(on: list[str], otherwise:
     assert f"requests that it does not allow {otherwise}" in words(near)
     printed = " ".join("\n".join(report.lines(scan, 100, everything=False)).split())
     assert "egress control is on at 02:00.0, and the source lacks its vector" in printed
-    # With translated addresses it does not matter.
+    # With translated addresses it does not matter, where requests for translations go up.
     near = judged("a test", with_ats(egress(*on, "DirectTrans", vector=None))).peers[0]
-    assert (figures(near.now), near.commands()) == (figures(plain.now), [])
+    assert (figures(near.now), near.commands() == []) == ((figures(plain.now), True) if on else (None, False))
+
+
+def test_egress_control_refuses_requests_for_translations_without_redirection() -> None:
+    plain, _ = judged("a test", gpus()).peers
+    scan = judged("a test", with_ats(egress("DirectTrans", vector=[1, 2])))
+    near = scan.peers[0]
+    assert (near.now, figures(near.straight)) == (None, figures(plain.now))
+    assert "but not those with translated addresses (DirectTrans, ATS is on)" in words(near)
+    texts = [finding.text for verdict in scan.verdicts for finding in verdict.findings if finding.kind == "acs"]
+    assert "egress control at 02:00.0 refuses its untranslated requests to 04:00.0" in texts[0]
 
 
 def test_a_root_port_without_upstream_forwarding_is_named() -> None:
@@ -185,6 +195,26 @@ def test_a_root_port_without_upstream_forwarding_is_named() -> None:
         functions[0].access_control = controls
         near = judged("a test", functions).peers[0]
         assert ("UpstreamFwd is off at 00:01.0, which may refuse" in words(near)) == told
+
+
+def test_the_gain_is_that_with_the_fastest_device_below_the_switch() -> None:
+    """Not with one that is slow whatever access control does."""
+    functions = gpus(access_control=["ReqRedir"])
+    slow, fast = (port(f"02:0{n}.0", "downstream port", secondary=n + 3, access_control=["ReqRedir"]) for n in (2, 3))
+    functions[1].subordinate = functions[0].subordinate = 6
+    functions += [slow, fast, port("05:00.0", "end point", width=1), port("06:00.0", "end point")]
+    functions[3].width = functions[5].width = 1
+    texts = {str(one.function.address): one.findings for one in judged("a test", functions).verdicts}
+    [finding] = [finding for finding in texts["06:00.0"] if finding.kind == "acs"]
+    assert "(writes both ways" not in finding.text
+    functions[3].width = 8
+    texts = {str(one.function.address): one.findings for one in judged("a test", functions).verdicts}
+    [finding] = [finding for finding in texts["06:00.0"] if finding.kind == "acs"]
+    assert "(writes both ways with 03:00.0 15.0 GB/s → 30.0 GB/s)" in finding.text
+    functions[5].width, functions[3].width = 8, 1
+    texts = {str(one.function.address): one.findings for one in judged("a test", functions).verdicts}
+    [finding] = [finding for finding in texts["06:00.0"] if finding.kind == "acs"]
+    assert "(writes both ways with 04:00.0 15.0 GB/s → 30.0 GB/s)" in finding.text
 
 
 def test_one_redirecting_port_costs_its_own_direction() -> None:

@@ -152,8 +152,11 @@ class Course:
 
     @property
     def fate(self) -> str:
-        """The fate of the requests that the device makes."""
-        return STRAIGHT if self.translated else self.plain
+        """The fate of the requests that the device makes. Without request redirect, egress control refuses requests for translations of
+        addresses of the peer, too."""
+        if not self.translated or self.port is None:
+            return self.plain
+        return STRAIGHT if access.on(self.port, "ReqRedir") else UNKNOWN
 
 
 def course(tree: Tree, a: Function, b: Function) -> Course:
@@ -179,7 +182,7 @@ def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers
     courses = (course(tree, a, b), course(tree, b, a))
     fates = (courses[0].fate, courses[1].fate)
     unknown = UNKNOWN in fates
-    worst = tuple(access.otherwise(one.port) if one.fate == UNKNOWN and one.port else one.fate for one in courses)
+    worst = [access.otherwise(one.port) if one.fate == UNKNOWN and one.port else one.fate for one in courses]
     least = exchange(tree, throughput, a, b, through(courses, worst))
     now = None if unknown else least
     base = straight if unknown else now
@@ -191,6 +194,8 @@ def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers
         return [one.port for one in fits if one.port is not None]
 
     redirecting = ports(REDIRECTED, inside=True)
+    inner = [one.port for one in courses if one.inside and one.port is not None]
+    up = [port for port in inner if port in redirecting or access.on(port, "CmpltRedir")]
     return Peers(
         [(a, b)],
         fates,
@@ -202,8 +207,8 @@ def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers
         ports(REFUSED),
         ports(UNKNOWN),
         ports(REDIRECTED, inside=False),
-        [one.port for one in courses if one.translated and one.port is not None],
-        unique([one for port in redirecting for one in access.no_way_back(tree, port)]),
+        [one.port for one in courses if one.translated and one.fate == STRAIGHT and one.port is not None],
+        unique([one for port in up for one in access.no_way_back(tree, port)]),
         [link for link in links.values() if link.ends_known and state(link).name not in (FULL, EMPTY)],
         any(
             one.port is not None and one.port.access_control is None and not one.port.extended_known for one in courses
@@ -309,7 +314,7 @@ def words(peers: Peers) -> str:
     if peers.redirecting and peers.refusing:
         text += f"; requests the other way go through the root complex (access control at {named(peers.redirecting)})"
     if peers.blocking:
-        text += f"; UpstreamFwd is off at {named(peers.blocking)}, which may refuse what is to come down again"
+        text += f"; UpstreamFwd is off at {named(peers.blocking)}, which may refuse what access control sends up to it"
     if peers.passing:
         text += f"; access control at {named(peers.passing)} lets translated requests pass, which devices with ATS on send, but no others"
     if peers.translating:
@@ -350,15 +355,20 @@ def refused(peers: Peers) -> str:
 
 def unknown(peers: Peers) -> str:
     """Of pairs some of whose requests egress control may redirect or refuse."""
+    at = named(peers.undecided)
+    allowed = "" if peers.straight is None else rates(peers.straight)
+    if all(port.egress_forbidden is not None for port in peers.undecided):
+        return (
+            f"unknown, since egress control at {at} refuses their requests, but not those with translated addresses (DirectTrans, ATS is on): "
+            f"{allowed} if the devices get their translations; requests for translations of addresses of a peer are refused, too"
+        )
     beyond = {access.otherwise(port) for port in peers.undecided}
-    told = " or ".join(
-        what for fate, what in ((REFUSED, "refused"), (REDIRECTED, "redirected to the root complex")) if fate in beyond
-    )
-    allowed = "" if peers.straight is None else f" {rates(peers.straight)} if it allows their requests;"
+    fates = ((REFUSED, "refused"), (REDIRECTED, "redirected to the root complex"))
+    told = " or ".join(what for fate, what in fates if fate in beyond)
     left = f": {rates(peers.otherwise)}" if peers.otherwise is not None else ""
     return (
-        f"unknown, since egress control is on at {named(peers.undecided)} and the source lacks its vector (lspci -xxxx shows it);"
-        f"{allowed} requests that it does not allow are {told}{left}"
+        f"unknown, since egress control is on at {at} and the source lacks its vector (lspci -xxxx shows it); {allowed} if it allows their "
+        f"requests; requests that it does not allow are {told}{left}"
     )
 
 

@@ -185,7 +185,7 @@ def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, firs
         if access.on(above, "TransBlk"):
             text = f"ATS is on, but access control at {above.address} refuses its translation requests and translated requests (TransBlk)"
             return [Finding("acs", text), *of_requests(tree, throughput, function, above)]
-        if access.passes_translated(above):
+        if access.passes_translated(above) and access.on(above, "ReqRedir"):
             return []
     return of_requests(tree, throughput, function, above)
 
@@ -193,29 +193,39 @@ def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, firs
 def of_requests(tree: Tree, throughput: Throughput, function: Function, above: Function) -> list[Finding]:
     """What the port above does with untranslated requests to the other devices below its switch."""
     others = peers.neighbours(tree, function)
+    text = (
+        f"access control at {above.address} sends its requests to other devices below the switch up to the root complex"
+    )
     if access.on(above, "EgressCtrl"):
         fates = {other.address: access.fate(above, tree.parent(other)) for other in others}
         others = [other for other in others if fates[other.address] != access.STRAIGHT]
-        if not others:
-            return []
-        fate = access.otherwise(above)
-        to = peers.named(others)
-        if access.UNKNOWN in fates.values():
-            does = "refuses" if fate == access.REFUSED else "sends up to the root complex"
-            text = (
-                f"egress control is on at {above.address}, and the source lacks its vector (lspci -xxxx shows it): it {does} requests to other "
-                "devices below the switch that the vector does not allow"
-            )
-        elif fate == access.REFUSED:
-            text = f"egress control at {above.address} refuses its requests to {to}"
-        else:
-            text = f"egress control at {above.address} sends its requests to {to} up to the root complex"
-    elif access.on(above, "ReqRedir"):
-        text = f"access control at {above.address} sends its requests to other devices below the switch up to the root complex"
-    else:
+        text = egress(function, above, others, known=access.UNKNOWN not in fates.values())
+    if not (access.on(above, "ReqRedir") or access.on(above, "EgressCtrl")) or not text:
         return []
     text += "; without access control devices are not isolated from each other"
-    pair = peers.judge(tree, throughput, function, others[0]) if others else None
-    if pair is not None and pair.straight is not None and pair.now is not None and not pair.refusing:
-        text += f" (writes both ways with {others[0].address} {peers.rate(pair.now.both)} → {peers.rate(pair.straight.both)})"
+    # Of all, the one that could exchange the most.
+    other = max(others, key=lambda one: throughput.link_rate(tree.links[one.address], function.mps) or 0, default=None)
+    pair = None if other is None else peers.judge(tree, throughput, function, other)
+    if other is not None and pair is not None and pair.straight and pair.now and not pair.refusing:
+        now, then = peers.rate(pair.now.both), peers.rate(pair.straight.both)
+        text += f" (writes both ways with {other.address} {now} → {then})"
     return [Finding("acs", text, commands=[access.command(above)])]
+
+
+def egress(function: Function, above: Function, others: list[Function], *, known: bool) -> str:
+    """What egress control does with requests to others, which it does not allow, as far as is known; nothing without any."""
+    refuses = access.otherwise(above) == access.REFUSED
+    if not others:
+        return ""
+    if not known:
+        does = "refuses" if refuses else "sends up to the root complex"
+        return (
+            f"egress control is on at {above.address}, and the source lacks its vector (lspci -xxxx shows it): it {does} requests to other "
+            "devices below the switch that the vector does not allow"
+        )
+    if not refuses:
+        return f"egress control at {above.address} sends its requests to {peers.named(others)} up to the root complex"
+    translated = access.passes_translated(above) and access.asks_for_translations(function)
+    return (
+        f"egress control at {above.address} refuses its {'untranslated ' * translated}requests to {peers.named(others)}"
+    )

@@ -62,7 +62,9 @@ def first_line(function: Function, rest: str) -> None:
         function.vendor, function.device = int(found[-1][1], 16), int(found[-1][2], 16)
         # Where there is no name, lspci says the IDs again.
         name = "" if found[-1][0].startswith("Device") or found[-1].start() == 0 else name[: found[-1].start()].rstrip()
-        if name.endswith(" Device"):
+        if name == "Device":
+            name = ""
+        elif name.endswith(" Device"):
             name += f" {function.device:04x}"  # so lspci names what it has no name for
     number = CLASS.match(kind)
     if number:
