@@ -18,7 +18,7 @@ from scan_machines import gpus, port, run
 from tlplab import cli, model
 from tlplab.scan import report, scanned
 from tlplab.scan.facts import Function
-from tlplab.scan.peers import figures, words
+from tlplab.scan.peers import Exchange, Peers, figures, words
 from tlplab.scan.scanned import judged
 
 if sys.version_info >= (3, 11):
@@ -32,25 +32,31 @@ CONTROLS = (
 )  # fmt: skip
 
 
+def now(pairs: Peers) -> Exchange:
+    """The present rates."""
+    assert pairs.now is not None
+    return pairs.now
+
+
 def test_pairs_of_gpus_are_limited_by_their_narrowest_link() -> None:
     """Each link alone, and shared both ways where requests go up and come down again."""
     alone = float(model.bandwidth(4096, op="write", generation=4, width=8, mps=512, mrrs=4096, rcb=64)["bandwidth_bps"])
     near, far = judged("a test", gpus()).peers
     for pairs in (near, far):
-        assert (pairs.now.one_way, pairs.now.both) == pytest.approx((alone, 2 * alone))
+        assert (now(pairs).one_way, now(pairs).both) == pytest.approx((alone, 2 * alone))
         assert (pairs.straight, pairs.faster, pairs.commands()) == (None, None, [])
     assert [len(pairs.pairs) for pairs in (near, far)] == [1, 2]
     redirected, far = judged("a test", gpus(access_control=["SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"])).peers
-    assert (redirected.now.one_way, redirected.now.both) == pytest.approx((alone, alone))
+    assert (now(redirected).one_way, now(redirected).both) == pytest.approx((alone, alone))
     assert redirected.straight is not None
     assert (redirected.straight.one_way, redirected.straight.both) == pytest.approx((alone, 2 * alone))
-    assert str(redirected.now.limit.lower.address) == "01:00.0"
+    assert str(now(redirected).limit.lower.address) == "01:00.0"
     assert redirected.commands() == [
         "setpci -s 02:00.0 ECAP_ACS+6.w=0000:000c",
         "setpci -s 02:01.0 ECAP_ACS+6.w=0000:000c",
     ]
     # What goes to another root port goes up anyway.
-    assert far.now.both == pytest.approx(2 * alone)
+    assert now(far).both == pytest.approx(2 * alone)
     assert (far.straight, far.commands()) == (None, [])
 
 
@@ -82,8 +88,7 @@ def test_translated_requests_pass_ports_that_redirect_others() -> None:
     ):
         scan = judged("a test", machine)
         near, _ = scan.peers
-        assert near.now is not None
-        assert near.now.both == near.now.one_way
+        assert now(near).both == now(near).one_way
         assert len(near.commands()) == 2
         assert "; without it " in words(near)
         texts = [finding.text for verdict in scan.verdicts for finding in verdict.findings if finding.kind == "acs"]
@@ -124,7 +129,6 @@ def egress(*on: str, vector: list[int] | None, **first: Any) -> list[Function]:
 def test_egress_control_sends_straight_what_its_vector_allows() -> None:
     """Table 6-11 of PCIe 5.0. Where redirection alone was switched off, egress control would refuse what it redirected."""
     plain, _ = judged("a test", gpus()).peers
-    assert plain.now is not None
     for on in ([], ["ReqRedir"]):
         allowed = judged("a test", egress(*on, vector=[]))
         assert [(one.fates, figures(one.now), one.commands()) for one in allowed.peers[:1]] == [
@@ -133,8 +137,7 @@ def test_egress_control_sends_straight_what_its_vector_allows() -> None:
         assert [finding for verdict in allowed.verdicts for finding in verdict.findings if finding.kind == "acs"] == []
     redirected = judged("a test", egress("ReqRedir", "CmpltRedir", vector=[1, 2]))
     near = redirected.peers[0]
-    assert near.now is not None
-    assert (near.now.both, figures(near.straight)) == (plain.now.one_way, figures(plain.now))
+    assert (now(near).both, figures(near.straight)) == (now(plain).one_way, figures(plain.now))
     assert near.commands() == [f"setpci -s 02:0{port}.0 ECAP_ACS+6.w=0000:002c" for port in (0, 1)]
     finding = next(one for verdict in redirected.verdicts for one in verdict.findings if one.kind == "acs")
     assert "egress control at 02:00.0 sends its requests to 04:00.0 up to the root complex" in finding.text
@@ -154,8 +157,7 @@ def test_egress_control_refuses_what_its_vector_forbids() -> None:
     assert "egress control at 02:00.0 refuses its requests to 04:00.0" in finding.text
     one_way = judged("a test", egress(vector=[1])).peers[0]
     assert one_way.fates == ("straight", "refused")
-    assert one_way.now is not None
-    assert one_way.now.both == one_way.now.one_way
+    assert now(one_way).both == now(one_way).one_way
     assert " from 03:00.0 to 04:00.0, limited by " in words(one_way)
     assert "; egress control at 02:01.0 refuses requests from 04:00.0 to 03:00.0; without it " in words(one_way)
     assert json.loads(json.dumps(scan.document()))["peers"][0]["refusing"] == ["02:00.0", "02:01.0"]
@@ -231,11 +233,11 @@ def test_a_slow_uplink_limits_pairs_across_it_and_no_others() -> None:
     for one in functions[:2]:
         one.width = 4
     near, far = judged("a test", functions).peers
-    assert near.now.both == pytest.approx(2 * near.now.one_way)
+    assert now(near).both == pytest.approx(2 * now(near).one_way)
     assert near.faster is None
-    assert str(far.now.limit.lower.address) == "01:00.0"
+    assert str(now(far).limit.lower.address) == "01:00.0"
     assert far.faster is not None
-    assert far.faster.both == pytest.approx(near.now.both)
+    assert far.faster.both == pytest.approx(now(near).both)
     assert [str(link.lower.address) for link in far.slow] == ["01:00.0"]
     printed = "\n".join(report.lines(judged("a test", functions), 200, everything=False))
     assert "with the links above 01:00.0 at the maximum of both ends" in printed
@@ -259,7 +261,7 @@ def test_what_pairs_are_said_to_carry_is_what_they_carry(
     [pair] = scanned.from_text("a dump", dump.read_text()).peers
     assert pair.straight is not None
     off = [f"link.d{bus}_00_0.upper.acs=off" for bus in ("03", "04")]
-    for said, sets in ((pair.now, []), (pair.straight, off)):
+    for said, sets in ((now(pair), []), (pair.straight, off)):
         options = [option for one in sets for option in ("--set", one)]
         run(capsys, "p2p", str(machine), "--only", "pairs", "--quick", "--quiet", "--json", str(measured), *options)
         matrix = json.loads(measured.read_text())["matrix"]
