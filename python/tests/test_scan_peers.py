@@ -190,6 +190,27 @@ def test_egress_control_refuses_requests_for_translations_without_redirection() 
     assert "egress control at 02:00.0 refuses its untranslated requests to 04:00.0" in texts[0]
 
 
+def test_pairs_that_would_be_left_with_different_rates_are_told_apart() -> None:
+    """One port redirects, and two refuse, where the vectors do not allow it."""
+    functions = egress(vector=None)
+    functions[0].subordinate = functions[1].subordinate = 5
+    functions += [port("02:02.0", "downstream port", secondary=5), port("05:00.0", "end point", class_code=0x0302)]
+    for one, controls in ((functions[2], ["ReqRedir", "EgressCtrl"]), (functions[-2], ["EgressCtrl"])):
+        one.access_control = controls
+    near = [one for one in judged("a test", functions).peers if one.undecided]
+    assert [len(one.pairs) for one in near] == [2, 1]
+    assert ": 15.0 GB/s one way only" in words(near[0])
+    assert words(near[1]).endswith("requests that it does not allow are refused")
+
+
+def test_what_is_redirected_one_way_and_refused_the_other_is_told() -> None:
+    functions = egress(vector=[1, 2])
+    functions[2].access_control = ["ReqRedir", "EgressCtrl"]
+    near = judged("a test", functions).peers[0]
+    assert near.fates == ("redirected", "refused")
+    assert " from 03:00.0 to 04:00.0 through the root complex (access control at 02:00.0), limited by " in words(near)
+
+
 def test_a_root_port_without_upstream_forwarding_is_named() -> None:
     """It may not send down again what a switch redirects to it."""
     functions = gpus(access_control=["ReqRedir"])

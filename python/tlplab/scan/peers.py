@@ -103,8 +103,8 @@ def survey(tree: Tree, throughput: Throughput) -> list[Peers]:
             one = judge(tree, throughput, a, b)
             if one is None:
                 continue
-            like = (place(tree, a), place(tree, b), *one.fates, figures(one.now), figures(one.straight), one.hidden,
-                    *(bool(getattr(one, name)) for name in PORTS))  # fmt: skip
+            like = (place(tree, a), place(tree, b), *one.fates, figures(one.now), figures(one.straight), figures(one.otherwise), one.hidden,
+                    *(access.otherwise(port) for port in one.undecided), *(bool(getattr(one, name)) for name in PORTS))  # fmt: skip
             if like in found:
                 known = found[like]
                 known.pairs += one.pairs
@@ -311,8 +311,6 @@ def neighbours(tree: Tree, function: Function) -> list[Function]:
 def words(peers: Peers) -> str:
     """What is said of pairs, in a sentence."""
     text = unknown(peers) if peers.undecided else refused(peers) if peers.refusing else carried(peers)
-    if peers.redirecting and peers.refusing:
-        text += f"; requests the other way go through the root complex (access control at {named(peers.redirecting)})"
     if peers.blocking:
         text += f"; UpstreamFwd is off at {named(peers.blocking)}, which may refuse what access control sends up to it"
     if peers.passing:
@@ -350,7 +348,8 @@ def refused(peers: Peers) -> str:
     if len(peers.pairs) > 1:
         order = ("the first device to the second", "the second to the first")
         other, one = order if peers.fates[0] == REFUSED else order[::-1]
-    return f"{rate(peers.now.one_way)} from {one}, {limited(peers.now)}; {why} requests from {other}{without}"
+    by = f" through the root complex (access control at {named(peers.redirecting)})" if peers.redirecting else ""
+    return f"{rate(peers.now.one_way)} from {one}{by}, {limited(peers.now)}; {why} requests from {other}{without}"
 
 
 def unknown(peers: Peers) -> str:
@@ -365,7 +364,9 @@ def unknown(peers: Peers) -> str:
     beyond = {access.otherwise(port) for port in peers.undecided}
     fates = ((REFUSED, "refused"), (REDIRECTED, "redirected to the root complex"))
     told = " or ".join(what for fate, what in fates if fate in beyond)
-    left = f": {rates(peers.otherwise)}" if peers.otherwise is not None else ""
+    left = ""
+    if peers.otherwise is not None:
+        left = f": {rate(peers.otherwise.one_way)} one way only" if REFUSED in beyond else f": {rates(peers.otherwise)}"
     return (
         f"unknown, since egress control is on at {at} and the source lacks its vector (lspci -xxxx shows it); {allowed} if it allows their "
         f"requests; requests that it does not allow are {told}{left}"
