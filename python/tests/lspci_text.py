@@ -67,7 +67,7 @@ def expresses(draw: st.DrawFn, port: str) -> dict[str, Any]:
     if port == "integrated end point":
         return told
     told |= {
-        "speed_possible": draw(st.sampled_from(list(SPEEDS))), "width_possible": draw(st.sampled_from(WIDTHS)),
+        "port_number": draw(st.integers(0, 255)), "speed_possible": draw(st.sampled_from(list(SPEEDS))), "width_possible": draw(st.sampled_from(WIDTHS)),
         "speed": draw(st.none() | st.sampled_from(list(SPEEDS))), "width": draw(st.sampled_from([0, *WIDTHS])),
         "aspm_supported": draw(st.sampled_from([[], ["L0s"], ["L1"], ["L0s", "L1"]])),
         "aspm": draw(st.sampled_from([[], ["L0s"], ["L1"], ["L0s", "L1"]])), "link_disabled": draw(bits), "training": draw(bits),
@@ -107,6 +107,8 @@ def functions(draw: st.DrawFn, address: Address, port: str | None, *, secondary:
         function.access_control_supported = list(ACCESS_CONTROLS)
         function.uncorrectable = draw(some_of(UNCORRECTABLE.values()))
         function.correctable = draw(some_of(CORRECTABLE.values()))
+        function.ats_enabled = draw(st.none() | bits)
+        function.ats_unit = None if function.ats_enabled is None else draw(st.integers(0, 31))
     return function
 
 
@@ -226,7 +228,7 @@ def link(function: Function, style: Style) -> list[tuple[int, str]]:
         BWMgmt=function.bandwidth_changed, ABWMgmt=function.autonomous_changed,
     )  # fmt: skip
     status = f"Speed {speed}{judged[0]}, Width x{function.width}{judged[1]}"
-    cap = f"Port #0, Speed {SPEEDS[function.speed_possible or 1]}GT/s, Width x{function.width_possible}, {supported}"
+    cap = f"Port #{function.port_number}, Speed {SPEEDS[function.speed_possible or 1]}GT/s, Width x{function.width_possible}, {supported}"
     reports = flags(ClockPM=False, Surprise=False, LLActRep=function.link_active is not None)
     lines = [
         (2, f"LnkCap:\t{cap}, Exit Latency L0s <512ns, L1 <16us"),
@@ -245,7 +247,14 @@ def link(function: Function, style: Style) -> list[tuple[int, str]]:
 
 def extended(function: Function) -> list[tuple[int, str]]:
     """Extended capabilities."""
+    unit = function.ats_unit or 0
+    translation = [
+        (1, "Capabilities: [180 v1] Address Translation Service (ATS)"),
+        (2, "ATSCap:\tInvalidate Queue Depth: 00"),
+        (2, f"ATSCtl:\t{flags(Enable=function.ats_enabled)}, Smallest Translation Unit: {unit:02x}"),
+    ]
     return [
+        *(translation if function.ats_enabled is not None else []),
         (1, "Capabilities: [100 v1] Access Control Services"),
         (2, f"ACSCap:\t{listed(list(ACCESS_CONTROLS), function.access_control_supported)}"),
         (2, f"ACSCtl:\t{listed(list(ACCESS_CONTROLS), function.access_control)}"),

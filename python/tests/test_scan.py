@@ -15,34 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from lspci_text import Style, machines, text_of
 from privilege import needs_lspci
+from scan_machines import port, run
 
 from tlplab import cli, model
 from tlplab.scan import report, scanned, text
 from tlplab.scan import settings as registers
-from tlplab.scan.facts import Address, Capability, Function, Register, from_registers
-from tlplab.scan.peers import words
+from tlplab.scan.facts import Function, from_registers
 from tlplab.scan.scanned import Scan, judged
 
 STYLE = Style(judged=True, commas=False, split=True, domains=False, numbers=True, indent="\t", newline="\n")
-
-
-def port(bdf: str, kind: str, **told: Any) -> Function:
-    """A function that is well: gen4 x8, awake, 256 B and 512 B."""
-    bus, device, function = re.split("[:.]", bdf)
-    found = Function(
-        Address(0, int(bus, 16), int(device, 16), int(function)), port=kind, header=0, capabilities_known=True
-    )
-    found.learn({
-        "vendor": 0x1234, "device": 0x0001, "class_code": 0x0200, "name": "Card", "mps_supported": 512, "mps": 512, "mrrs": 4096,
-        "extended_tags": True, "extended_tags_supported": True, "relaxed_ordering": True, "speed": 4, "speed_possible": 4, "width": 8,
-        "width_possible": 8, "target_speed": 4, "power_state": "D0", "autonomous_changed": False, "aspm": [], "rcb": 64,
-    })  # fmt: skip
-    if "secondary" in told:
-        found.header, found.class_code, found.primary = 1, 0x0604, found.address.bus
-        told.setdefault("subordinate", told["secondary"])
-    for name, value in told.items():
-        setattr(found, name, value)
-    return found
 
 
 def pair(above: dict[str, Any] | None = None, below: dict[str, Any] | None = None) -> list[Function]:
@@ -245,14 +226,6 @@ def test_virtual_functions_have_what_their_physical_function_has() -> None:
     assert "a virtual function of 01:00.0" in scan.verdicts[1].limit
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints that succeeds."""
-    status = cli.status(arguments)
-    captured = capsys.readouterr()
-    assert (status, captured.err) == (0, "")
-    return captured.out
-
-
 def links_of(scan: Scan) -> list[tuple[object, ...]]:
     """What a topology keeps: the depth of each switch and device with its link and limits."""
     found: list[tuple[object, ...]] = []
@@ -385,7 +358,7 @@ def compared(functions: list[Function]) -> list[dict[str, object]]:
     """What registers and lspci's words both tell. lspci shows Link Control 2 of function 0 alone."""
     only_one = {
         "name", "class_name", "class_code", "vendor", "device", "revision", "subsystem", "fields", "unread", "capabilities",
-        "ten_bit_tags", "extended_known",
+        "ten_bit_tags", "extended_known", "egress_forbidden",
     }  # fmt: skip
     kept = []
     for function in functions:
@@ -501,113 +474,3 @@ def test_a_large_machine_is_read_whole(root: Path) -> None:
     states = Counter(verdict.state.name for verdict in scan.verdicts if verdict.state)
     assert states == {"idle": 167, "limited": 167, "degraded": 167, "full": 3 * 167}
     assert spent < 30, "not quadratic: half a second on an idle core"
-
-
-def gpus(**told: Any) -> list[Function]:
-    """Two GPUs below one switch, one below another one, each switch below its own root port; what is told of the ports below switches."""
-    found = []
-    for number, (top, count) in enumerate((("00:01.0", 2), ("00:02.0", 1))):
-        first = 1 + 16 * number
-        last = first + 1 + count
-        found += [
-            port(top, "root port", secondary=first, subordinate=last),
-            port(f"{first:02x}:00.0", "upstream port", secondary=first + 1, subordinate=last),
-        ]
-        for nth in range(count):
-            bus = first + 2 + nth
-            found += [
-                port(f"{first + 1:02x}:{nth:02x}.0", "downstream port", secondary=bus, **told),
-                port(f"{bus:02x}:00.0", "end point", class_code=0x0302),
-            ]
-    return found
-
-
-def test_pairs_of_gpus_are_limited_by_their_narrowest_link() -> None:
-    """Each link alone, and shared both ways where requests go up and come down again."""
-    alone = float(model.bandwidth(4096, op="write", generation=4, width=8, mps=512, mrrs=4096, rcb=64)["bandwidth_bps"])
-    near, far = judged("a test", gpus()).peers
-    for pairs in (near, far):
-        assert (pairs.now.one_way, pairs.now.both) == pytest.approx((alone, 2 * alone))
-        assert (pairs.straight, pairs.faster, pairs.commands()) == (None, None, [])
-    assert [len(pairs.pairs) for pairs in (near, far)] == [1, 2]
-    redirected, far = judged("a test", gpus(access_control=["SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"])).peers
-    assert (redirected.now.one_way, redirected.now.both) == pytest.approx((alone, alone))
-    assert redirected.straight is not None
-    assert (redirected.straight.one_way, redirected.straight.both) == pytest.approx((alone, 2 * alone))
-    assert str(redirected.now.limit.lower.address) == "01:00.0"
-    assert redirected.commands() == [
-        "setpci -s 02:00.0 ECAP_ACS+6.w=0000:000c",
-        "setpci -s 02:01.0 ECAP_ACS+6.w=0000:000c",
-    ]
-    # What goes to another root port goes up anyway.
-    assert far.now.both == pytest.approx(2 * alone)
-    assert (far.straight, far.commands()) == (None, [])
-
-
-def test_translated_requests_pass_ports_that_redirect_others() -> None:
-    def told(*, control: str, port: list[str]) -> Any:
-        functions = gpus(access_control=port)
-        for function in functions:
-            if not function.is_bridge:
-                function.capabilities.append(Capability(0x180, True, 15, 1, "ATS", [Register("ATSCtl", control)]))
-        near, _ = judged("a test", functions).peers
-        return near.commands(), words(near)
-
-    redirects = ["ReqRedir", "CmpltRedir", "DirectTrans"]
-    commands, text = told(control="Enable+, Smallest Translation Unit: 00", port=redirects)
-    assert commands == []
-    assert "sends it through the root complex; translated requests (ATS and DirectTrans are on) " in text
-    for control, port in (("Enable-, Smallest Translation Unit: 00", redirects), ("Enable+", redirects[:2])):
-        commands, text = told(control=control, port=port)
-        assert len(commands) == 2
-        assert "; without it " in text
-
-
-def test_one_redirecting_port_costs_its_own_direction() -> None:
-    """The other way goes straight, so that nothing is shared: no figure, but it is said."""
-    functions = gpus()
-    functions[2].access_control = ["ReqRedir"]
-    [near, _] = judged("a test", functions).peers
-    assert near.straight is None
-    assert near.commands() == ["setpci -s 02:00.0 ECAP_ACS+6.w=0000:0004"]
-
-
-def test_a_slow_uplink_limits_pairs_across_it_and_no_others() -> None:
-    functions = gpus()
-    for one in functions[:2]:
-        one.width = 4
-    near, far = judged("a test", functions).peers
-    assert near.now.both == pytest.approx(2 * near.now.one_way)
-    assert near.faster is None
-    assert str(far.now.limit.lower.address) == "01:00.0"
-    assert far.faster is not None
-    assert far.faster.both == pytest.approx(near.now.both)
-    assert [str(link.lower.address) for link in far.slow] == ["01:00.0"]
-    printed = "\n".join(report.lines(judged("a test", functions), 200, everything=False))
-    assert "with the links above 01:00.0 at the maximum of both ends" in printed
-
-
-def test_root_ports_that_redirect_are_named_where_pairs_pass_them() -> None:
-    functions = gpus()
-    functions[0].access_control = ["ReqRedir"]
-    near, far = judged("a test", functions).peers
-    assert near.commands() == []
-    assert far.commands() == ["setpci -s 00:01.0 ECAP_ACS+6.w=0000:0004"]
-
-
-def test_what_pairs_are_said_to_carry_is_what_they_carry(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The experiment that a dump becomes, with its access control and without, against the closed forms."""
-    dump, machine, measured = tmp_path / "dump.txt", tmp_path / "machine.toml", tmp_path / "p2p.json"
-    run(capsys, "lspci", str(root / "experiments/p2p/acs.toml"), "-o", str(dump))
-    run(capsys, "scan", "--from", str(dump), "-o", str(machine), "--quiet")
-    [pair] = scanned.from_text("a dump", dump.read_text()).peers
-    assert pair.straight is not None
-    off = [f"link.d{bus}_00_0.upper.acs=off" for bus in ("03", "04")]
-    for said, sets in ((pair.now, []), (pair.straight, off)):
-        options = [option for one in sets for option in ("--set", one)]
-        run(capsys, "p2p", str(machine), "--only", "pairs", "--quick", "--quiet", "--json", str(measured), *options)
-        matrix = json.loads(measured.read_text())["matrix"]
-        assert matrix["write"][0][1] == pytest.approx(said.one_way / 8e9, rel=0.01)
-        assert matrix["both"][0][1] == pytest.approx(said.both / 8e9, rel=0.01)

@@ -2,7 +2,8 @@
 //!
 //! A dump has the 64 bytes of the header, the 256 of PCI, or all 4096 ([`crate::lspci`]); it may end anywhere.
 
-use crate::registers::{acs, aer, command, header, id, pcie, power, sriov};
+use crate::extended::AcsControls;
+use crate::registers::{acs, aer, ats, command, header, id, pcie, power, sriov};
 
 /// A capability in one of the two chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ pub struct Link {
     pub speed_possible: u8,
     /// The most lanes that it has.
     pub width_possible: u8,
+    /// The number of the port, which is its bit in the egress control vectors of the ports beside it.
+    pub port_number: u8,
     /// The ASPM states that it supports: L0s in bit 0, L1 in bit 1.
     pub aspm_supported: u8,
     /// The ASPM states that are enabled, likewise.
@@ -226,6 +229,28 @@ impl<'a> Facts<'a> {
         let base = self.find_extended(id::ACS)?;
         Some((self.read16(base + acs::CAPABILITIES)?, self.read16(base + acs::CONTROL)?))
     }
+    /// The port numbers in the egress control vector, in ascending order (PCIe 5.0 §7.7.11). `None` without egress control, or where the
+    /// dump ends before the vector does.
+    pub fn egress_forbidden(&self) -> Option<Vec<u16>> {
+        let base = self.find_extended(id::ACS)?;
+        let [controls, size] = self.read16(base + acs::CAPABILITIES)?.to_le_bytes();
+        if !AcsControls::from_bits(controls).contains(AcsControls::EGRESS_CONTROL) {
+            return None;
+        }
+        let mut forbidden = Vec::new();
+        // A size of 0 stands for 256.
+        for number in 0..if size == 0 { 256 } else { u16::from(size) } {
+            if self.read32(base + acs::VECTOR + number / 32 * 4)? >> (number % 32) & 1 == 1 {
+                forbidden.push(number);
+            }
+        }
+        Some(forbidden)
+    }
+    /// Address translation services: on or off, and the smallest translation unit, pages of 4 KiB as a power of two (PCIe 5.0 §10.5.1).
+    pub fn address_translation(&self) -> Option<(bool, u8)> {
+        let control = self.read16(self.find_extended(id::ATS)? + ats::CONTROL)?;
+        Some((control & ats::ENABLE != 0, (control & ats::UNIT) as u8))
+    }
     /// The errors in the registers of advanced error reporting: uncorrectable, correctable.
     pub fn errors(&self) -> Option<(u32, u32)> {
         let base = self.find_extended(id::AER)?;
@@ -279,6 +304,7 @@ impl<'a> Facts<'a> {
         Some(Link {
             speed_possible: capabilities as u8 & 0xF,
             width_possible: (capabilities >> 4) as u8 & 0x3F,
+            port_number: (capabilities >> 24) as u8,
             aspm_supported: (capabilities >> 10) as u8 & 0b11,
             aspm: control as u8 & 0b11,
             rcb: matches!(kind, 0 | 1 | 4).then_some(if control & pcie::READ_BOUNDARY_128 == 0 {

@@ -35,6 +35,13 @@ pub(crate) fn registers<'py>(py: Python<'py>, dumped: &[u8]) -> PyResult<Option<
     if let Some((there, on)) = facts.access_control() {
         dict.set_item("access_control_bits", (there, on))?;
     }
+    if let Some(forbidden) = facts.egress_forbidden() {
+        dict.set_item("egress_forbidden", forbidden)?;
+    }
+    if let Some((enabled, unit)) = facts.address_translation() {
+        dict.set_item("ats_enabled", enabled)?;
+        dict.set_item("ats_unit", unit)?;
+    }
     if let Some((uncorrectable, correctable)) = facts.errors() {
         dict.set_item("error_bits", (uncorrectable, correctable))?;
     }
@@ -68,6 +75,7 @@ fn link(dict: &Bound<'_, PyDict>, found: &Link) -> PyResult<()> {
     let speed = |generation: u8| Generation::new(generation).map(Generation::number);
     dict.set_item("speed_possible", speed(found.speed_possible))?;
     dict.set_item("width_possible", found.width_possible)?;
+    dict.set_item("port_number", found.port_number)?;
     dict.set_item("aspm_supported_bits", found.aspm_supported)?;
     dict.set_item("aspm_bits", found.aspm)?;
     dict.set_item("rcb", found.rcb)?;

@@ -64,13 +64,15 @@ def scan_command(source: str | None, json_file: str | None, output: str | None, 
         if json_file is not None:
             write_text(json_file, json.dumps(scan.document(), indent=1, ensure_ascii=False) + "\n")
         if output is not None:
-            experiment = topology.experiment(scan)
+            experiment, notes = topology.experiment(scan)
             if "\n[device." not in experiment:
                 click.echo(
                     f"{output} would have no device: no function in the source has a link or is on a bus",
                     err=True,
                 )
             write_text(output, experiment)
+            for note in notes:
+                click.echo(f"{'the experiment' if output == '-' else output}: {note}", err=True)
         if not quiet and "-" not in (json_file, output):
             width = shutil.get_terminal_size().columns
             write_text("-", "\n".join(report.lines(scan, width, everything=everything)) + "\n")

@@ -85,6 +85,8 @@ class Function:
     numa_node: int | None = None
     """-1: it belongs to none."""
     iommu_group: int | None = None
+    iommu_domain: str | None = None
+    """Of the group, as the kernel writes it: `identity` passes addresses through; `DMA`, `DMA-FQ` and `unmanaged` translate them."""
     physical_function: Address | None = None
     """Of a virtual function: whose."""
     virtual_functions: list[int] | None = None
@@ -111,6 +113,8 @@ class Function:
     detected: list[str] | None = None
     """Errors in Device Status, of `DETECTED`."""
     # Its link.
+    port_number: int | None = None
+    """Its bit in the egress control vectors of the ports beside it."""
     speed_possible: int | None = None
     width_possible: int | None = None
     speed: int | None = None
@@ -129,6 +133,12 @@ class Function:
     access_control: list[str] | None = None
     """The controls of access between peers that are on."""
     access_control_supported: list[str] | None = None
+    egress_forbidden: list[int] | None = None
+    """The port numbers in the egress control vector; only registers have it."""
+    ats_enabled: bool | None = None
+    """None also without address translation services."""
+    ats_unit: int | None = None
+    """The smallest translation unit: pages of 4 KiB, as a power of two."""
     uncorrectable: list[str] | None = None
     """Errors in the registers of advanced error reporting."""
     correctable: list[str] | None = None

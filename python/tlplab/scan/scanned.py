@@ -128,7 +128,12 @@ def device_document(verdict: Verdict) -> dict[str, Any]:
 
 def peers_document(one: Peers) -> dict[str, Any]:
     """Pairs as JSON has them; rates are in bits per second."""
-    rates = {"now": one.now, "without_redirect": one.straight, "links_at_most": one.faster}
+    rates = {
+        "now": one.now,
+        "without_redirect": one.straight,
+        "not_allowed": one.otherwise,
+        "links_at_most": one.faster,
+    }
     return {
         "pairs": [[str(a.address), str(b.address)] for a, b in one.pairs],
         **{
@@ -137,8 +142,8 @@ def peers_document(one: Peers) -> dict[str, Any]:
             else {"one_way": found.one_way, "both": found.both, "limit": str(found.limit.lower.address)}
             for name, found in rates.items()
         },
-        "redirecting": [str(port.address) for port in one.redirecting],
-        "translating": [str(port.address) for port in one.translating],
+        "fates": list(one.fates),
+        **{name: [str(port.address) for port in getattr(one, name)] for name in peers.PORTS},
         "text": peers.words(one),
         "commands": one.commands(),
     }

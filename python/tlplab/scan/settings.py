@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlplab import quantities
-from tlplab.scan import peers
+from tlplab.scan import access, peers
 from tlplab.scan.facts import DOWNSTREAM, Function
 from tlplab.scan.finding import Finding
 from tlplab.scan.throughput import LARGEST_READ, Knobs, Rates, Throughput
@@ -177,22 +177,55 @@ def power(link: Link, *, first: bool) -> list[Finding]:
 
 
 def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, first: bool) -> list[Finding]:
-    """Ports of a switch that send requests between their devices up to the root complex."""
+    """Access control of the port of a switch above a device, as far as it costs its requests to others below the switch anything."""
     above = tree.parent(function)
     if not first or above is None or above.port not in DOWNSTREAM or above.port == "root port":
         return []
-    if not peers.redirects(above):
-        return []
+    if access.asks_for_translations(function):
+        if access.on(above, "TransBlk"):
+            text = f"ATS is on, but access control at {above.address} refuses its translation requests and translated requests (TransBlk)"
+            return [Finding("acs", text), *of_requests(tree, throughput, function, above)]
+        if access.passes_translated(above) and access.on(above, "ReqRedir"):
+            return []
+    return of_requests(tree, throughput, function, above)
+
+
+def of_requests(tree: Tree, throughput: Throughput, function: Function, above: Function) -> list[Finding]:
+    """What the port above does with untranslated requests to the other devices below its switch."""
+    others = peers.neighbours(tree, function)
     text = (
-        f"access control at {above.address} sends its requests to other devices below the switch up to the root complex; without access control "
-        "devices are not isolated from each other"
+        f"access control at {above.address} sends its requests to other devices below the switch up to the root complex"
     )
-    if peers.passes_translated(above) and peers.asks_for_translations(function):
-        text += "; it lets translated requests pass, which the device makes (ATS is on)"
-    other = peers.neighbour(tree, function)
+    if access.on(above, "EgressCtrl"):
+        fates = {other.address: access.fate(above, tree.parent(other)) for other in others}
+        others = [other for other in others if fates[other.address] != access.STRAIGHT]
+        text = egress(function, above, others, known=access.UNKNOWN not in fates.values())
+    if not (access.on(above, "ReqRedir") or access.on(above, "EgressCtrl")) or not text:
+        return []
+    text += "; without access control devices are not isolated from each other"
+    # Of all, the one that could exchange the most.
+    other = max(others, key=lambda one: throughput.link_rate(tree.links[one.address], function.mps) or 0, default=None)
     pair = None if other is None else peers.judge(tree, throughput, function, other)
-    if other is not None and pair is not None and pair.straight is not None:
-        text += (
-            f" (writes both ways with {other.address} {peers.rate(pair.now.both)} → {peers.rate(pair.straight.both)})"
+    if other is not None and pair is not None and pair.straight and pair.now and not pair.refusing:
+        now, then = peers.rate(pair.now.both), peers.rate(pair.straight.both)
+        text += f" (writes both ways with {other.address} {now} → {then})"
+    return [Finding("acs", text, commands=[access.command(above)])]
+
+
+def egress(function: Function, above: Function, others: list[Function], *, known: bool) -> str:
+    """What egress control does with requests to others, which it does not allow, as far as is known; nothing without any."""
+    refuses = access.otherwise(above) == access.REFUSED
+    if not others:
+        return ""
+    if not known:
+        does = "refuses" if refuses else "sends up to the root complex"
+        return (
+            f"egress control is on at {above.address}, and the source lacks its vector (lspci -xxxx shows it): it {does} requests to other "
+            "devices below the switch that the vector does not allow"
         )
-    return [Finding("acs", text, commands=[peers.command(above)])]
+    if not refuses:
+        return f"egress control at {above.address} sends its requests to {peers.named(others)} up to the root complex"
+    translated = access.passes_translated(above) and access.asks_for_translations(function)
+    return (
+        f"egress control at {above.address} refuses its {'untranslated ' * translated}requests to {peers.named(others)}"
+    )

@@ -64,6 +64,7 @@ def from_files(entry: Path) -> dict[str, Any]:
         "driver": target(entry / "driver"),
         "numa_node": decimal(line(entry / "numa_node")),
         "iommu_group": decimal(target(entry / "iommu_group")),
+        "iommu_domain": line(entry / "iommu_group" / "type"),
         "physical_function": address_of(target(entry / "physfn") or ""),
         "speed": speed(line(entry / "current_link_speed")),
         "speed_possible": speed(line(entry / "max_link_speed")),

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tlplab import _core
+from tlplab.scan import access, translation
 from tlplab.scan.facts import ACCESS_CONTROLS, Address, Function
 from tlplab.scan.state import EMPTY, called, state
 
@@ -62,11 +63,21 @@ class Writer:
         self.buses: set[Address] = set()
         """The bridges to parallel buses that are in the experiment."""
         self.on_buses: list[str] = []
+        self.translation = translation.found(scan)
+        self.ports: dict[str, Function] = {}
+        """The port above a component, by its name."""
+        self.controlled: list[tuple[int, str]] = []
+        """Where the egress control vector of the port above a component belongs in the tables."""
+        self.with_ats: list[str] = []
+        self.notes: list[str] = []
+        """What the source does not tell, and which key says it."""
 
     def write(self) -> str:
         """The file."""
         for _, function in self.tree.walk():
             self.place(function)
+        self.vectors()
+        self.unknown()
         ids = [one or "71ab:0100" for one in self.root_ports]
         head = [
             "# Topology that `tlplab scan` found in " + comment(self.scan.source) + ".",
@@ -80,10 +91,62 @@ class Writer:
         ]
         if any(self.root_ports):
             head += ["[host]", "root_ports = [" + ", ".join(f'"{one}"' for one in ids) + "]", ""]
+        if self.tables:
+            head += self.translation.host()
         loaded = self.devices or self.on_buses
         load = ["[load]", *(f"{name} = {{ {LOAD} }}" for name in loaded), ""] if loaded else []
         left = ["# Not in this experiment:", *(f"# {line}" for line in self.left_out), ""] if self.left_out else []
-        return "\n".join([*head, *self.tables, *load, *left]).rstrip("\n") + "\n"
+        notes = (
+            ["# The source does not tell everything:", *(f"# {line}" for line in self.notes), ""] if self.notes else []
+        )
+        return "\n".join([*head, *self.tables, *load, *left, *notes]).rstrip("\n") + "\n"
+
+    def unknown(self) -> None:
+        """Notes what no register has or the source lacks."""
+        if not self.tables:
+            return
+        self.notes += self.translation.notes(self.with_ats)
+        hidden = sum(one.port is not None and not one.extended_known for one in self.scan.functions)
+        if hidden:
+            what = f"the extended capabilities of {hidden} function{'s' * (hidden != 1)}"
+            self.notes.append(
+                f"the source lacks {what}; link.NAME.upper.acs and device.NAME.ats add access control and ATS"
+            )
+
+    def vectors(self) -> None:
+        """The egress control vectors, once all components have names."""
+        lacking: list[str] = []
+        for at, name in reversed(self.controlled):
+            port = self.ports[name]
+            numbers = port.egress_forbidden
+            if numbers is not None:
+                self.tables[at:at] = self.vector(port, numbers)
+            elif access.on(port, "EgressCtrl"):
+                self.tables.insert(
+                    at, "# acs_forbids: the source lacks the egress control vector; nothing is forbidden"
+                )
+                lacking.append(name)
+        if lacking:
+            more = f" and {len(lacking) - 1} more" * (len(lacking) > 1)
+            self.notes.append(
+                f"the source lacks the egress control vector of {self.ports[lacking[-1]].address}{more} (lspci -xxxx shows it); the experiment "
+                f"forbids nothing, link.{lacking[-1]}.upper.acs_forbids adds it"
+            )
+
+    def vector(self, port: Function, numbers: list[int]) -> list[str]:
+        """The key of an egress control vector, if a bit is set."""
+        beside = {other.port_number: peer for peer, other in self.ports.items() if self.is_beside(port, other)}
+        names = [f'"{beside[number]}"' for number in numbers if number in beside]
+        absent = [str(number) for number in numbers if number not in beside and number != port.port_number]
+        comment = f"  # and ports without a component: {', '.join(absent)}" if absent else ""
+        return [f"acs_forbids = [{', '.join(names)}]{comment}"] if names or absent else []
+
+    def is_beside(self, port: Function, other: Function) -> bool:
+        """Whether two ports are of one switch, or both of the root complex."""
+        above = self.tree.parent(port)
+        if other is port or self.tree.parent(other) is not above:
+            return False
+        return above is not None or (other.port == port.port and other.address.domain == port.address.domain)
 
     def place(self, function: Function) -> None:
         """A component for a function, or why there is none. A bridge comes before what is below it."""
@@ -148,9 +211,22 @@ class Writer:
             self.buses.add(function.address)
             lines += bus(function)
         if kind == "device":
-            lines += requester(function)
+            lines += self.requester(function, name)
             self.devices.append(name)
-        self.tables += [*lines, "", *access_control(name, self.tree.parent(function))]
+        self.tables += [*lines, ""]
+        port = self.tree.parent(function)
+        if port is not None:
+            self.ports[name] = port
+        if port is not None and port.access_control is not None:
+            self.tables += access_control(name, port)
+            self.controlled.append((len(self.tables), name))
+            self.tables.append("")
+
+    def requester(self, function: Function, name: str) -> list[str]:
+        """How a device makes requests."""
+        if function.ats_enabled or (function.ats_enabled is False and not self.translation.on):
+            self.with_ats.append(name)
+        return [*requester(function), *self.translation.device(function)]
 
     def on_bus(self, function: Function, bridge: Function) -> None:
         """A device on a parallel bus. It gets a load only where no other device does: all would wait for it."""
@@ -182,7 +258,7 @@ class Writer:
             return
         name = self.named(function)
         lines = [f"[device.{name}]".ljust(26) + f" # {function.address} {comment(who(function))}".rstrip()]
-        lines += [f'under = "{first}.fn{number}"', *requester(function), ""]
+        lines += [f'under = "{first}.fn{number}"', *self.requester(function, name), ""]
         self.tables += lines
 
     def under(self, function: Function) -> str | None:
@@ -216,12 +292,10 @@ class Writer:
         self.left_out.append(f"{function.address} {comment(who(function))}: {why}")
 
 
-def access_control(name: str, port: Function | None) -> list[str]:
-    """The access control of the port above a component, if it has that."""
-    if port is None or port.access_control is None:
-        return []
-    on = ", ".join(f'"{CONTROLS[control]}"' for control in port.access_control)
-    return [f"[link.{name}.upper]".ljust(26) + f" # {port.address}", f"acs = [{on}]", ""]
+def access_control(name: str, port: Function) -> list[str]:
+    """The access control of the port above a component."""
+    on = ", ".join(f'"{CONTROLS[control]}"' for control in port.access_control or [])
+    return [f"[link.{name}.upper]".ljust(26) + f" # {port.address}", f"acs = [{on}]"]
 
 
 def bus(function: Function) -> list[str]:
@@ -267,6 +341,7 @@ def comment(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def experiment(scan: Scan) -> str:
-    """The experiment, TOML."""
-    return Writer(scan).write()
+def experiment(scan: Scan) -> tuple[str, list[str]]:
+    """The experiment, TOML, and what it lacks or assumes, in sentences that it has as comments, too."""
+    writer = Writer(scan)
+    return writer.write(), writer.notes

@@ -31,6 +31,8 @@ PORTS = {
 EXPRESS = re.compile(r"Express (?:\(v(\d+)\) )?(.*?)(?: \(Slot([+-])\))?(?:, (?:MSI|IntMsgNum) .*)?$")
 SPEED = re.compile(r"Speed ([\d.]+)GT/s")
 WIDTH = re.compile(r"Width x(\d+)")
+PORT_NUMBER = re.compile(r"Port #(\d+)")
+UNIT = re.compile(r"Smallest Translation Unit: ([0-9a-f]{2})")
 PAYLOAD = re.compile(r"MaxPayload (\d+) bytes")
 READ_REQUEST = re.compile(r"MaxReadReq (\d+) bytes")
 ASPM_SUPPORTED = re.compile(r"ASPM (not supported|L0s L1|L0s|L1)\b")
@@ -60,7 +62,9 @@ def first_line(function: Function, rest: str) -> None:
         function.vendor, function.device = int(found[-1][1], 16), int(found[-1][2], 16)
         # Where there is no name, lspci says the IDs again.
         name = "" if found[-1][0].startswith("Device") or found[-1].start() == 0 else name[: found[-1].start()].rstrip()
-        if name.endswith(" Device"):
+        if name == "Device":
+            name = ""
+        elif name.endswith(" Device"):
             name += f" {function.device:04x}"  # so lspci names what it has no name for
     number = CLASS.match(kind)
     if number:
@@ -195,7 +199,10 @@ def device_status(text: str) -> dict[str, Any]:
 def link_capabilities(text: str) -> dict[str, Any]:
     aspm = ASPM_SUPPORTED.search(text)
     supported = None if aspm is None else [] if aspm[1] == "not supported" else aspm[1].split()
-    return {"speed_possible": speed(SPEED, text), "width_possible": number_in(WIDTH, text), "aspm_supported": supported}
+    return {
+        "port_number": number_in(PORT_NUMBER, text), "speed_possible": speed(SPEED, text), "width_possible": number_in(WIDTH, text),
+        "aspm_supported": supported,
+    }  # fmt: skip
 
 
 def link_control(text: str) -> dict[str, Any]:
@@ -218,6 +225,11 @@ def link_control_2(text: str) -> dict[str, Any]:
 
 def power(text: str) -> dict[str, Any]:
     return {"power_state": text[:2] if re.match(r"D[0-3]\b", text) else None}
+
+
+def address_translation(text: str) -> dict[str, Any]:
+    unit = UNIT.search(text)
+    return {"ats_enabled": flag(text, "Enable"), "ats_unit": None if unit is None else int(unit[1], 16)}
 
 
 def access_control(text: str) -> list[str]:
@@ -251,6 +263,7 @@ READERS: dict[str, Callable[[str], dict[str, Any]]] = {
     "LnkCtl2": link_control_2,
     "Status": power,
     "ACSCap": lambda text: {"access_control_supported": access_control(text)},
+    "ATSCtl": address_translation,
     "ACSCtl": lambda text: {"access_control": access_control(text)},
     "UESta": lambda text: {"uncorrectable": errors(text, UNCORRECTABLE)},
     "CESta": lambda text: {"correctable": errors(text, CORRECTABLE)},

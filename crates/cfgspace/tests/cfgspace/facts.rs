@@ -127,7 +127,7 @@ fn what_the_pci_express_capability_says() {
         (0x00, 0x0162_0010),
         (0x04, 0x0000_8022),
         (0x08, 0x00A5_5130),
-        (0x0C, 0x0010_0904),
+        (0x0C, 0x8310_0904),
         (0x10, 0x4883_0019),
         (0x28, 0x0000_1000),
         (0x30, 0x0000_0033),
@@ -135,6 +135,7 @@ fn what_the_pci_express_capability_says() {
     let link = Link {
         speed_possible: 4,
         width_possible: 16,
+        port_number: 0x83,
         aspm_supported: 2,
         aspm: 1,
         rcb: None,
@@ -176,6 +177,7 @@ fn what_the_pci_express_capability_says() {
     let link = Link {
         speed_possible: 2,
         width_possible: 1,
+        port_number: 0,
         aspm_supported: 0,
         aspm: 0,
         rcb: Some(128),
@@ -217,6 +219,7 @@ fn what_the_pci_express_capability_says() {
     let link = Link {
         speed_possible: 1,
         width_possible: 63,
+        port_number: 0,
         aspm_supported: 3,
         aspm: 2,
         rcb: Some(64),
@@ -289,6 +292,35 @@ fn what_headers_chains_and_errors_say() {
     assert_eq!(Facts::new(&end_point).unwrap().buses(), None);
 }
 
+/// Egress control vectors by hand: of 33 and of 256 ports, of none, and in dumps that end before the vector does.
+#[test]
+fn what_access_control_and_translation_say() {
+    let mut bytes = dumped(&[]);
+    let mut write = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    write(0x100, 0x1401_000D);
+    write(0x140, 0x0001_000F);
+    write(0x104, 0x0024_217F);
+    write(0x108, 0x8000_0008);
+    write(0x10C, 0x0000_0003);
+    write(0x124, 0x8000_0000);
+    write(0x144, 0x8003_0025);
+    let facts = Facts::new(&bytes).unwrap();
+    assert_eq!(facts.access_control(), Some((0x217F, 0x24)));
+    assert_eq!(facts.egress_forbidden(), Some(vec![3, 31, 32]), "bit 33 is behind the vector");
+    assert_eq!(facts.address_translation(), Some((true, 3)));
+    assert_eq!(Facts::new(&bytes[..0x10F]).unwrap().egress_forbidden(), None);
+    assert_eq!(Facts::new(&bytes[..0x110]).unwrap().egress_forbidden(), Some(vec![3, 31, 32]));
+    bytes[0x105] = 0;
+    assert_eq!(Facts::new(&bytes).unwrap().egress_forbidden(), Some(vec![3, 31, 32, 33, 255]));
+    // Without egress control what is behind the registers is another's; without bit 15 translation is off.
+    bytes[0x104] = 0x5F;
+    bytes[0x147] = 0x7F;
+    let facts = Facts::new(&bytes).unwrap();
+    assert_eq!((facts.egress_forbidden(), facts.address_translation()), (None, Some((false, 3))));
+    let none = Facts::new(&bytes[..0x100]).unwrap();
+    assert_eq!((none.egress_forbidden(), none.address_translation()), (None, None));
+}
+
 proptest! {
     /// Bytes of any length with any content are told of without a panic, and capabilities are where they may be.
     #[test]
@@ -302,6 +334,7 @@ proptest! {
         let facts = Facts::new(&bytes);
         prop_assert_eq!(facts.is_some(), bytes.len() >= 64);
         if let Some(facts) = facts {
+            let _ = (facts.egress_forbidden(), facts.address_translation());
             let _ = (facts.express(), facts.errors(), facts.access_control(), facts.virtual_functions(), facts.buses());
             prop_assert!(facts.capabilities.iter().all(|found| (0x40..0x100).contains(&found.offset)));
             prop_assert!(facts.extended.iter().all(|found| (0x100..0x1000).contains(&found.offset)));
