@@ -1,23 +1,38 @@
 //! Candidates that limit together: large sets are relaxed, and of one that gains something the part that it takes is searched for.
 //!
 //! The search ([`Smallest`]) leaves out what the gain does not need. Then each that is left is left out by itself: where that still gains enough, it was not
-//! needed. Where some of the rest are such that nothing is gained without them, they alone are tried: the others came next. A set is told as the smallest
-//! only if all this was done.
+//! needed. Where what is lost without each adds up to more than the gain, and all but one still gain much, the search goes on in those: of three of which
+//! two gain something without the third, these are the limit. A set is told as the smallest only if all this was done.
 
 use super::smallest::Smallest;
 use super::{Judge, LITTLE, MORE, NONE, Purpose, Round, Trial, best, gain, row};
 use crate::whatif::By;
+use std::collections::BTreeMap;
 
 /// A part of a set may gain so much less than all of it.
 const NEEDED: f64 = 0.9;
+
+/// From so much suspicion on, something is busy all the time.
+const BUSY: f64 = 0.97;
+/// If something gains as much by itself, nothing else is asked for.
+const MUCH: f64 = 0.5;
+
+/// What is lost without each adds up to so many times the gain where several are needed for the same.
+const SHARED: f64 = 1.5;
 
 /// What was relaxed together.
 #[derive(Default)]
 pub(super) struct Group {
     /// How many of the large sets had their turn.
     asked: usize,
+    /// One candidate gains much, and only the suspicious are asked for.
+    only_suspects: bool,
+    /// The last large set.
+    last: Vec<usize>,
     /// The suspicious candidates, which gained nothing.
     suspects: Vec<usize>,
+    /// All the suspicious ones, which gained something together, but little.
+    weak: Option<Trial>,
     /// The large sets that did not gain more than one candidate did: how many candidates, and the gain.
     pub(super) in_vain: Vec<(usize, f64)>,
     search: Option<Smallest>,
@@ -48,36 +63,79 @@ impl Judge {
         if most < NONE { NONE } else { MORE * most + LITTLE / 2.0 }
     }
 
+    /// Where one gains much: more may be behind it if several are busy all the time, and yet no wider one gains anything alone.
+    pub(super) fn confirm_alone(&mut self) -> Round {
+        let candidates = self.study.candidates();
+        let mut gains: BTreeMap<&str, f64> = BTreeMap::new();
+        for trial in &self.singles {
+            let candidate = &candidates[trial.candidates[0]];
+            if candidate.suspicion >= BUSY {
+                let most = gains.entry(&candidate.resource).or_insert(f64::NEG_INFINITY);
+                *most = most.max(trial.gain);
+            }
+        }
+        let in_vain = gains.values().filter(|gain| **gain < NONE).count();
+        if self.most() >= MUCH || in_vain < 2 {
+            return self.confirm();
+        }
+        self.group.only_suspects = true;
+        self.together()
+    }
+
     /// The next large set: first the suspicious candidates, then all that are not known to cost something.
     pub(super) fn together(&mut self) -> Round {
         loop {
             self.group.asked += 1;
             let set = match self.group.asked {
                 1 => row::suspects(&self.study, &self.singles),
-                2 => row::harmless(&self.study, &self.singles),
+                2.. if self.group.only_suspects => return self.confirm(),
+                // A short run may say by chance that more of something costs a little.
+                2 => row::harmless(&self.study, &self.singles, LITTLE / 2.0),
+                3 => row::harmless(&self.study, &self.singles, NONE),
                 _ => return self.rest(),
             };
-            if set.len() > 1 && set != self.group.suspects {
+            if set.len() > 1 && set != self.group.last {
+                self.group.last.clone_from(&set);
                 return self.round_of(Purpose::Together, vec![set]);
             }
         }
     }
 
     pub(super) fn were_together(&mut self, trials: Vec<Trial>) -> Round {
-        let Some(all) = trials.into_iter().next() else { return self.together() };
-        if !self.is_more(&all) {
+        let Some(all) = trials.into_iter().next().or_else(|| self.weak()) else { return self.together() };
+        if !self.is_more(&all) && self.group.weak.is_none() {
             self.group.in_vain.push((all.candidates.len(), all.gain));
             if self.group.asked == 1 {
                 self.group.suspects.clone_from(&all.candidates);
             }
             return self.together();
         }
+        // A large set may hold more than the suspicious ones show.
+        if self.group.asked == 1 && all.gain < LITTLE {
+            self.group.weak = Some(all);
+            return self.together();
+        }
+        let all = match self.group.weak.take() {
+            Some(weak) if all.gain < MORE * weak.gain => weak,
+            _ => all,
+        };
         let few = self.group.suspects.len();
         let few = if all.candidates.starts_with(&self.group.suspects) { few } else { 0 };
+        self.search(all, few)
+    }
+
+    /// A search in a set of which the first `few` gain nothing.
+    fn search(&mut self, all: Trial, few: usize) -> Round {
         self.group.enough = (NEEDED * all.gain).max(NONE);
         self.group.search = Some(Smallest::new(all.candidates.clone(), few));
         self.limits = vec![all];
         self.smaller()
+    }
+
+    /// The suspicious ones, if they gained something, and no larger set could be tried.
+    fn weak(&mut self) -> Option<Trial> {
+        let weak = self.group.weak.take();
+        weak.filter(|_| self.group.asked > 1)
     }
 
     /// The next part of a set that gains more.
@@ -113,7 +171,9 @@ impl Judge {
     fn needed(&mut self) -> Round {
         let set = self.found().to_vec();
         if let [_] = set[..] {
-            self.singles.append(&mut self.limits);
+            if self.gain_of(&set).is_none() {
+                self.singles.append(&mut self.limits);
+            }
             self.limits = best(&self.study, &self.singles);
             return self.confirm();
         }
@@ -128,53 +188,28 @@ impl Judge {
         if self.round.folded < self.round.plan.len() {
             return self.confirm();
         }
-        let essential = self.round.purpose == Purpose::Essential;
         let (single, several): (Vec<_>, Vec<_>) =
             trials.into_iter().partition(|trial| trial.candidates.len() == 1);
         self.singles.extend(single);
-        self.group.sets.extend(several.iter().cloned());
-        match several.into_iter().next().filter(|trial| essential && self.is_enough(trial.gain)) {
-            Some(part) => {
-                self.group.enough = (NEEDED * part.gain).max(NONE);
-                self.limits = vec![part];
-                self.needed()
-            }
-            None if essential => self.members(),
-            None => self.smallest(),
-        }
-    }
-
-    /// True if a set says enough by itself, whatever another gains with it.
-    fn is_enough(&self, gain: f64) -> bool {
-        gain >= self.least_together().max(LITTLE)
+        self.group.sets.extend(several);
+        self.smallest()
     }
 
     /// What is known when each was left out.
     fn smallest(&mut self) -> Round {
         let set = self.found().to_vec();
-        let gains: Vec<f64> = (0..set.len())
-            .map(|out| self.gain_of(&without(&set, out)).unwrap_or(f64::NEG_INFINITY))
-            .collect();
+        let parts: Vec<Trial> = (0..set.len()).filter_map(|out| self.set(&without(&set, out))).collect();
+        let Some(part) = parts.iter().max_by(|a, b| a.gain.total_cmp(&b.gain)) else { return self.members() };
         // One of them costs something beside the others.
-        let unneeded = (0..set.len()).find(|out| gains[*out] >= self.group.enough);
-        if let Some(part) = unneeded.and_then(|out| self.set(&without(&set, out))) {
-            self.limits = vec![part];
+        if part.gain >= self.group.enough {
+            self.limits = vec![part.clone()];
             return self.needed();
         }
-        let least = self.least_together();
-        let essential: Vec<usize> =
-            (0..set.len()).filter(|out| gains[*out] < least).map(|out| set[out]).collect();
-        if essential.len() > 1 && essential.len() < set.len() {
-            match self.gain_of(&essential) {
-                None => return self.round_of(Purpose::Essential, vec![essential]),
-                Some(gain) if self.is_enough(gain) => {
-                    self.limits.clear();
-                    self.limits.extend(self.set(&essential));
-                    self.group.enough = (NEEDED * gain).max(NONE);
-                    return self.needed();
-                }
-                Some(_) => {}
-            }
+        // Where each loss is more than its share, some limit together whatever the others do: of two pairs one is a limit by itself.
+        let all = self.most();
+        let losses: f64 = parts.iter().map(|part| all - part.gain.max(0.0)).sum();
+        if losses > SHARED * all && part.gain >= self.least_together().max(LITTLE) {
+            return self.search(part.clone(), 0);
         }
         self.members()
     }
@@ -183,7 +218,7 @@ impl Judge {
     fn members(&mut self) -> Round {
         self.group.is_least = true;
         let study = self.study.clone();
-        self.limits.iter_mut().for_each(|limit| row::in_names_order(&study, limit));
+        self.limits.iter_mut().for_each(|limit| row::put_in_order(&study, limit));
         let set = self.found().iter();
         let plan = set.filter(|at| self.gain_of(&[**at]).is_none()).map(|at| vec![*at]).collect();
         self.round_of(Purpose::Members, plan)

@@ -67,8 +67,6 @@ enum Purpose {
     Smaller,
     /// All but one of them.
     Needed,
-    /// Those of them without which nothing is gained.
-    Essential,
     /// Each of them that was not tried by itself.
     Members,
     /// The other candidates, each by itself.
@@ -202,20 +200,25 @@ impl Judge {
 
     /// Candidates are known to gain something together; to find those takes trials that few runs need, and so has a budget of its own.
     fn is_searching(&self) -> bool {
-        matches!(
-            self.round.purpose,
-            Purpose::Smaller | Purpose::Needed | Purpose::Essential | Purpose::Members
-        )
+        matches!(self.round.purpose, Purpose::Smaller | Purpose::Needed | Purpose::Members)
     }
 
     /// Events that trials of this round and those before may take.
     fn budget(&self) -> u64 {
         match self.round.purpose {
-            // Where nothing gains much, the rest is for many at once.
-            Purpose::Singles if gain(&self.round.trials) < LITTLE => self.study.budget() / 2,
+            // Where nothing gains much, and not all can be tried, the rest is for many at once.
+            Purpose::Singles if gain(&self.round.trials) < LITTLE && self.is_too_much() => {
+                self.study.budget() / 2
+            }
             Purpose::Singles | Purpose::Rest => self.study.first_budget(),
             _ => self.study.budget(),
         }
+    }
+
+    /// True if not all of the round can be tried, as its trials have cost so far.
+    fn is_too_much(&self) -> bool {
+        let each = self.spent / (self.round.folded as u64).max(1);
+        each.saturating_mul(self.round.plan.len() as u64) > self.study.first_budget()
     }
 
     fn is_spent(&self) -> bool {
@@ -247,11 +250,11 @@ impl Judge {
                 self.had_turn = self.round.folded;
                 self.singles = trials;
                 self.limits = best(&study, &self.singles);
-                if self.most() < LITTLE { self.together() } else { self.confirm() }
+                if self.most() < LITTLE { self.together() } else { self.confirm_alone() }
             }
             Purpose::Together => self.were_together(trials),
             Purpose::Smaller => self.was_smaller(trials),
-            Purpose::Needed | Purpose::Essential => self.were_needed(trials),
+            Purpose::Needed => self.were_needed(trials),
             Purpose::Members => self.were_members(trials),
             Purpose::Rest => {
                 self.singles.extend(trials);

@@ -12,7 +12,7 @@ const PAIRED: usize = 6;
 
 /// The suspicious candidates, one of each resource.
 pub(super) fn suspects(study: &Study, singles: &[Trial]) -> Vec<usize> {
-    let mut row = harmless(study, singles);
+    let mut row = harmless(study, singles, super::LITTLE);
     row.retain(|at| study.candidates()[*at].suspicion >= SUSPECT);
     row
 }
@@ -20,10 +20,10 @@ pub(super) fn suspects(study: &Study, singles: &[Trial]) -> Vec<usize> {
 /// One candidate of each resource: those of which no trial says that relaxing them costs something, nor of any of their sort. Those that the figures
 /// make suspicious come first. Behind them what carries so much in a time comes before what takes time, and a sort stands together: stages in a row
 /// are of one sort.
-pub(super) fn harmless(study: &Study, singles: &[Trial]) -> Vec<usize> {
+pub(super) fn harmless(study: &Study, singles: &[Trial], least: f64) -> Vec<usize> {
     let gains: BTreeMap<usize, f64> = singles.iter().map(|trial| (trial.candidates[0], trial.gain)).collect();
     let candidates = study.candidates();
-    let costs = |at: &usize| gains.get(at).is_some_and(|gain| *gain <= -super::NONE);
+    let costs = |at: &usize| gains.get(at).is_some_and(|gain| *gain <= -least);
     let costly: BTreeSet<String> =
         gains.keys().filter(|at| costs(at)).map(|at| candidates[*at].sort()).collect();
     let is_harmless = |at: &usize| match gains.contains_key(at) {
@@ -34,10 +34,8 @@ pub(super) fn harmless(study: &Study, singles: &[Trial]) -> Vec<usize> {
     // Of lanes and generation of a link, the one that gains more; all parts of something rather than the whole.
     let parts: BTreeSet<&String> = row.iter().filter_map(|at| candidates[*at].part_of.as_ref()).collect();
     row.retain(|at| !parts.contains(&candidates[*at].resource));
-    row.sort_by(|a, b| {
-        let gain = |at| gains.get(at).copied().unwrap_or(0.0);
-        gain(b).total_cmp(&gain(a))
-    });
+    let gain = |at: &usize| gains.get(at).copied().filter(|gain| *gain >= super::NONE).unwrap_or(0.0);
+    row.sort_by(|a, b| gain(b).total_cmp(&gain(a))); // which keeps the order of equals
     let mut names = BTreeSet::new();
     row.retain(|at| names.insert(&candidates[*at].resource));
     row.sort_unstable();
@@ -78,16 +76,12 @@ const fn rank(kind: LimitKind) -> u8 {
     }
 }
 
-/// Puts those of a trial in the order in which they are told: by suspicion, and equally suspicious ones by name.
-pub(super) fn in_names_order(study: &Study, trial: &mut Trial) {
-    let candidates = study.candidates();
+/// Puts those of a trial in the order in which they are told, the most suspicious first.
+pub(super) fn put_in_order(study: &Study, trial: &mut Trial) {
     let mut both: Vec<(usize, String)> =
         trial.candidates.drain(..).zip(std::mem::take(&mut trial.changes)).collect();
-    let suspicion = |at: usize| (candidates[at].suspicion * 100.0).round();
-    both.sort_by(|(a, _), (b, _)| {
-        let names = candidates[*a].resource.cmp(&candidates[*b].resource);
-        suspicion(*b).total_cmp(&suspicion(*a)).then(names)
-    });
+    let suspicion = |at: usize| study.candidates()[at].suspicion;
+    both.sort_by(|(a, _), (b, _)| suspicion(*b).total_cmp(&suspicion(*a)).then(a.cmp(b)));
     (trial.candidates, trial.changes) = both.into_iter().unzip();
 }
 

@@ -1,6 +1,6 @@
 //! The results of the trials, in words and in the document.
 
-use super::{Judge, NONE, TIE, Trial, best};
+use super::{Judge, LITTLE, MORE, NONE, TIE, Trial, best};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 use crate::verdict::{capital, list, percent, rate};
 use crate::whatif::phases::Span;
@@ -14,6 +14,8 @@ const GAINS: usize = 16;
 const SEEN: f64 = 0.001;
 /// A direction that carries this part of what the other one does is as busy.
 const AS_BUSY: f64 = 0.9;
+/// The limit of a phase in which none gains a tenth.
+const NO_SINGLE: &str = "no single resource";
 /// So many different changes are told one by one.
 const CHANGES: usize = 3;
 
@@ -256,7 +258,14 @@ impl Judge {
             trials = self.singles.iter().filter_map(of_phase).collect();
         }
         let (from, until) = (activity.from(span), activity.until(span));
-        let limits = best(&self.study, &trials);
+        let mut limits = best(&self.study, &trials);
+        // Those that limit the run together, where one alone gains little.
+        let together = self.limits.iter().filter(|trial| trial.candidates.len() > 1).filter_map(of_phase);
+        let alone = limits.first().map_or(0.0, |trial| trial.gain);
+        let together: Vec<Trial> = together.filter(|trial| trial.gain >= NONE.max(MORE * alone)).collect();
+        if !together.is_empty() {
+            limits = together;
+        }
         Phase {
             from_fs: from.as_fs(),
             until_fs: until.as_fs().min(self.study.document().end_fs),
@@ -269,7 +278,8 @@ impl Judge {
     fn limit_in(&self, trial: &Trial, from: Time, until: Time) -> Limit {
         let limit = self.limit_of(trial);
         let document = self.study.document();
-        let name = self.study.candidates()[trial.candidates[0]].wires.as_ref();
+        let [only] = trial.candidates[..] else { return limit };
+        let name = self.study.candidates()[only].wires.as_ref();
         let Some(index) = document.links.iter().position(|link| Some(&link.name) == name) else {
             return limit;
         };
@@ -314,9 +324,13 @@ impl Judge {
 
     /// A sentence for a run whose phases have limits of their own.
     fn sentence_of(&self, phases: &[Phase]) -> Option<String> {
-        let of = |phase: &Phase| phase.limits.first().map(|limit| limit.resource.clone());
-        let names: Vec<String> =
-            phases.iter().filter(|phase| !phase.flows.is_empty()).filter_map(of).collect();
+        // What gains less than a tenth is not all that there is to say of a phase: several may limit it together.
+        let of = |phase: &Phase| match phase.limits.first() {
+            Some(limit) if limit.gain.is_none_or(|gain| gain >= LITTLE) => limit.resource.clone(),
+            _ => NO_SINGLE.to_owned(),
+        };
+        let active = phases.iter().filter(|phase| !phase.flows.is_empty());
+        let names: Vec<String> = active.map(of).collect();
         let differ = names.iter().any(|name| *name != names[0]);
         differ.then(|| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -325,8 +339,12 @@ impl Judge {
                 let change = limit.change.as_deref().unwrap_or_default();
                 format!("; of all of it, {} ({change}) {}", limit.resource, self.carries(trial.gain))
             });
+            let head = match names.contains(&NO_SINGLE) {
+                true => "The phases of the run have different limits",
+                false => "Each phase of the run has its own limit",
+            };
             format!(
-                "Each phase of the run has its own limit: {}, one after the other{whole}{}.",
+                "{head}: {}, one after the other{whole}{}.",
                 list(&names),
                 self.failed() + &self.coverage()
             )
@@ -376,6 +394,16 @@ impl Judge {
         told
     }
 
+    /// The beginning of a sentence about the run without this limit.
+    fn without(&self, trial: &Trial) -> String {
+        let changes = changes(trial);
+        match (changes.contains('→'), changes.as_str()) {
+            (true, _) => format!("With {changes}"),
+            (false, "none") => format!("Without {},", self.limit_of(trial).resource),
+            (false, _) => format!("With no limit of {},", self.limit_of(trial).resource),
+        }
+    }
+
     /// The next limit, once the limit is gone.
     fn next_limit(&self) -> Option<Next> {
         let trial = self.without_limit.as_ref()?;
@@ -396,8 +424,8 @@ impl Judge {
             false => String::new(),
         };
         let text = format!(
-            "With {} {} would limit next, {grows}: {} then {}{few}.",
-            changes(trial),
+            "{} {} would limit next, {grows}: {} then {}{few}.",
+            self.without(trial),
             candidate.resource,
             winner.changes.join(", "),
             carries(trial.after.base().rate, winner.gain),
