@@ -17,13 +17,13 @@ const BUSY: f64 = 0.97;
 /// If something gains as much by itself, nothing else is asked for.
 const MUCH: f64 = 0.5;
 
-/// What is lost without each adds up to so many times the gain where several are needed for the same.
+/// Where several are needed for the same gain, the losses without each add up to so many times that gain.
 const SHARED: f64 = 1.5;
 
-/// What was relaxed together.
+/// The sets of candidates that were relaxed together.
 #[derive(Default)]
 pub(super) struct Group {
-    /// How many of the large sets had their turn.
+    /// The number of large sets that had their turn.
     asked: usize,
     /// One candidate gains much, and only the suspicious are asked for.
     only_suspects: bool,
@@ -156,7 +156,7 @@ impl Judge {
         self.smaller()
     }
 
-    /// What a part of the set gained; `None`: it cannot be run.
+    /// Takes the gain of a part of the set; `None`: it cannot be run.
     fn is_part(&mut self, part: Option<Trial>) {
         let gained = part.filter(|part| part.gain >= self.group.enough);
         if let Some(search) = &mut self.group.search {
@@ -195,7 +195,7 @@ impl Judge {
         self.smallest()
     }
 
-    /// What is known when each was left out.
+    /// Decides when each was left out.
     fn smallest(&mut self) -> Round {
         let set = self.found().to_vec();
         let parts: Vec<Trial> = (0..set.len()).filter_map(|out| self.set(&without(&set, out))).collect();
@@ -261,7 +261,7 @@ impl Judge {
         self.limits.first().map_or(&[], |trial| &trial.candidates)
     }
 
-    /// What a set of candidates gains, if it was tried.
+    /// The gain of a set of candidates, if it was tried.
     fn gain_of(&self, set: &[usize]) -> Option<f64> {
         self.set(set).map(|trial| trial.gain)
     }

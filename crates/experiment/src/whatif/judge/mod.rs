@@ -122,7 +122,7 @@ pub struct Judge {
     had_turn: usize,
     /// Trials made.
     made: usize,
-    /// What was relaxed together.
+    /// The candidates that were relaxed together.
     group: Group,
     /// The next limit is also searched for.
     asks_next: bool,

@@ -67,7 +67,7 @@ fn in_order(row: Vec<usize>, candidates: &[Candidate]) -> Vec<usize> {
     keyed.into_iter().map(|(_, _, at)| at).collect()
 }
 
-/// What carries so much in a time, then what holds so many, then what takes time.
+/// The order of kinds: rates, then numbers of what is under way, then times.
 const fn rank(kind: LimitKind) -> u8 {
     match kind {
         LimitKind::Link | LimitKind::Bus | LimitKind::Routing | LimitKind::Memory | LimitKind::Rate => 0,

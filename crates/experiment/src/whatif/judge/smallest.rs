@@ -25,7 +25,7 @@ impl Smallest {
         search
     }
 
-    /// How many of those in question are to be tried now.
+    /// The number of those in question that are to be tried now.
     fn asked(&self) -> usize {
         match self.few {
             Some(few) => few + (self.enough - few) / 2,
