@@ -156,8 +156,9 @@ fn what_would_limit_next_is_that_of_a_run_that_carries_something() {
     assert_eq!(parts(&verdict).len(), 4, "{}", verdict.sentence);
     let next = verdict.next.unwrap();
     assert!(!next.text.contains("instead of nothing") && next.headroom > 10.0, "{}", next.text);
+    let longer = HEAD.replace("20us", "60us").replace("\"5us", "\"10us");
     let credits = format!(
-        "{HEAD}[device.a]\nunder = \"host.rp0\"\nlink = {{ generation = 4, width = 8, flight = \"300ns\", upper = {{ buffers = {{ posted_headers = 8, posted_data = 128 }} }} }}\n[load]\na = {{ op = \"write\", size = \"256B\", outstanding = 64 }}\n"
+        "{longer}[device.a]\nunder = \"host.rp0\"\nlink = {{ generation = 4, width = 8, flight = \"300ns\", upper = {{ buffers = {{ posted_headers = 8, posted_data = 128 }} }} }}\n[load]\na = {{ op = \"write\", size = \"256B\", outstanding = 64 }}\n"
     );
     let next = super::whatif::verdict(&credits).next.unwrap().text;
     assert!(
