@@ -7,7 +7,7 @@
 use super::smallest::Smallest;
 use super::{Judge, LITTLE, MORE, NONE, Purpose, Round, Trial, best, gain, row};
 use crate::whatif::By;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of a set may gain so much less than all of it.
 const NEEDED: f64 = 0.9;
@@ -25,8 +25,8 @@ const SHARED: f64 = 1.5;
 pub(super) struct Group {
     /// The number of large sets that had their turn.
     asked: usize,
-    /// One candidate gains much, and only the suspicious are asked for.
-    only_suspects: bool,
+    /// One candidate gains much, and only the other suspicious ones are asked for.
+    pub(super) only_suspects: bool,
     /// The last large set.
     last: Vec<usize>,
     /// The suspicious candidates, which gained nothing.
@@ -82,11 +82,23 @@ impl Judge {
         self.together()
     }
 
+    /// The suspicious candidates that gain little alone, without those that gain much.
+    fn other_suspects(&self) -> Vec<usize> {
+        let candidates = self.study.candidates();
+        let name = |at: &usize| candidates[*at].resource.as_str();
+        let much = self.singles.iter().filter(|trial| trial.gain >= LITTLE);
+        let much: BTreeSet<&str> = much.map(|trial| name(&trial.candidates[0])).collect();
+        let mut row = row::suspects(&self.study, &self.singles);
+        row.retain(|at| !much.contains(name(at)));
+        row
+    }
+
     /// The next large set: first the suspicious candidates, then all that are not known to cost something.
     pub(super) fn together(&mut self) -> Round {
         loop {
             self.group.asked += 1;
             let set = match self.group.asked {
+                1 if self.group.only_suspects => self.other_suspects(),
                 1 => row::suspects(&self.study, &self.singles),
                 2.. if self.group.only_suspects => return self.confirm(),
                 // A short run may say by chance that more of something costs a little.

@@ -291,6 +291,9 @@ impl Judge {
 
     /// The winner again, on the whole run if a beginning took its place.
     fn confirm(&mut self) -> Round {
+        if self.group.only_suspects && !self.group.is_least {
+            self.limits = best(&self.study, &self.singles); // one is shown to limit, and several are not
+        }
         let winner = self.limits.first().map(|trial| trial.candidates.clone());
         match (winner, self.study.of_whole().map(Arc::new)) {
             (Some(winner), Some(whole)) if self.asks_next => {
