@@ -149,6 +149,12 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
             let (end, warmup) = (Time::from_fs(document.end_fs), facts.fabric.warmup);
             format!("Nothing was measured: the run was over at {end}, and statistics begin at {warmup}.")
         }
+        (0, None) if facts.fabric.warmup > Time::ZERO => {
+            format!(
+                "Nothing limits the run: no transaction ended after its warm-up of {}.",
+                facts.fabric.warmup
+            )
+        }
         (0, None) => "Nothing limits the run: no transaction ended.".to_owned(),
         (0, Some(why)) => format!("No transaction ended: {}, {}.", why.resource, why.because),
         (n, None) => match refused(document).next() {

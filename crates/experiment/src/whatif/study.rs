@@ -303,12 +303,7 @@ impl Study {
 
     /// The same; the relaxed run has its document and its candidates, if it is to be `studied` itself.
     pub(super) fn relaxed(&self, candidates: &[usize], by: By, studied: bool) -> Option<Trial> {
-        let (mut experiment, mut changes) = (self.experiment.clone(), Vec::new());
-        for candidate in candidates {
-            let (relaxed, change) = self.candidates[*candidate].relax(&experiment, by)?;
-            experiment = relaxed;
-            changes.push(change);
-        }
+        let (mut experiment, candidates, changes) = self.changed(candidates, by)?;
         if self.work.is_none() {
             let stop = &mut experiment.stop.time;
             *stop = self.until.into_iter().chain(*stop).min();
@@ -316,7 +311,25 @@ impl Study {
         let (after, outcome) = self.measure(experiment, studied).ok()??;
         // Where nothing was carried, what is carried tells.
         let gain = if self.base.rate == 0.0 { outcome.rate } else { outcome.rate / self.base.rate - 1.0 };
-        Some(Trial { candidates: candidates.to_vec(), by, changes, outcome, gain, after: Arc::new(after) })
+        Some(Trial { candidates, by, changes, outcome, gain, after: Arc::new(after) })
+    }
+
+    /// The experiment with candidates relaxed, which those are, and how. Of several, one that cannot be relaxed beside the others is left out; `None`:
+    /// none can be, or one has a limit whatever is done.
+    fn changed(&self, candidates: &[usize], by: By) -> Option<(Experiment, Vec<usize>, Vec<String>)> {
+        let (mut experiment, mut relaxed, mut changes) = (self.experiment.clone(), Vec::new(), Vec::new());
+        for candidate in candidates {
+            match self.candidates[*candidate].relax(&experiment, by) {
+                Some((changed, words)) => {
+                    experiment = changed;
+                    relaxed.push(*candidate);
+                    changes.push(words);
+                }
+                None if by == By::Twice => {}
+                None => return None,
+            }
+        }
+        (!relaxed.is_empty()).then_some((experiment, relaxed, changes))
     }
 
     /// The relaxed run as a study, and what came of it; `None` if it was cancelled meanwhile. Where a beginning takes the run's place, one of as
@@ -327,17 +340,23 @@ impl Study {
         if studied && self.until.is_some() {
             run.advance_past_warmup()?;
             let events = run.fabric().events();
-            run.advance(self.base.events.saturating_sub(events).max(1))?;
+            // Its warm-up may take more events than all of that.
+            run.advance(self.base.events.saturating_sub(events).max(LEAST_BEGINNING))?;
             shorter = Some(Beginning::of(&mut run));
         }
         let most = CUT_OFF * self.base.events + 10_000;
+        let mut warm = 0;
         loop {
             if self.shared.cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let progress = run.advance(if self.work.is_some() { SMALL_SLICE } else { SLICE })?;
             let carried = self.work.is_some_and(|work| payload(run.fabric()) >= work);
-            if progress.done || carried || progress.events >= most {
+            // What is cut off within its warm-up, or just behind it, tells nothing.
+            if run.fabric().now() <= run.fabric().warmup() {
+                warm = progress.events;
+            }
+            if progress.done || carried || progress.events >= most.max(warm + self.base.events) {
                 break;
             }
         }

@@ -19,6 +19,7 @@
 //! * [`translated`]: Devices behind an IOMMU: their own translations, what is counted of them, where their windows are.
 //! * [`transfers`]: The DMA card and its driver on the fabric.
 //! * [`limits`]: Runs whose limits are easily named wrongly.
+//! * [`together`]: Resources that limit only together, among more than can be tried, and sentences that say no more than runs have shown.
 //! * [`whatif`]: What limits a run is what it gains most from, shown by runs.
 
 mod buses;
@@ -39,6 +40,7 @@ mod room;
 mod runs;
 mod stages;
 mod storage;
+mod together;
 mod transfers;
 mod translated;
 mod whatif;

@@ -103,6 +103,11 @@ fn what_figures_named_wrongly_is_named() {
     }
 }
 
+/// A run that is over, of an experiment.
+pub(super) fn of_text(text: &str, extent: Extent) -> Study {
+    study_of(text, &[], extent).unwrap()
+}
+
 fn of_file(path: &str) -> Verdict {
     let file = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
     #[allow(clippy::disallowed_methods, reason = "the study's experiment is read from its file")]

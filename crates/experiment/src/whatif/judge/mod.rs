@@ -1,15 +1,19 @@
 //! The trials that are made, and their order; [`told`] states their results.
 //!
-//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, the most
-//! suspicious are all at once, and then those left out that the gain does not need: what stands in a row has to grow together. If that gains no more, all
-//! are that cost nothing by themselves: of two stages of the same rate nothing waits for the second. If that gains no more either, two at a time are. Where a beginning takes the run's place, the winner is tried on the whole run, and if that refutes it,
+//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, the suspicious ones are all at
+//! once: what stands in a row has to grow together. If that gains no more, all are that are not known to cost something: of two stages of the same rate
+//! nothing waits for the second. Where there are more candidates than the budget can try, this is done when half of it is spent. Of a set that gains more,
+//! [`group`] searches for the part that it takes. If no set gains more, two at a time are relaxed. Where a beginning takes the run's place, the winner is tried on the whole run, and if that refutes it,
 //! everything is. Then the winner is relaxed without limit, and what limits that run is what would limit next. No trial begins when as many events are spent as
-//! [`Study::budget`] says; what is not tried is told.
+//! [`Study::budget`] says; what is not tried is told, and what was not shown is not.
 
+mod group;
+mod row;
+mod smallest;
 mod told;
 
-use super::{By, Candidate, Outcome, Study, Trial};
-use std::collections::BTreeSet;
+use super::{By, Outcome, Study, Trial};
+use group::Group;
 use std::sync::Arc;
 
 /// Less gain than this is none.
@@ -20,18 +24,8 @@ const TIE: f64 = 0.01;
 const LITTLE: f64 = 0.1;
 /// Together they have to gain so many times as much, and half of that on top, to be told instead.
 const MORE: f64 = 2.0;
-/// Of so many of them, two at a time are relaxed.
-const PAIRED: usize = 6;
-/// So many of the most suspicious candidates are relaxed together.
-const TOGETHER: usize = 32;
-/// So many of all are.
-const ALL_TOGETHER: usize = 128;
 /// A gain on the whole run that differs by more from that on its beginning refutes it.
 const UNLIKE: f64 = 0.05;
-/// A suspicion below this counts as none.
-const SUSPECT: f64 = 0.3;
-/// A candidate that is left out may cost the rest of their gain.
-const NEEDED: f64 = 0.9;
 
 /// Something to be run, by whoever has a processor for it.
 pub struct Task {
@@ -67,22 +61,22 @@ impl Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Singles,
-    Pairs,
+    /// Many at once.
     Together,
-    /// One after the other is left out.
-    LeftOut,
+    /// Part of those that gain something together.
+    Smaller,
+    /// All but one of them.
+    Needed,
+    /// Each of them that was not tried by itself.
+    Members,
+    /// The other candidates, each by itself.
+    Rest,
+    Pairs,
     /// The winner of a beginning, on the whole run.
     Confirm,
     WithoutLimit,
     Next,
     Over,
-}
-
-/// The next candidates to leave out of those that gain something together: `count`, behind `from` that are known to be needed, from the least suspicious on.
-#[derive(Clone, Copy)]
-struct LeftOut {
-    from: usize,
-    count: usize,
 }
 
 /// Trials that do not depend on each other.
@@ -118,17 +112,18 @@ pub struct Judge {
     round: Round,
     number: usize,
     spent: u64,
+    /// In the search of a set that gains something, for those of it that limit.
+    spent_searching: u64,
     /// On a beginning that is no likeness of the run.
     spent_in_vain: u64,
     singles: Vec<Trial>,
     limits: Vec<Trial>,
-    /// The gain of all that were relaxed together.
-    together: f64,
-    left_out: LeftOut,
-    /// All that cost nothing were relaxed together.
-    all_tried: bool,
-    /// Nothing more can be left out.
-    is_least: bool,
+    /// Candidates of the first round that had their turn.
+    had_turn: usize,
+    /// Trials made.
+    made: usize,
+    /// The candidates that were relaxed together.
+    group: Group,
     /// The next limit is also searched for.
     asks_next: bool,
     without_limit: Option<Trial>,
@@ -152,13 +147,13 @@ impl Judge {
             study,
             number: 0,
             spent: 0,
+            spent_searching: 0,
             spent_in_vain: 0,
             singles: Vec::new(),
             limits: Vec::new(),
-            together: 0.0,
-            left_out: LeftOut { from: 0, count: 1 },
-            all_tried: false,
-            is_least: false,
+            had_turn: 0,
+            made: 0,
+            group: Group::default(),
             asks_next,
             without_limit: None,
             next: Vec::new(),
@@ -171,9 +166,11 @@ impl Judge {
 
     /// Something to run now; `None` if there is nothing until more is told, or the judge has heard enough.
     pub fn next_task(&mut self) -> Option<Task> {
-        let budget = self.budget();
+        if self.is_spent() {
+            return None;
+        }
         let round = &mut self.round;
-        let candidates = round.plan.get(round.given).filter(|_| self.spent < budget)?.clone();
+        let candidates = round.plan.get(round.given)?.clone();
         let id = TaskId { round: self.number, index: round.given };
         round.given += 1;
         Some(Task { id, study: round.study.clone(), candidates, by: round.by, for_table: false })
@@ -184,27 +181,49 @@ impl Judge {
         if id.round != self.number {
             return; // the budget was used up before it
         }
-        let budget = self.budget();
-        let round = &mut self.round;
-        round.told[id.index] = Some(trial);
-        while let Some(Some(trial)) = round.told.get_mut(round.folded).filter(|_| self.spent < budget) {
+        self.round.told[id.index] = Some(trial);
+        while !self.is_spent()
+            && let Some(Some(trial)) = self.round.told.get_mut(self.round.folded)
+        {
             if let Some(trial) = trial.take() {
-                self.spent += self.study.cost(&trial);
-                round.trials.push(trial);
+                let cost = self.study.cost(&trial);
+                *(if self.is_searching() { &mut self.spent_searching } else { &mut self.spent }) += cost;
+                self.made += 1;
+                self.round.trials.push(trial);
             }
-            round.folded += 1;
+            self.round.folded += 1;
         }
-        if round.folded == round.plan.len() || self.spent >= budget {
+        if self.round.folded == self.round.plan.len() || self.is_spent() {
             self.next_round();
         }
+    }
+
+    /// Candidates are known to gain something together; to find those takes trials that few runs need, and so has a budget of its own.
+    fn is_searching(&self) -> bool {
+        matches!(self.round.purpose, Purpose::Smaller | Purpose::Needed | Purpose::Members)
     }
 
     /// Events that trials of this round and those before may take.
     fn budget(&self) -> u64 {
         match self.round.purpose {
-            Purpose::Singles => self.study.first_budget(),
+            // Where nothing gains much, and not all can be tried, the rest is for many at once.
+            Purpose::Singles if gain(&self.round.trials) < LITTLE && self.is_too_much() => {
+                self.study.budget() / 2
+            }
+            Purpose::Singles | Purpose::Rest => self.study.first_budget(),
             _ => self.study.budget(),
         }
+    }
+
+    /// True if not all of the round can be tried, as its trials have cost so far.
+    fn is_too_much(&self) -> bool {
+        let each = self.spent / (self.round.folded as u64).max(1);
+        each.saturating_mul(self.round.plan.len() as u64) > self.study.first_budget()
+    }
+
+    fn is_spent(&self) -> bool {
+        let spent = if self.is_searching() { self.spent_searching } else { self.spent };
+        spent >= self.budget()
     }
 
     /// A candidate relaxed in some way, for a table of all of them: what comes of it is not for the verdict.
@@ -228,46 +247,22 @@ impl Judge {
         let study = self.study.clone();
         let round = match self.round.purpose {
             Purpose::Singles => {
+                self.had_turn = self.round.folded;
                 self.singles = trials;
                 self.limits = best(&study, &self.singles);
-                match self.most() < LITTLE {
-                    true => {
-                        let all = vec![suspects(&study, TOGETHER)];
-                        Round::new(Purpose::Together, study.clone(), all, By::Twice)
-                    }
-                    false => self.confirm(),
-                }
+                if self.most() < LITTLE { self.together() } else { self.confirm_alone() }
             }
+            Purpose::Together => self.were_together(trials),
+            Purpose::Smaller => self.was_smaller(trials),
+            Purpose::Needed => self.were_needed(trials),
+            Purpose::Members => self.were_members(trials),
+            Purpose::Rest => {
+                self.singles.extend(trials);
+                self.limits = best(&study, &self.singles);
+                if self.most() < LITTLE { self.pairs() } else { self.confirm() }
+            }
+            Purpose::Pairs => self.were_pairs(trials),
             Purpose::Confirm => self.confirmed(trials, self.round.study.clone()),
-            Purpose::Together => match trials.into_iter().find(|all| self.is_more(all)) {
-                Some(all) => {
-                    self.together = all.gain;
-                    self.left_out = LeftOut { from: 0, count: all.candidates.len().div_ceil(2) };
-                    self.limits = vec![all];
-                    self.leave_out()
-                }
-                None if !self.all_tried => {
-                    self.all_tried = true;
-                    let all = vec![harmless(&study, &self.singles)];
-                    Round::new(Purpose::Together, study.clone(), all, By::Twice)
-                }
-                None => Round::new(Purpose::Pairs, study.clone(), pairs(&study), By::Twice),
-            },
-            Purpose::Pairs => {
-                let pairs = best(&study, &trials);
-                if pairs.first().is_some_and(|pair| self.is_more(pair)) {
-                    self.limits = pairs;
-                }
-                self.confirm()
-            }
-            Purpose::LeftOut => {
-                let least = (NEEDED * self.together).max(NONE);
-                match trials.into_iter().find(|trial| trial.gain >= least) {
-                    Some(fewer) => self.limits = vec![fewer],
-                    None => self.left_out.from += self.left_out.count,
-                }
-                self.leave_out()
-            }
             Purpose::WithoutLimit => {
                 self.without_limit = trials.into_iter().next();
                 match &self.without_limit {
@@ -283,7 +278,7 @@ impl Judge {
         };
         self.number += 1;
         self.round = round;
-        let nothing = self.round.plan.is_empty() || self.spent >= self.budget();
+        let nothing = self.round.plan.is_empty() || self.is_spent();
         if nothing && self.round.purpose != Purpose::Over {
             self.next_round();
         }
@@ -294,37 +289,11 @@ impl Judge {
         self.limits.first().map_or(0.0, |trial| trial.gain)
     }
 
-    /// True if candidates together gain much more than what gains most so far.
-    fn is_more(&self, together: &Trial) -> bool {
-        let most = self.most();
-        together.gain >= if most < NONE { NONE } else { MORE * most + LITTLE / 2.0 }
-    }
-
-    /// Of candidates that gain something together, all but some: half of them, a quarter, one, the least suspicious first.
-    fn leave_out(&mut self) -> Round {
-        let Some(whole) = self.limits.first() else { return self.over() };
-        let all = whole.candidates.len();
-        let LeftOut { from, count } = &mut self.left_out;
-        if *from >= all {
-            if *count == 1 {
-                self.is_least = true;
-                return self.confirm();
-            }
-            (*from, *count) = (0, count.div_ceil(2));
-        }
-        let (end, count) = (all - *from, (*count).min(all - *from).min(all - 1));
-        let rest = [&whole.candidates[..end - count], &whole.candidates[end..]].concat();
-        match rest.is_empty() {
-            true => {
-                self.is_least = true;
-                self.confirm()
-            }
-            false => Round::new(Purpose::LeftOut, self.study.clone(), vec![rest], By::Twice),
-        }
-    }
-
     /// The winner again, on the whole run if a beginning took its place.
     fn confirm(&mut self) -> Round {
+        if self.group.only_suspects && !self.group.is_least {
+            self.limits = best(&self.study, &self.singles); // one is shown to limit, and several are not
+        }
         let winner = self.limits.first().map(|trial| trial.candidates.clone());
         match (winner, self.study.of_whole().map(Arc::new)) {
             (Some(winner), Some(whole)) if self.asks_next => {
@@ -340,8 +309,9 @@ impl Judge {
         match trials.first() {
             Some(trial) if (trial.gain - told).abs() > UNLIKE * (1.0 + told) => {
                 (self.study, self.singles, self.limits) = (whole.clone(), Vec::new(), Vec::new());
-                self.all_tried = false;
-                self.spent_in_vain += std::mem::take(&mut self.spent);
+                (self.had_turn, self.group) = (0, Group::default());
+                self.spent_in_vain +=
+                    std::mem::take(&mut self.spent) + std::mem::take(&mut self.spent_searching);
                 Round::singles(Purpose::Singles, whole)
             }
             _ => self.without_limit(),
@@ -359,13 +329,18 @@ impl Judge {
     }
 }
 
+/// The greatest gain.
+fn gain(trials: &[Trial]) -> f64 {
+    trials.iter().map(|trial| trial.gain).fold(f64::NEG_INFINITY, f64::max)
+}
+
 /// Those that gain most, each resource once; none if none gains anything. A whole is none of them where a part of it gains as much.
 fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
-    let most = trials.iter().map(|trial| trial.gain).fold(f64::NEG_INFINITY, f64::max);
+    let most = gain(trials);
     if most < NONE {
         return Vec::new();
     }
-    let least = (1.0 + most) * (1.0 - TIE);
+    let least = ((1.0 + most) * (1.0 - TIE)).max(1.0 + NONE);
     let mut best: Vec<&Trial> = trials.iter().filter(|trial| 1.0 + trial.gain >= least).collect();
     best.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     let of = |trial: &Trial| trial.candidates.iter().map(|at| &study.candidates()[*at]).collect::<Vec<_>>();
@@ -381,32 +356,4 @@ fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
         }
     }
     chosen
-}
-
-/// The most suspicious resources, so many at most.
-fn suspects(study: &Study, most: usize) -> Vec<usize> {
-    let all = study.candidates().iter().enumerate().filter(|(_, one)| one.suspicion >= SUSPECT);
-    resources(all.collect(), most)
-}
-
-/// The resources that cost nothing when they were relaxed by themselves.
-fn harmless(study: &Study, singles: &[Trial]) -> Vec<usize> {
-    let singles =
-        singles.iter().filter(|trial| trial.gain > -NONE).filter_map(|trial| trial.candidates.first());
-    resources(singles.map(|at| (*at, &study.candidates()[*at])).collect(), ALL_TOGETHER)
-}
-
-/// The most suspicious candidates, one of each resource, so many at most.
-fn resources(mut all: Vec<(usize, &Candidate)>, most: usize) -> Vec<usize> {
-    all.sort_by(|a, b| b.1.suspicion.total_cmp(&a.1.suspicion));
-    let mut names = BTreeSet::new();
-    all.retain(|(_, candidate)| names.insert(&candidate.resource));
-    all.into_iter().take(most).map(|(index, _)| index).collect()
-}
-
-/// Pairs of the most suspicious resources.
-fn pairs(study: &Study) -> Vec<Vec<usize>> {
-    let first = suspects(study, PAIRED);
-    let second = |a: usize| first.iter().copied().filter(move |b| *b > a);
-    first.iter().flat_map(|a| second(*a).map(|b| vec![*a, b])).collect()
 }

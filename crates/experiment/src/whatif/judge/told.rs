@@ -1,10 +1,10 @@
 //! The results of the trials, in words and in the document.
 
-use super::{Judge, NONE, Trial, best};
+use super::{Judge, LITTLE, MORE, NONE, TIE, Trial, best};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 use crate::verdict::{capital, list, percent, rate};
 use crate::whatif::phases::Span;
-use crate::whatif::spelt;
+use crate::whatif::{By, spelt};
 use tlplab_units::Time;
 
 /// So many candidates are told besides the limit.
@@ -14,6 +14,8 @@ const GAINS: usize = 16;
 const SEEN: f64 = 0.001;
 /// A direction that carries this part of what the other one does is as busy.
 const AS_BUSY: f64 = 0.9;
+/// The limit of a phase in which none gains a tenth.
+const NO_SINGLE: &str = "no single resource";
 /// So many different changes are told one by one.
 const CHANGES: usize = 3;
 
@@ -28,7 +30,7 @@ impl Judge {
         let tried = Tried {
             candidates: self.study.candidates().len(),
             tried: self.singles.len(),
-            events: self.spent + self.spent_in_vain,
+            events: self.spent + self.spent_searching + self.spent_in_vain,
             until_fs: self.study.until().map(Time::as_fs),
             gains: self.gains(),
         };
@@ -48,15 +50,7 @@ impl Judge {
                 let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
                 format!("{} {limit} the run: {change} {carries}{failed}.", capital(&only.resource))
             }
-            ([_], together) => {
-                let names = winner.candidates.iter().map(|at| self.study.candidates()[*at].resource.as_str());
-                let named = capital(&list(&names.collect::<Vec<_>>()));
-                let alone = if together == 2 { "neither" } else { "none of them" };
-                let some = if together == 2 || self.is_least { "" } else { ", or some of them" };
-                format!(
-                    "{named} limit the run together{some}: {change} {carries}, and {alone} does alone{failed}."
-                )
-            }
+            ([_], _) => self.of_several(winner, change) + &failed + ".",
             (several, _) => {
                 let told = several.iter().map(|limit| match &limit.change {
                     Some(change) => format!("{} ({change})", limit.resource),
@@ -79,6 +73,25 @@ impl Judge {
         let (told, sentence) = (self.told_phases(&phases), self.sentence_of(&phases).unwrap_or(sentence));
         limit.evidence.splice(0..0, told);
         Verdict { sentence, limit, next, limits, phases, tried: Some(tried) }
+    }
+
+    /// A sentence without its end for candidates that limit together.
+    fn of_several(&self, winner: &Trial, change: &str) -> String {
+        let names = winner.candidates.iter().map(|at| self.study.candidates()[*at].resource.as_str());
+        let (named, carries) = (capital(&list(&names.collect::<Vec<_>>())), self.carries(winner.gain));
+        if !self.group.is_least {
+            return format!(
+                "{named} limit the run together, or some of them: {change} {carries}; the smallest set was not found in \
+                 {} trial runs, and --whatif full searches further",
+                self.made
+            );
+        }
+        let alone = match winner.candidates.len() {
+            _ if !self.are_known_alone(&winner.candidates) => "less without any one of them",
+            2 => "neither does alone",
+            _ => "none of them does alone",
+        };
+        format!("{named} limit the run together: {change} {carries}, and {alone}")
     }
 
     /// Nothing that was tried gains anything. What the figures name stands if it could not be tried; if it was, it does not limit.
@@ -106,7 +119,8 @@ impl Judge {
                 capital(&link)
             ),
             None => format!(
-                "No resource that was tried limits the run: twice as much of any carries no more{failed}{coverage}."
+                "No resource that was tried limits the run: twice as much of any{} carries no more{failed}{coverage}.",
+                self.nor_together()
             ),
         };
         let sentence = self.sentence_of(&phases).unwrap_or(sentence);
@@ -156,7 +170,16 @@ impl Judge {
     /// The number of resources tried, as the end of a sentence, if not all were.
     fn coverage(&self) -> String {
         let (tried, all) = (self.singles.len(), self.study.candidates().len());
-        if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() }
+        let alone = if self.group.was_asked() { " alone" } else { "" };
+        if tried < all { format!("; {tried} of {all} resources were tried{alone}") } else { String::new() }
+    }
+
+    /// The largest set that gained nothing together, as a part of a sentence.
+    fn nor_together(&self) -> String {
+        match self.group.in_vain.last() {
+            Some((several, gain)) if *gain < NONE => format!(", or of {several} together,"),
+            _ => String::new(),
+        }
     }
 
     /// True if the figures name the same.
@@ -186,16 +209,9 @@ impl Judge {
         links.sort_unstable();
         links.dedup();
         let kind = candidates.map(|candidate| candidate.kind).next().unwrap_or_default();
-        let changes: Vec<&str> = trial.changes.iter().map(String::as_str).collect();
-        let change = match changes.as_slice() {
-            [one, rest @ ..] if !rest.is_empty() && rest.iter().all(|other| other == one) => {
-                format!("{one} each")
-            }
-            several if several.len() > CHANGES => "twice as much of each".to_owned(),
-            several => every(several),
-        };
+        let change = changes(trial);
         Limit {
-            resource: every(&names),
+            resource: if self.group.is_least { every(&names) } else { list(&names) },
             kind,
             links,
             utilization: 0.0,
@@ -242,7 +258,14 @@ impl Judge {
             trials = self.singles.iter().filter_map(of_phase).collect();
         }
         let (from, until) = (activity.from(span), activity.until(span));
-        let limits = best(&self.study, &trials);
+        let mut limits = best(&self.study, &trials);
+        // Those that limit the run together, where one alone gains little.
+        let together = self.limits.iter().filter(|trial| trial.candidates.len() > 1).filter_map(of_phase);
+        let alone = limits.first().map_or(0.0, |trial| trial.gain);
+        let together: Vec<Trial> = together.filter(|trial| trial.gain >= NONE.max(MORE * alone)).collect();
+        if !together.is_empty() {
+            limits = together;
+        }
         Phase {
             from_fs: from.as_fs(),
             until_fs: until.as_fs().min(self.study.document().end_fs),
@@ -255,7 +278,8 @@ impl Judge {
     fn limit_in(&self, trial: &Trial, from: Time, until: Time) -> Limit {
         let limit = self.limit_of(trial);
         let document = self.study.document();
-        let name = self.study.candidates()[trial.candidates[0]].wires.as_ref();
+        let [only] = trial.candidates[..] else { return limit };
+        let name = self.study.candidates()[only].wires.as_ref();
         let Some(index) = document.links.iter().position(|link| Some(&link.name) == name) else {
             return limit;
         };
@@ -300,9 +324,13 @@ impl Judge {
 
     /// A sentence for a run whose phases have limits of their own.
     fn sentence_of(&self, phases: &[Phase]) -> Option<String> {
-        let of = |phase: &Phase| phase.limits.first().map(|limit| limit.resource.clone());
-        let names: Vec<String> =
-            phases.iter().filter(|phase| !phase.flows.is_empty()).filter_map(of).collect();
+        // What gains less than a tenth is not all that there is to say of a phase: several may limit it together.
+        let of = |phase: &Phase| match phase.limits.first() {
+            Some(limit) if limit.gain.is_none_or(|gain| gain >= LITTLE) => limit.resource.clone(),
+            _ => NO_SINGLE.to_owned(),
+        };
+        let active = phases.iter().filter(|phase| !phase.flows.is_empty());
+        let names: Vec<String> = active.map(of).collect();
         let differ = names.iter().any(|name| *name != names[0]);
         differ.then(|| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -311,8 +339,12 @@ impl Judge {
                 let change = limit.change.as_deref().unwrap_or_default();
                 format!("; of all of it, {} ({change}) {}", limit.resource, self.carries(trial.gain))
             });
+            let head = match names.contains(&NO_SINGLE) {
+                true => "The phases of the run have different limits",
+                false => "Each phase of the run has its own limit",
+            };
             format!(
-                "Each phase of the run has its own limit: {}, one after the other{whole}{}.",
+                "{head}: {}, one after the other{whole}{}.",
                 list(&names),
                 self.failed() + &self.coverage()
             )
@@ -345,6 +377,12 @@ impl Judge {
                 format!("{resource} ({change}) would {}", self.carries(gain).replacen("carries", "carry", 1))
             })
             .collect();
+        if let Some((several, gain)) = self.group.in_vain.iter().max_by(|a, b| a.1.total_cmp(&b.1))
+            && *gain >= NONE.max(self.most() * (1.0 + TIE))
+        {
+            let carries = self.carries(*gain).replacen("carries", "carry", 1);
+            told.push(format!("twice as much of {several} resources together would {carries}"));
+        }
         let all = self.study.candidates().len();
         let first = self.study.until().map_or_else(String::new, |until| {
             format!(", on the first {} of the run", spelt(until - Time::ZERO))
@@ -354,6 +392,16 @@ impl Judge {
             self.singles.len()
         ));
         told
+    }
+
+    /// The beginning of a sentence about the run without this limit.
+    fn without(&self, trial: &Trial) -> String {
+        let changes = changes(trial);
+        match (changes.contains('→'), changes.as_str()) {
+            (true, _) => format!("With {changes}"),
+            (false, "none") => format!("Without {},", self.limit_of(trial).resource),
+            (false, _) => format!("With no limit of {},", self.limit_of(trial).resource),
+        }
     }
 
     /// The next limit, once the limit is gone.
@@ -376,13 +424,26 @@ impl Judge {
             false => String::new(),
         };
         let text = format!(
-            "With {} {} would limit next, {grows}: {} then {}{few}.",
-            trial.changes.join(", "),
+            "{} {} would limit next, {grows}: {} then {}{few}.",
+            self.without(trial),
             candidate.resource,
             winner.changes.join(", "),
             carries(trial.after.base().rate, winner.gain),
         );
         Some(Next { resource: candidate.resource.clone(), kind: candidate.kind, headroom, text })
+    }
+}
+
+/// The changes of a trial in words; of many different ones, the rule.
+fn changes(trial: &Trial) -> String {
+    let changes: Vec<&str> = trial.changes.iter().map(String::as_str).collect();
+    match changes.as_slice() {
+        [one, rest @ ..] if !rest.is_empty() && rest.iter().all(|other| other == one) => {
+            format!("{one} each")
+        }
+        several if several.len() > CHANGES && trial.by == By::Gone => "no limit of each".to_owned(),
+        several if several.len() > CHANGES => "twice as much of each".to_owned(),
+        several => every(several),
     }
 }
 
