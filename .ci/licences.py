@@ -46,7 +46,7 @@ OLDER_NAMES = {
 
 
 def permitted(expression: str, allowed: set[str]) -> bool:
-    """Whether one alternative of a licence expression is allowed whole: `OR` chooses, `AND` adds."""
+    """True if one alternative of a licence expression is allowed whole: `OR` chooses, `AND` adds."""
     alternatives = re.split(r"\s+OR\s+", expression.strip("() "))
     return any(
         all(part.strip("() ") in allowed for part in re.split(r"\s+AND\s+", alternative))

@@ -1,4 +1,4 @@
-"""What has to hold of each file of a release: release.py builds them."""
+"""Checks that each file of a release has to pass; release.py builds the files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BYTES = 4096
 
 
 class ReleaseError(Exception):
-    """What is wrong, and what to do about it."""
+    """A check that failed: the problem and its fix."""
 
 
 def expect(holds: bool, fact: str, printed: str = "") -> None:
@@ -48,7 +48,7 @@ def expect(holds: bool, fact: str, printed: str = "") -> None:
 
 
 def ran(command: Sequence[str], folder: Path | None = None, **environment: str) -> str:
-    """What a command prints on its standard output. Raises ReleaseError unless it ends with 0."""
+    """The standard output of a command. Raises ReleaseError unless it ends with 0."""
     done = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
     expect(done.returncode == 0, f"{' '.join(command)}: exit status {done.returncode}", done.stdout + done.stderr)
     return done.stdout

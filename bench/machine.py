@@ -84,7 +84,7 @@ class WithDrive(Machine):
 def guest(
     devices: Beside, script: str, share: Path, *, processors: int = 2, iommu: bool = False, image: Path | None = None
 ) -> list[str]:
-    """What the script prints in a guest."""
+    """The lines that the script prints in a guest."""
     lines: list[str] = []
     machine = WithDrive(
         tools.find(None), {SCRIPT: f"#!/bin/sh\nset -e\n{script}\n".encode()}, processors=processors, iommu=iommu,

@@ -58,7 +58,7 @@ class Case:
     """Of the reader and of the adapter, as taskset has them."""
     threads: int = 1
     library_only: bool = False
-    """Is it measured only beside the published library?"""
+    """True if the case is measured only together with the published library."""
     rate: float = 0.0
     """Thousand reads per second that are wanted."""
     p50: float | None = None
@@ -89,7 +89,7 @@ CASES = [
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured: thousand per second, microseconds."""
+    """The figures of one measurement: thousands per second, microseconds."""
 
     rate: float
     cpu: float
@@ -197,7 +197,7 @@ def library(ends: Ends, case: Case, program: Path, seconds: float) -> Figures | 
 
 @dataclass
 class Turns:
-    """What the turns of a case measured."""
+    """The measurements of a case, turn by turn."""
 
     case: Case
     command: str

@@ -116,7 +116,7 @@ class NoticedError(Exception):
 
 
 def run(place: Path, log: str, command: list[str], directory: str = ".", **environment: str) -> str:
-    """What a command says; that it fails or computes without end is a judgement."""
+    """The output of a command. Raises NoticedError, a judgement, if it fails or computes without end."""
     settings = {
         name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "PYTHONPATH")
     }
@@ -149,7 +149,7 @@ def sources() -> list[str]:
 
 
 def check(place: Path, mutant: Mutant) -> None:
-    """Does it compile?"""
+    """Compile the mutant. Raises SystemExit if it does not compile."""
     top = "tlpdma_usp" if hard_ip(mutant.file) == 256 else "tlpdma_trn"
     try:
         run(place, "check", ["verilator", "--lint-only", "-Wno-fatal", "--top-module", top, *sources()])
@@ -184,7 +184,7 @@ def cases(place: Path, file: str) -> None:
 
 
 def proofs(place: Path, file: str) -> None:
-    """Those that read the file."""
+    """Runs the proofs that read the file."""
     for proof in sorted((place / "rtl" / "formal").glob("*.sby")):
         if file in proof.read_text(encoding="utf-8").split():
             run(place, f"proof-{proof.stem}", ["python3", "rtl/formal/run", proof.stem])
@@ -251,7 +251,7 @@ def judge(mutant: Mutant) -> dict[str, Any]:
 
 
 def complaints(mutants: list[Mutant], records: dict[tuple[str, str, str], dict[str, Any]]) -> list[str]:
-    """What is wrong with what was found: survivors without a reason, reasons without a survivor, too many survivors."""
+    """The problems of the records: survivors without a reason, reasons without a survivor, too many survivors."""
     found = []
     tried = [mutant for mutant in mutants if mutant.key in records]
     alive = [mutant for mutant in tried if records[mutant.key]["caught_by"] is None]

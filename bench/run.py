@@ -50,7 +50,7 @@ class Result:
 
 @dataclass
 class Run:
-    """What a program printed, and the CPU seconds it took."""
+    """The figures that a program printed, and the CPU seconds that it took."""
 
     output: dict[str, float]
     cpu: float
@@ -80,7 +80,7 @@ def build() -> dict[str, str]:
 
 
 def why_no_peer() -> str | None:
-    """Why the peer cannot run here; None if it can."""
+    """The reason why the peer cannot run here; None if it can."""
     if not PEER_PYTHON.exists():
         return "the peer is not installed: `make bench` does it"
     if not shutil.which("iverilog"):

@@ -57,13 +57,13 @@ def batches(transfers: int, size: int, seed: int) -> Iterator[list[str]]:
 
 
 def git(*arguments: str) -> str:
-    """What git says, or nothing where there is no repository."""
+    """The output of git, or nothing without a repository."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 class Record:
-    """What was done so far, as the file that is kept of it."""
+    """The work done so far, as the file that keeps it holds it."""
 
     def __init__(self, path: Path, asked: int, seed: int) -> None:
         self.path = path

@@ -65,7 +65,7 @@ def cluster(workers: int) -> Iterator[tuple[list[str], list[int]]]:
 
 
 def is_the_same_without_a_worker(folder: str) -> bool:
-    """Whether the data set is that of threads, though a worker was killed when a third of its runs were over."""
+    """True if the data set equals that of threads, though a worker was killed when a third of its runs were over."""
     with cluster(2) as (options, workers):
         begun = time.perf_counter()
         seconds("--store", f"{folder}/whole", "-o", f"{folder}/whole.csv", *options)

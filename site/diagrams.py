@@ -130,7 +130,7 @@ class Ladder:
                 self.drawing.text(source * 0.8 + target * 0.2, self.y(starts) - 2, words, "middle small halo")
 
     def ledger(self, x: float, transaction: Any) -> None:
-        """Where the time of a transaction went, beside its packets."""
+        """Draw the parts of a transaction's time, next to its packets."""
         below = self.top - 6
         for interval in transaction["intervals"]:
             cause, begins, lasts = (

@@ -1,4 +1,4 @@
-"""What mkdocs is told: the pages of pages.py, and the source files that they link to, each shown as a page of its own."""
+"""The hooks of mkdocs: the pages of pages.py, and the source files that they link to, each shown as a page of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made from the schema of result documents: python site/result_types.py writes it, and a test compares it.
+"""The files that are generated from the schema of result documents: python site/result_types.py writes them, and a test compares them.
 
 The schema comes from the types in crates/experiment/src/result. From it come the types of Python and of the page, the colours of causes, and the page of the
 reference: a key, a name or a cause that is added there is in all of them.
@@ -91,7 +91,7 @@ def name_of(schema: Schema) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """How types are written."""
+    """The notation of types in a language."""
 
     simple: dict[str, str]
     list_of: Callable[[str], str]
@@ -211,7 +211,7 @@ def python_keys(document: Type) -> str:
 
 
 def is_rows(key: Key) -> bool:
-    """Is it a list of dictionaries?"""
+    """True for a list of dictionaries."""
     return key.schema.get("type") == "array" and "$ref" in key.schema["items"] and key.name != "causes"
 
 

@@ -84,7 +84,7 @@ class Drive(tl.Device):
         self.busy = False
 
     def identify(self):
-        """What a drive says of itself and of what is on it: nothing, or nonsense."""
+        """The answer to Identify: nothing, or nonsense."""
         return b"\xa5" * 64 if self.lie in ("nonsense", "elsewhere") else bytes(4096)
 
     async def complete(self, cx, number):

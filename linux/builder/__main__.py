@@ -83,7 +83,7 @@ def inputs(variant: str) -> dict[str, str]:
 
 
 def compiler() -> str:
-    """Which compiler builds the kernel."""
+    """The version of the compiler that builds the kernel."""
     return run(["gcc", "--version"]).splitlines()[0]
 
 

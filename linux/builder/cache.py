@@ -1,4 +1,4 @@
-"""Where results and packages are kept, and what every build begins and ends with."""
+"""The folder of results and packages, and the beginning and end of every build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 
 
 def cache() -> Path:
-    """Where results and packages are kept."""
+    """The folder of results and packages."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux"
 
 

@@ -1,4 +1,4 @@
-"""Where the code of drivers is in a kernel, so that what happens in it can be told from the rest."""
+"""The addresses of drivers' code in a kernel, which separate the coverage of drivers from that of the rest."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def build_in(folder: Path) -> Path:
 
 
 def understood(option: str) -> bool:
-    """Whether this machine's compiler knows an option."""
+    """True if this machine's compiler knows an option."""
     try:
         run(["gcc", option, "-E", "-x", "c", "/dev/null"])
     except BuildError:
@@ -64,7 +64,7 @@ def understood(option: str) -> bool:
 
 
 def is_program(path: Path) -> bool:
-    """Whether it is an executable for this machine, which may load newer libraries than the machine has."""
+    """True if the file is an executable for this machine; it may load newer libraries than the machine has."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:

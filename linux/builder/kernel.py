@@ -198,7 +198,7 @@ def compile_all(tree: Path, log: Path) -> None:
 
 
 def release(tree: Path) -> str:
-    """What `uname -r` says in the guest."""
+    """The guest's `uname -r`."""
     return (tree / "include/config/kernel.release").read_text(encoding="utf-8").strip()
 
 

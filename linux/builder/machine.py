@@ -123,7 +123,7 @@ class Modules:
     """A kernel's modules, by name."""
 
     def __init__(self, folder: Path) -> None:
-        """Those in a folder `lib/modules/RELEASE`, which may be compressed."""
+        """The modules in a folder `lib/modules/RELEASE`, which may be compressed."""
         self.folder = folder
         self.files = {self.name_of(path): path for path in folder.rglob("*.ko*")}
 
@@ -160,13 +160,13 @@ class Modules:
 
     @staticmethod
     def told(modinfo: str, key: str) -> str:
-        """What a module says of itself."""
+        """The value of a key in the output of modinfo, or an empty string."""
         found = re.search(rf"\] +{key}=(\S*)", modinfo)
         return found[1] if found else ""
 
     @staticmethod
     def all_of(name: str, needs: dict[str, list[str]]) -> list[str]:
-        """What a module needs, and what that needs, behind it."""
+        """The modules that a module needs, each followed by its own needs."""
         found: list[str] = []
         waiting = list(needs[name])
         while waiting:

@@ -1,4 +1,4 @@
-"""What the user is told: phases with their times, and problems in one sentence."""
+"""Messages for the user: phases with their times, and problems in one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class BuildError(Exception):
-    """What is wrong and what to do, for the user."""
+    """A problem and its fix, for the user."""
 
 
 def say(sentence: str) -> None:
