@@ -115,7 +115,7 @@ class Function:
         self.written: list[tuple[int, bytes]] = []
 
     def answer(self, clock: Clock, op: int, address: int, size: int, data: bytes) -> bytes:
-        """What a read gives; time passes."""
+        """The data of a read, or nothing for a write; time passes."""
         if op in (CFG_READ, CFG_WRITE):
             if not FUNCTION <= address < FUNCTION + 4096:
                 return b"\xff" * size

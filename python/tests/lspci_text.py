@@ -22,7 +22,7 @@ PORTS = {
 
 @dataclass(frozen=True)
 class Style:
-    """How a version of lspci, and whoever copied its output, lays things out."""
+    """The layout of a version of lspci, and of the tools through which its output was copied."""
 
     judged: bool
     """From 3.6 on: "(ok)" or "(downgraded)" beside speed and width."""
@@ -34,7 +34,7 @@ class Style:
     numbers: bool
     """-nn"""
     indent: str
-    """What a tab has become: "", where all indentation was lost."""
+    """The replacement of a tab: "" if all indentation was lost."""
     newline: str
 
 

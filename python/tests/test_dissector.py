@@ -66,7 +66,7 @@ ADDRESS_TYPES = {"translation request": 1, "translated": 2}
 def tshark(
     capture: Path, *options: str, scripts: Sequence[Path] = (DISSECTOR,), env: dict[str, str] | None = None
 ) -> str:
-    """What tshark prints about a capture."""
+    """The standard output of tshark for a capture."""
     assert TSHARK is not None
     loaded = [part for script in scripts for part in ("-X", f"lua_script:{script}")]
     command = [TSHARK, *loaded, "-n", "-r", str(capture), *options]
@@ -103,7 +103,7 @@ def number(text: str) -> int:
 
 
 def same(wanted: Any, found: Sequence[str]) -> bool:
-    """Does a field have the value that we say it has? False, zero and absent are one."""
+    """True if a field has the value that tlplab states. False, zero and absent are equal."""
     if wanted is None:
         return all(value in ("False", "") or re.fullmatch("(0x)?0*", value) for value in found)
     if len(found) != 1:
@@ -122,7 +122,7 @@ def canonical(prefix: str) -> str:
 
 
 def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[str]:
-    """Where the two disagree about a frame."""
+    """The differences between tlplab and the dissector in a frame."""
     malformed = [text for name in MALFORMED for text in frame[name]]
     if bool(malformed) != ("malformed" in line):
         yield f"malformed: {line.get('malformed')} {malformed}"
@@ -427,7 +427,7 @@ def busy(seed: int, lost: Callable[[int, int], bool]) -> Iterator[tuple[int, int
 
 
 def summed_up(capture: Path) -> dict[str, int]:
-    """What `tlplab dump --summary` says of the numbers of the only direction."""
+    """The numbers in the only direction of `tlplab dump --summary`."""
     command = [sys.executable, "-m", "tlplab", "dump", str(capture), "--summary", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     (direction,) = json.loads(done.stdout)["directions"]

@@ -40,7 +40,7 @@ LONG = ("docs/lying-devices.md", "docs/simple-nic-driver.md")
 
 
 def own_network() -> list[str]:
-    """What a session runs under so that the addresses of a page are its own; nothing, where that may not be."""
+    """The command that gives a session a network of its own, so that it may use the addresses of a page; empty if that is not permitted."""
     command = ["unshare", "--net", "--map-root-user"] if os.geteuid() else ["unshare", "--net"]
     command += ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     try:
@@ -156,7 +156,7 @@ def shown(page: Path) -> Any:
 
 
 def boots(block: str) -> bool:
-    """Whether its commands boot a Linux guest."""
+    """True if the commands of a block boot a Linux guest."""
     return any(f"tlplab {command}" in block for command in ("guest", "torture"))
 
 
@@ -213,7 +213,7 @@ def first_strange(excerpt: str, file: str) -> str | None:
 
 
 def holds(lines: list[str], wanted: list[str]) -> bool:
-    """Whether the lines are those wanted, all moved by the same number of spaces."""
+    """True if the lines equal the wanted ones, all moved by the same number of spaces."""
     indent = (len(lines[0]) - len(lines[0].lstrip())) - (len(wanted[0]) - len(wanted[0].lstrip())) if lines else 0
     return indent >= 0 and lines == [" " * indent + line if line else "" for line in wanted]
 

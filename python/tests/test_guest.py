@@ -200,7 +200,7 @@ def registers(text: str) -> dict[str, bytes]:
 
 
 def capabilities(space: bytes) -> dict[tuple[str, int], int]:
-    """Where each capability is: ("", ID) or ("extended", ID)."""
+    """The offset of each capability: the key is ("", ID) or ("extended", ID)."""
     found, at = {}, space[0x34]
     while at:
         found["", space[at]] = at

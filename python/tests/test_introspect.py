@@ -220,7 +220,7 @@ def test_two_torn_places_are_both_told() -> None:
 
 
 def unlink(memory: Memory, number: int) -> None:
-    """What the kernel does when a process ends: its neighbours forget it, it still knows the next."""
+    """Unlink a process as the kernel does when it ends: its neighbours forget it, it still knows the next."""
     ring = memory.ring()
     memory.link([at for at in ring if at != memory.made[number].task])
     memory.put(memory.made[number].task + LAYOUT.task_struct.tasks + LAYOUT.list_head.prev, GONE)

@@ -38,7 +38,7 @@ class BtfWriter:
         return struct.pack(f"{self.order}{len(words)}I", *words)
 
     def name(self, text: str) -> int:
-        """Where a name stands."""
+        """The offset of a name in the strings, to which it is added."""
         if not text:
             return 0
         at = len(self.strings)

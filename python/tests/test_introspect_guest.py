@@ -121,7 +121,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def wait_for(process: subprocess.Popen[bytes], log: Path) -> str:
-    """What the guest has said when it is ready."""
+    """The guest's output when it is ready."""
     begun = time.monotonic()
     while time.monotonic() < begun + BOOT_SECONDS and process.poll() is None:
         text = log.read_text(errors="replace").replace("\r", "") if log.exists() else ""

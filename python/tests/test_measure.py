@@ -48,7 +48,7 @@ def sysfs(tmp_path: Path) -> str:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
-    """What a command prints, to both streams."""
+    """The standard output and the standard error of a command."""
     found = cli.status(["measure", *arguments])
     captured = capsys.readouterr()
     assert found == status, captured

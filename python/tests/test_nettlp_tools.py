@@ -93,7 +93,7 @@ def wait_for(condition: object) -> None:
 
 
 def taken(address: str) -> bool:
-    """Does somebody have tag 0 there?"""
+    """True if tag 0 is in use at that address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0x3000))

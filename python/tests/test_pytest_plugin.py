@@ -77,7 +77,7 @@ def run(runner: Runner) -> TestedRun:
 
 
 def frames(path: str, *filters: str) -> int:
-    """How many frames of a capture `tlplab dump` shows."""
+    """The number of frames that `tlplab dump` shows of a capture."""
     dump = _core.Dump(path, filters, json=True, time=0, verbose=False, limit=None, copy=None, quiet=True)
     while dump.step() is not None:
         pass

@@ -1,4 +1,4 @@
-"""What QEMU does with a device that another process serves when something ends: the server, the device, the machine."""
+"""QEMU and a device of another process, when one of three ends: the server, the device, the machine."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Monitor:
         return {}
 
     def wait_for(self, event: str) -> bool:
-        """Whether it tells of the event; not, if it ends before."""
+        """True as soon as the process reports the event; False if it ends before."""
         try:
             while line := self.lines.readline():
                 if json.loads(line).get("event") == event:

@@ -141,7 +141,7 @@ def space(**values: int) -> bytearray:
 
 
 def run_setpci(data: bytearray, command: str) -> None:
-    """What setpci does: `CAP_EXP+8.w=1000:7000`."""
+    """Write a register as setpci does: `CAP_EXP+8.w=1000:7000`."""
     match = re.fullmatch(r"setpci -s \S+ (CAP_EXP|ECAP_ACS)\+(\w+)\.w=(\w{4}):(\w{4})", command)
     assert match, command
     at = {"CAP_EXP": 0x40, "ECAP_ACS": 0x100}[match[1]] + int(match[2], 16)
@@ -246,7 +246,7 @@ def test_virtual_functions_have_what_their_physical_function_has() -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints that succeeds."""
+    """The standard output of a command that succeeds."""
     status = cli.status(arguments)
     captured = capsys.readouterr()
     assert (status, captured.err) == (0, "")
@@ -254,7 +254,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def links_of(scan: Scan) -> list[tuple[object, ...]]:
-    """What a topology keeps: the depth of each switch and device with its link and limits."""
+    """The parts of a scan that a topology keeps: the depth of each switch and device with its link and limits."""
     found: list[tuple[object, ...]] = []
     for depth, function in scan.tree.walk():
         link = scan.tree.links.get(function.address)
@@ -382,7 +382,7 @@ def test_the_real_lspci_reads_the_same_registers(
 
 
 def compared(functions: list[Function]) -> list[dict[str, object]]:
-    """What registers and lspci's words both tell. lspci shows Link Control 2 of function 0 alone."""
+    """The facts that both registers and lspci's words have. lspci shows Link Control 2 of function 0 alone."""
     only_one = {
         "name", "class_name", "class_code", "vendor", "device", "revision", "subsystem", "fields", "unread", "capabilities",
         "ten_bit_tags", "extended_known",
@@ -487,7 +487,7 @@ def test_what_goes_wrong_in_a_dump_leaves_no_file(tmp_path: Path, capsys: pytest
 
 
 def test_a_large_machine_is_read_whole(root: Path) -> None:
-    """How fast that is, `bench/scan.py` says; here it may only not explode."""
+    """A scan of 64 copies of a machine ends in reasonable time; `bench/scan.py` measures how fast it is."""
     one = (root / "examples" / "dumps" / "workstation.txt").read_text(encoding="utf-8")
     dump = "\n".join(
         re.sub(r"^(\w\w:\w\w\.\w) ", rf"{domain:04x}:\1 ", one, flags=re.MULTILINE) for domain in range(1, 168)

@@ -1,4 +1,4 @@
-"""What lspci prints is read without loss, in whatever version it was printed; what is broken never is more than a message."""
+"""The output of lspci is read without loss, in all versions; a broken file causes a message only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLE = Style(judged=True, commas=False, split=True, domains=False, numbers=True
 
 
 def facts(function: Function, *, without: set[str] = frozenset()) -> dict[str, object]:  # type: ignore[assignment]
-    """All that is known of a function."""
+    """All known facts of a function."""
     names = {field.name for field in fields(Function)} - WORDS - without
     return {name: getattr(function, name) for name in sorted(names)}
 

@@ -93,7 +93,7 @@ def test_axes_that_are_zipped_make_one_line(study: Path) -> None:
 
 def test_what_goes_along_with_an_axis_makes_no_lines_and_a_random_sample_does_not() -> None:
     def tied(*pairs: tuple[Any, Any]) -> bool:
-        """Whether the second of each pair follows from the first."""
+        """True if the second of each pair follows from the first."""
         values = [sorted({first for first, _ in pairs}), list(dict.fromkeys(second for _, second in pairs))]
         at = [np.array([of.index(pair[axis]) for pair in pairs]) for axis, of in enumerate(values)]
         return columns.Columns(["to", "axis"], [None, None], values, at).tied(1, 0)
@@ -173,7 +173,7 @@ def test_repeats_that_differ_have_a_band(study: Path) -> None:
 
 
 def data_of(page: str) -> dict[str, Any]:
-    """What a page of a study holds."""
+    """The data in a page of a study."""
     text = Path(page).read_text(encoding="utf-8")
     begun = text.split('<script type="application/json" id="tlplab-result">')
     assert len(begun) == 2

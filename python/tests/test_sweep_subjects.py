@@ -57,7 +57,7 @@ def points(text: str, **more: Any) -> dict[str, Any]:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    """What a command writes as JSON."""
+    """The JSON document of a command."""
     assert status([*arguments, "--json", "-"]) == 0
     return json.loads(capsys.readouterr().out)
 

@@ -42,7 +42,7 @@ class Together:
     errors: str
 
     def of(self, machine: str) -> list[str]:
-        """What a machine's guest printed."""
+        """The lines that a machine's guest printed."""
         return [text for _, its, text in self.lines if its == machine]
 
 

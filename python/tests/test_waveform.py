@@ -70,7 +70,7 @@ class Signals:
 
 @dataclass
 class Tlp:
-    """One on the transaction interface: at which edges its first beat was shown, and its last one taken."""
+    """A TLP on the transaction interface, with the edges at which its first beat was shown and its last one taken."""
 
     shown: int
     taken: int
@@ -82,7 +82,7 @@ class Tlp:
 
 
 def tlps(signals: Signals, way: str) -> list[Tlp]:
-    """What passed the interface, `r`eceived by the core or `t`ransmitted.
+    """The TLPs that passed the interface, `r`eceived by the core or `t`ransmitted.
 
     An edge sees the core's outputs as they were before it. The hard IP's may change with it: they are driven in no time.
     """
@@ -110,7 +110,7 @@ def tlps(signals: Signals, way: str) -> list[Tlp]:
 
 @dataclass
 class Unit:
-    """What went over the link: when its first symbol did, and how long it took in bytes."""
+    """A TLP or DLLP on the link: the time of its first symbol, and its length in bytes."""
 
     start: int
     bytes: int
