@@ -80,5 +80,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """What is here for users, and nothing else."""
+    """The public names only."""
     return sorted(__all__)

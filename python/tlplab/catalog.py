@@ -1,4 +1,4 @@
-"""What experiments can name, in lists of (name, one line)."""
+"""The names that experiments can use, in lists of (name, one line)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def experiments(folder: Path | None = None) -> Entries:
 
 
 def titled(paths: Iterable[tuple[str, Path]]) -> Entries:
-    """Those that are experiments."""
+    """The entries of the files that are experiments."""
     found = []
     for name, path in paths:
         try:

@@ -93,7 +93,7 @@ class Debugger:
 
     @property
     def done(self) -> bool:
-        """Whether the run has ended."""
+        """True if the run has ended."""
         return self._ended
 
     @property

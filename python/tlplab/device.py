@@ -49,7 +49,7 @@ class Device:
     msi: ClassVar[int] = 0
     """Number of MSI vectors: 0, 1, 2, 4, 8, 16 or 32."""
     intx: ClassVar[bool] = False
-    """Whether it has an interrupt pin."""
+    """True if the device has an interrupt pin."""
     capabilities: ClassVar[tuple[Capability, ...]] = ()
     """Further capabilities; see `tlplab.capabilities`."""
     bars: ClassVar[dict[str, type[Bar]]] = {}
@@ -89,7 +89,7 @@ class Context:
         self._msix, self._msi = msix, msi
         self._intx = intx
         self.interrupt_mode = "msi-x"
-        """How software lets this function interrupt now: "msi-x", "msi", "intx" or "disabled"."""
+        """The kind of interrupt that software has enabled for this function: "msi-x", "msi", "intx" or "disabled"."""
 
     @property
     def now_fs(self) -> int:
@@ -161,7 +161,7 @@ class DeviceParty(Party):
         self.bars = {index: getattr(device, name) for name, index in bar_numbers(device.bars).items()}
 
     def identity(self) -> Identity:
-        """What the device is, for the simulator."""
+        """The device's identity, for the simulator."""
         return identity(self.device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:

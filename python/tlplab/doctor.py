@@ -48,7 +48,7 @@ class Check:
     get: str
 
     def run(self) -> Finding:
-        """What is found now."""
+        """The present finding."""
         return Finding(self.name, self.look(), self.enables, self.get)
 
 
@@ -80,7 +80,7 @@ def ordinary_guest() -> str | None:
 
 
 def manifest(place: Path) -> str | None:
-    """Where a guest is, if it is whole."""
+    """The path of a guest, if it is whole; else None."""
     return str(place.resolve()) if (place / kernel.MANIFEST).is_file() else None
 
 
@@ -97,7 +97,7 @@ def registers() -> str | None:
 
 
 def first_bytes(path: Path) -> bytes:
-    """What may be read of the first 256."""
+    """The first 256 bytes of a file, or as many as may be read."""
     try:
         with path.open("rb") as file:
             return file.read(256)

@@ -229,6 +229,6 @@ class DriverParty(Party):
         return self.take_actions()
 
     def waits(self) -> list[tuple[str, str, str]]:
-        """What the driver still waits for: its kind, the same for people, and the place in its file; nothing when it has returned."""
+        """The operations for which the driver still waits: the kind, the same for people, and the place in its file; empty when it has returned."""
         waiting = [(task.waits_for, task.place) for task in self.tasks.values() if task.waits_for is not None]
         return [(operation.kind, operation.what, place) for operation, place in waiting]

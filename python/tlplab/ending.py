@@ -1,4 +1,4 @@
-"""How a command ends that somebody asks to end: in order, with what it did told and its files whole."""
+"""The end of a command that the user ends: in order, with a report of the finished part, and with whole files."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def show(console: Console, title: str, judged: Sequence[Judged], failures: Seque
 
 
 def as_junit(experiment: str, title: str, judged: Sequence[Judged], failures: Sequence[str]) -> str:
-    """What was expected as JUnit's XML: a test case for each expectation, and one for a run that failed."""
+    """The expectations as JUnit's XML: a test case for each expectation, and one for a run that failed."""
     missed = sum(not one.holds for one in judged) + bool(failures)
     counts = {"tests": str(len(judged) + bool(failures)), "failures": str(missed), "errors": "0"}
     suites = ElementTree.Element("testsuites", counts)

@@ -118,7 +118,7 @@ class Experiment:
         return self._put(("load", name), keys)
 
     def machine(self, name: str, **keys: Any) -> Experiment:
-        """One of several machines with Linux guests."""
+        """Add a machine with a Linux guest to an experiment of several machines."""
         return self._put(("machine", name), keys)
 
     def cable(self, name: str, **keys: Any) -> Experiment:
@@ -133,7 +133,7 @@ class Experiment:
         return self
 
     def expect(self, **keys: Any) -> Experiment:
-        """What figures of the run have to be, for `tlplab expect`."""
+        """Set expected figures of the run, for `tlplab expect`."""
         return self._put(("expect",), keys)
 
     def set(self, key: str, value: Any) -> Experiment:
@@ -162,7 +162,7 @@ class Experiment:
         return self
 
     def settings(self, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
-        """What the experiment comes to: each key with its value, defaults of devices, switches and loads included. Raises `ExperimentError`."""
+        """The experiment's settings: each key with its value, defaults of devices, switches and loads included. Raises `ExperimentError`."""
         with self.places():
             read = json.loads(_core.check(self.path, text=self.to_toml(), overrides=list(overrides)))
         settings: dict[str, Any] = read["settings"]
@@ -181,7 +181,7 @@ class Experiment:
 
     @property
     def path(self) -> str:
-        """What stands for its file: names of files are relative to the folder of this."""
+        """A path in place of the experiment's file: names of files are relative to its folder."""
         return str(self._folder / NAME)
 
     def objects(self) -> dict[str, tuple[Device | None, Driver | None]]:

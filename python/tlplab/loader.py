@@ -70,7 +70,7 @@ def drive(driver: Callable[..., Any], memory: Memory) -> DriverParty:
 
 
 def find(path: str, name: str) -> Any:
-    """What is called `name` in the file at `path`; a file is run once, however often it is named."""
+    """The object called `name` in the file at `path`; a file is run once, however often it is named."""
     module = module_at(Path(path))
     if not hasattr(module, name):
         named = sorted(

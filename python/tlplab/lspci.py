@@ -1,4 +1,4 @@
-"""What software sees of a fabric, as a tree. The data are `tlplab/lspci/1`, of `crates/experiment/src/lspci.rs`."""
+"""A fabric as software sees it, as a tree. The data are `tlplab/lspci/1`, of `crates/experiment/src/lspci.rs`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def show(document: Document, stream: TextIO) -> None:
 
 
 def label(function: Function) -> Text:
-    """Who it is; below that, its addresses and limits."""
+    """A function's address and names; below them, its addresses and limits."""
     first = Text.assemble(function["bdf"], " ", (function["component"] or "", "bold"))
     if function["below"] is not None and function["port_type"] == "downstream port":
         first.append(f" → {function['below']}")
@@ -166,7 +166,7 @@ def size(count: int) -> str:
 
 
 def interrupts(function: Function) -> str:
-    """How the function interrupts."""
+    """The interrupts of the function in words."""
     mode = function["interrupts"]
     if mode == "msi-x":
         count = function["msix_vectors"]

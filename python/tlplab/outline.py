@@ -1,4 +1,4 @@
-"""What an experiment is made of, read but not run."""
+"""The parts of an experiment, read but not run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Cable(TypedDict):
 
 
 class Machine(TypedDict):
-    """One of several machines."""
+    """A machine of an experiment with several."""
 
     name: str
     outline: Outline

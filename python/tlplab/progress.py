@@ -91,7 +91,7 @@ class Bar:
 
 
 def worth_showing(elapsed: float, fraction: float | None) -> bool:
-    """Whether a run that did `fraction` of its work in `elapsed` seconds will take more than two seconds in all."""
+    """True if a run that did `fraction` of its work in `elapsed` seconds will take more than two seconds in all."""
     if elapsed < SILENT_SECONDS:
         return False
     if not fraction:

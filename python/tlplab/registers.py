@@ -134,7 +134,7 @@ class Bar:
         self.bytes = bytearray(self.size if self.memory else 0)
 
     def read(self, offset: int, length: int, computed: dict[str, int]) -> bytes:
-        """What the host reads, with registers that the device computed; what is neither memory nor a register is zero."""
+        """The data of a host's read, with registers that the device computed; bytes that are neither memory nor a register are zero."""
         if self.memory and not self.registers:
             return bytes(self.bytes[offset : offset + length])
         data = bytearray(self.bytes[offset : offset + length] if self.memory else length)

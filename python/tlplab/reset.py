@@ -15,7 +15,7 @@ PCIE, MSIX = 0x10, 0x11
 FLR_CAPABLE = 1 << 28
 INITIATE_FLR = 1 << 15
 RESET_TIME = "100ms"
-"""How long software leaves a function alone after a reset (PCIe 5.0 §6.6.2)."""
+"""The time that software leaves a function alone after a reset (PCIe 5.0 §6.6.2)."""
 
 
 async def reset(device: DeviceHandle, sleep: Callable[[int | str], Operation[None]]) -> None:
@@ -45,7 +45,7 @@ async def reset(device: DeviceHandle, sleep: Callable[[int | str], Operation[Non
 
 
 async def capabilities(device: DeviceHandle) -> dict[int, int]:
-    """Where each capability below 0x100 is, by its ID."""
+    """The offset of each capability below 0x100, by its ID."""
     places: dict[int, int] = {}
     (at,) = await device.config.read(CAPABILITIES, 1)
     while at:

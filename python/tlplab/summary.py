@@ -192,7 +192,7 @@ ERRORS = {
 
 
 def arrow(flow: Flow) -> str:
-    """Which way the payload goes."""
+    """The direction of the payload."""
     return {"read": "←", "write": "→"}.get(flow["op"], "↔")
 
 
@@ -239,7 +239,7 @@ def show_errors(console: Console, errors: list[Detected]) -> None:
 
 
 def show_host(console: Console, host: HostUse | None) -> None:
-    """What requests of devices found in the host's cache and IO-TLB."""
+    """Print the hits and misses of devices' requests in the host's cache and IO-TLB."""
     if host is None:
         return
     shown = Sheet("Host cache and IO-TLB", [

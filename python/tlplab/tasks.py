@@ -144,6 +144,6 @@ class Party:
             task.coroutine.close()
 
     def take_actions(self) -> list[Action]:
-        """What was done since the last time."""
+        """The actions since the last call."""
         actions, self.actions = self.actions, []
         return actions

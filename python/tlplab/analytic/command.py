@@ -70,7 +70,7 @@ def rows_of(grid: Grid, **extra: str) -> list[dict[str, Any]]:
 
 
 def shown(count: int) -> tuple[range, str]:
-    """Which rows of so many are shown, and a remark if not all are."""
+    """The rows of a table that are shown, and a remark if some are not."""
     step = 1
     while count > ROWS_SHOWN * step:
         step *= 2
@@ -188,7 +188,7 @@ def nic_text(name: str) -> str:
 
 
 def meets(grid: Grid) -> str:
-    """Which frames are sent at line rate."""
+    """The frames that are sent at line rate, in words."""
     met = (grid["packets_per_s"] >= grid["ethernet_frames_per_s"]).tolist()
     frames = grid["size"].tolist()
     if not any(met):

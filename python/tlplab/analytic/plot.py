@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tlplab.plotting import COLOURS, write_figure
 
 Line = tuple[str, npt.NDArray[Any], npt.NDArray[Any]]
-"""What it is called, where its points are, and what they are."""
+"""The name of a line, the positions of its points, and their values."""
 
 
 DASHES = ("-", "--", ":", "-.")

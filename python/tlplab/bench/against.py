@@ -1,4 +1,4 @@
-"""What was measured elsewhere, laid beside results: a CSV file in the columns of the published data sets."""
+"""Measurements of another machine beside results: a CSV file in the columns of the published data sets."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Reference:
     distributions: dict[Case, list[tuple[float, float]]] = field(default_factory=dict)
 
     def value(self, case: Case) -> float | None:
-        """What was measured in a case's circumstances; None if nothing was."""
+        """The measured value in a case's circumstances; None without one."""
         return self.values.get(plain(case))
 
     def curves(self, sweep: Sweep) -> list[Curve]:
-        """What was measured along a sweep's axis, everything else being as in the sweep. Raises DatasetError if nothing was."""
+        """The measured values along a sweep's axis, all other parameters being those of the sweep. Raises DatasetError if there are none."""
         axis = sweep.axis
         if axis is None:
             raise ValueError(

@@ -154,7 +154,7 @@ def cases_of(test: str, count: int | str | None, given: dict[str, Any]) -> Sweep
 
 
 def place(target: str, host: str, device: str | None, link: str, iommu: str | None) -> str:
-    """What was measured, in words."""
+    """The place of the measurement, in words."""
     more = "" if iommu is None else f", IOMMU {iommu}"
     if target not in TARGETS:
         return f"on the device {target}: host {host}{more}, {link}"

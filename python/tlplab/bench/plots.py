@@ -43,7 +43,7 @@ def usual(sweep: Sweep, latency: bool) -> str:
 
 
 def value_of(result: Result) -> float:
-    """What a curve shows of a result: the bandwidth in Gb/s, or the median in ns."""
+    """The value of a result in a curve: the bandwidth in Gb/s, or the median in ns."""
     return result.latency.median_ns if result.latency is not None else result.gbps
 
 
@@ -102,7 +102,7 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
 
 
 def apart(places: Sequence[int], *, logarithmic: bool) -> list[int]:
-    """Those of the places whose labels do not lie on each other."""
+    """The places whose labels do not overlap."""
     scale = math.log2 if logarithmic else float
     ordered = sorted(set(places))
     kept = ordered[:1]
@@ -135,7 +135,7 @@ def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[
 
 
 def histogram(axes: Axes, results: Sequence[Result], sweep: Sweep) -> None:
-    """How often each latency came."""
+    """Draw the frequency of each latency."""
     for number, result in enumerate(r for r in results if r.latency is not None):
         assert result.latency is not None
         places, counts = zip(*result.latency.histogram, strict=True)

@@ -36,7 +36,7 @@ class Target(Protocol):
         ...
 
     def remarks(self, cases: list[Case]) -> list[str]:
-        """What somebody who reads the results should know."""
+        """Remarks for readers of the results."""
         ...
 
     def stop(self) -> None:
@@ -44,7 +44,7 @@ class Target(Protocol):
         ...
 
     def done(self) -> float:
-        """How many cases are done, with the parts of those under way."""
+        """The number of cases that are done, with the parts of the present ones."""
         ...
 
 
@@ -69,7 +69,7 @@ class CoreTarget:
         return Result.of(json.loads(self._bench.run(case.to_json())))
 
     def remarks(self, cases: list[Case]) -> list[str]:
-        """What the host's profile makes of the cases."""
+        """Remarks about the cases that follow from the host's profile."""
         if self._bench.host_has_cache() or all(case.cache == "cold" or case.test == "bw_wr" for case in cases):
             return []
         return [f"host {self._host} has no cache (host.cache): every read goes to memory, as if cold"]
@@ -115,7 +115,7 @@ def run(
 
 
 def is_gpu(target: str | type[Device]) -> bool:
-    """Whether it is `cuda` or `cuda:N`."""
+    """True for `cuda` or `cuda:N`."""
     return isinstance(target, str) and target.partition(":")[0] == "cuda"
 
 
@@ -133,7 +133,7 @@ def target_of(
     target: str | type[Device], host: str, device: str | None, link: str, keys: Mapping[str, str | int],
     mps: int | None = None, mrrs: int | None = None,
 ) -> Target:  # fmt: skip
-    """What runs the cases. Raises ValueError, ExperimentError."""
+    """The target that runs the cases. Raises ValueError, ExperimentError."""
     if target in TARGETS:
         return CoreTarget(str(target), host, device or DEVICE, link, keys, mps, mrrs)
     if is_gpu(target):

@@ -50,13 +50,13 @@ def show(results: Results, sweep: Sweep, place: str, reference: Reference | None
 
 
 def heading(sweep: Sweep, place: str) -> str:
-    """What was measured, under which circumstances, and on what: the title of tables and plots."""
+    """The measured quantity, its circumstances and its place: the title of tables and plots."""
     first = sweep.cases[0]
     return f"{NAMES[first.test]}, {about(first, sweep)}\n{place}"
 
 
 def about(case: Case, sweep: Sweep) -> str:
-    """What all cases have in common, in words."""
+    """The circumstances that all cases have in common, in words."""
     parts = {
         "size": bytes_text(case.size),
         "window": f"window {bytes_text(case.window)}",
@@ -79,7 +79,7 @@ def figures(case: Case) -> list[Column]:
 
 
 def row(result: Result) -> list[str]:
-    """What was measured, in the columns of `figures`."""
+    """The measurement in the columns of `figures`."""
     if result.latency is not None:
         of = result.latency
         return [
@@ -96,7 +96,7 @@ def beside(case: Case) -> list[Column]:
 
 
 def compared(result: Result, reference: Reference | None) -> list[str]:
-    """What was measured elsewhere, and how far the result is from it, in the columns of `beside`."""
+    """The measurement of another machine, and its difference from the result, in the columns of `beside`."""
     there = reference.value(result.case) if reference is not None else None
     if there is None:
         return ["", ""]

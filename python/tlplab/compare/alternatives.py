@@ -84,7 +84,7 @@ def assignment(part: str, given: str) -> Assignment:
 
 
 def overrides(one: Alternative, settings: Mapping[str, Any]) -> list[str]:
-    """What an alternative sets, as `--set` takes it; `settings` are those of the base. Raises `click.UsageError`."""
+    """The assignments of an alternative, as `--set` takes them; `settings` are those of the base. Raises `click.UsageError`."""
     known = dict(settings)
     found = []
     for step in [key for said in one.assignments for key in expanded(said, settings, one.given)]:
@@ -99,7 +99,7 @@ def overrides(one: Alternative, settings: Mapping[str, Any]) -> list[str]:
 
 
 def expanded(step: Assignment, settings: Mapping[str, Any], given: str) -> list[Assignment]:
-    """What is set of each key that a pattern means: a `*` stands for a name, or a part of one."""
+    """The assignments that a pattern of keys means: a `*` stands for a name, or a part of one."""
     if "*" not in step.key:
         return [step]
     pattern = re.compile("[^.]*".join(re.escape(part) for part in step.key.split("*")))

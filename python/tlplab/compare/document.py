@@ -1,4 +1,4 @@
-"""How runs differ, as JSON: `tlplab/diff/1`. Times of causes are whole femtoseconds of all transactions together, so that sums are exact."""
+"""Differences of runs as JSON: `tlplab/diff/1`. Times of causes are whole femtoseconds of all transactions together, so that sums are exact."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def as_json(base: Run, found: Sequence[Difference], *, every: bool) -> dict[str,
 
 
 def about(run: Run) -> dict[str, Any]:
-    """What a run was."""
+    """The description of a run."""
     result = run.result
     keys = ("title", "version", "seed", "trace_hash", "start_fs", "end_fs", "stop_reason")
     return {"name": run.name, **{key: result[key] for key in keys}, "limit": limit(run)}  # type: ignore[literal-required]
 
 
 def limit(run: Run) -> dict[str, Any]:
-    """What limits a run."""
+    """The limit of a run."""
     verdict = run.result["verdict"]
     return {"sentence": verdict["sentence"], "resource": verdict["limit"]["resource"], "kind": verdict["limit"]["kind"]}
 

@@ -35,7 +35,7 @@ FLOWS_NAMED = 12
 
 @dataclass(frozen=True)
 class Row:
-    """What a cause takes of a transaction at the median and at the percentile, on average of those looked at, femtoseconds."""
+    """The time of a cause in a transaction at the median and at the percentile, on average of the transactions considered, femtoseconds."""
 
     cause: Cause
     median: Fraction
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def difference(self) -> Fraction:
-        """How much more it is at the percentile."""
+        """The increase at the percentile."""
         return self.there - self.median
 
 
@@ -182,7 +182,7 @@ def mean(ones: Sequence[Transaction], cause: Cause | None = None) -> Fraction:
 
 
 def sentence(found: Explained) -> str:
-    """What most of the difference is due to."""
+    """The main cause of the difference."""
     name, flow = f"p{found.percentile:g}", found.known.flow
     at, middle = found.known.latency(found.percentile), found.known.latency(MEDIAN)
     begins = f"{name} of {flow} is {q.time_fs(at)}, the median {q.time_fs(middle)}"

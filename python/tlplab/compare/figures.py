@@ -26,7 +26,7 @@ STALLS = ("credits", "tags", "replay_buffer")
 
 @dataclass(frozen=True, order=True)
 class Cause:
-    """Why time passes, where, and behind whom (empty, if behind nobody)."""
+    """The cause of a delay, its place, and the flow in front (empty without one)."""
 
     cause: str
     place: str
@@ -190,7 +190,7 @@ def add_network(found: Figures, network: Network) -> None:
 
 
 def add_host(found: Figures, result: Document) -> None:
-    """What the host's cache and IOMMU did."""
+    """Add the figures of the host's cache and IOMMU."""
     if (host := result["host"]) is None:
         return
     if (cache := host["cache"]) is not None:

@@ -79,7 +79,7 @@ def unbroken(text: str) -> str:
 
 
 def headline(base: Run, found: Sequence[Difference]) -> str:
-    """Which run carries most, and what that does to latency."""
+    """The run that carries most, and its effect on latency."""
     best = max(found, key=lambda one: one.of("throughput").after or 0.0)
     change = best.of("throughput")
     assert change.before is not None
@@ -112,7 +112,7 @@ def less(change: Change) -> str:
 
 
 def notes(found: Sequence[Difference]) -> str:
-    """What makes the comparison less than one of designs, and what only one side has."""
+    """The circumstances that impair a comparison of designs, and the parts that only one side has."""
     lines = [f"{one.after.name}: {line}" for one in found for line in circumstances(one)]
     for one in found:
         for what, sides in one.only.items():
@@ -161,12 +161,12 @@ def legend(items: Iterable[tuple[str, str]]) -> str:
 
 
 def flow_colour(at: int) -> str:
-    """That of a flow."""
+    """The colour of a flow."""
     return f"var(--flow-{at % FLOW_COLOURS})"
 
 
 def cause_colour(cause: str) -> str:
-    """That of a cause."""
+    """The colour of a cause."""
     return f"var(--cause-{cause.replace(' ', '-')}, var(--cause-{OTHER}))"
 
 
@@ -200,7 +200,7 @@ def latency(runs: Sequence[Run], found: Sequence[Difference]) -> str:
 
 
 def is_same(one: Difference, name: str) -> bool:
-    """Whether a flow takes its time as in the base, to the femtosecond."""
+    """True if a flow takes its time as in the base, to the femtosecond."""
     flow = next((flow for flow in one.flows if flow.name == name), None)
     return flow is not None and flow.before == flow.after
 
@@ -341,7 +341,7 @@ def value(setting: object) -> str:
 
 
 def links(runs: Sequence[Run]) -> str:
-    """How each direction of each link is used in each run: those first that change most."""
+    """A table of the use of each direction of each link in each run, the largest changes first."""
     ways = [
         {f"{way['from']} → {way['to']}": (link, way) for link in run.result["links"] for way in link["directions"]}
         for run in runs
@@ -398,7 +398,7 @@ def limits(runs: Sequence[Run]) -> str:
 
 
 def origin(runs: Sequence[Run]) -> str:
-    """What the runs were, to make them again."""
+    """The facts from which the runs can be made again."""
     told = [
         f"{run.name}: {q.time_fs(run.result['end_fs'] - run.result['start_fs'])} simulated, seed {run.result['seed']}, trace {run.result['trace_hash']}"
         for run in runs

@@ -34,7 +34,7 @@ class Variant:
 
 
 def settings_of(variant: Variant) -> dict[str, Any]:
-    """What an experiment came to. Raises `ExperimentError`; `click.UsageError` for what cannot be run beside others."""
+    """The settings of an experiment. Raises `ExperimentError`; `click.UsageError` if it cannot be run together with others."""
     settings = outline.read(variant.experiment, overrides=variant.overrides, load=variant.load)["settings"]
     for key in settings:
         if key.startswith("device.") and key.endswith(".file"):

@@ -31,7 +31,7 @@ class Steps:
 
     @property
     def step(self) -> Fraction:
-        """What one step is, femtoseconds."""
+        """The size of one step, femtoseconds."""
         return Fraction(self.fs, 10**self.decimals)
 
     def rounded(self, parts: Sequence[Fraction]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a guest prints, and the terminal that it may have."""
+"""The output of a guest, and the terminal that it may have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REMEMBERED = 100
 
 @dataclass
 class Console(Generic[Time]):
-    """What a guest prints, as lines with the time at which each began."""
+    """The output of a guest, as lines with the time at which each began."""
 
     show: Callable[[Time, str], None]
     """Called with each line and its time."""

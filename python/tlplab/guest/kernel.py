@@ -29,12 +29,12 @@ class Kernel:
 
     @property
     def build(self) -> Path:
-        """What modules are built against; of a kernel that counts its drivers' sources and notes, too."""
+        """The folder against which modules are built; for a kernel that measures coverage, its drivers' sources and notes, too."""
         return self.path.parent / "build"
 
 
 def built(variant: str | None = None) -> Path:
-    """Where `make linux` leaves the latest result, or that of a variant of `VARIANTS`."""
+    """The folder in which `make linux` leaves the latest result, or that of a variant of `VARIANTS`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "tlplab/linux" / (variant or "current")
 

@@ -1,4 +1,4 @@
-"""What every guest is given: its script, and a folder that it shares."""
+"""Options of every guest: its script, and a shared folder."""
 
 from __future__ import annotations
 

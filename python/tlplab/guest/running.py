@@ -28,7 +28,7 @@ class Ended:
 
     finished: Finished
     ending: GuestEnding
-    """How it ended; `running` where somebody interrupted it, or the run could not go on."""
+    """The guest's end; `running` if the user interrupted the guest, or if the run could not continue."""
     end: str
     """The same, for people: `powered off`, `died: …`, `lost its power: …`, `running`; why, where the run could not go on."""
     failed: bool

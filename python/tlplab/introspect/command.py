@@ -162,7 +162,7 @@ def code(target: Target, pid: int, output: str, with_header: bool, json_file: st
 
 
 def code_document(process: Process, dump: Dump) -> dict[str, Any]:
-    """What was dumped, as JSON."""
+    """The dump as JSON."""
     return {
         "schema": "tlplab/code/1",
         "pid": process.pid,
@@ -246,7 +246,7 @@ class Tables:
 
 @contextmanager
 def page_tables(target: Target, pid: int | None, root: int | None) -> Iterator[Tables]:
-    """Those of a process, or those that begin at a physical address."""
+    """The page tables of a process, or those that begin at a physical address."""
     if root is not None:
         with target.memory() as memory:
             paging, root = target.paging(None), root & -PAGE
@@ -276,7 +276,7 @@ def look_up(tables: Tables, virtual: int) -> tuple[Way, bytes | None]:
 
 
 def space_document(root: int, space: Space) -> dict[str, Any]:
-    """What is mapped, as JSON."""
+    """The mappings as JSON."""
     return {
         "schema": "tlplab/pages/1",
         "root": hex(root),
@@ -315,7 +315,7 @@ def show_space(title: str, space: Space) -> None:
 
 
 def where(mapping: Mapping) -> str:
-    """Where the pages lie: in one piece, or scattered from the first on."""
+    """The place of the pages: in one piece, or scattered from the first on."""
     if mapping.frames is None:
         return mapping.notes
     together = all(frame == mapping.frames[0] + n * mapping.page for n, frame in enumerate(mapping.frames))

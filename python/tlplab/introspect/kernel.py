@@ -38,7 +38,7 @@ SWAPPER = (b"swapper/0\0", b"swapper\0")
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the rest needs to know of a kernel to follow its pointers."""
+    """The facts of a kernel that following its pointers takes."""
 
     source: Source
     layout: Layout
@@ -51,7 +51,7 @@ class Kernel:
     """By how much KASLR moved the image in virtual memory, from where the symbols say."""
 
     def physical(self, virtual: int) -> int | None:
-        """Where a kernel pointer to a task, an mm or a page table leads; None if it cannot be one."""
+        """The physical address to which a kernel pointer to a task, an mm or a page table leads; None if it cannot be such a pointer."""
         if virtual == self.init_task:
             return self.init_task_physical
         address = virtual - self.direct_map
@@ -60,7 +60,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Known:
-    """What the user says of the addresses; None is searched for."""
+    """The user's facts about the addresses; a value of None is searched for."""
 
     init_task: int
     """As in the symbols."""
@@ -70,11 +70,11 @@ class Known:
     phys_base: int | None = None
     direct_map: int | None = None
     search: int | None = None
-    """How much of physical memory is searched; as much as there is if None."""
+    """Bytes of physical memory that are searched; None searches all."""
 
     @property
     def is_placed(self) -> bool:
-        """Whether the user says how the image was moved."""
+        """True if the user states the displacement of the image."""
         return self.kaslr_offset is not None or self.phys_base is not None
 
 

@@ -28,11 +28,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Target:
-    """What the shared options say."""
+    """The values of the shared options."""
 
     images: Sequence[str]
     end: End | None
-    """Where the adapter is, if the memory is behind one."""
+    """The adapter's end of NetTLP, if the memory is behind an adapter."""
     btf: str | None
     profile: str | None
     symbols: str | None
@@ -68,7 +68,7 @@ class Target:
         )
 
     def known(self) -> Known:
-        """What is said of the addresses."""
+        """The facts that the options give about the addresses."""
         if (self.symbols is None) == (self.init_task is None):
             raise click.UsageError(
                 "give either --symbols FILE (System.map or a copy of /proc/kallsyms) or --init-task ADDRESS"

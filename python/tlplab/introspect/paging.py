@@ -21,7 +21,7 @@ FRAME = (1 << 52) - (1 << PAGE_BITS)
 
 @dataclass(frozen=True)
 class Rights:
-    """What a page, or all behind a table, may be used for."""
+    """The permitted uses of a page, or of all pages behind a table."""
 
     write: bool
     user: bool
@@ -52,7 +52,7 @@ class Entry:
 
 
 class Paging(ABC):
-    """How one kind of processor lays out its page tables."""
+    """The layout of page tables of one kind of processor."""
 
     def __init__(self, levels: int) -> None:
         """`levels` of tables."""
@@ -73,12 +73,12 @@ class Paging(ABC):
         return PAGE_BITS + INDEX_BITS * (level - 1)
 
     def index(self, virtual: int, level: int) -> int:
-        """Which entry of a table at this level."""
+        """The index of the entry in a table at this level."""
         return virtual >> self.shift(level) & 511
 
     @abstractmethod
     def canonical(self, virtual: int) -> bool:
-        """Whether the processor takes this for an address at all."""
+        """True if the processor accepts this as an address."""
 
     @abstractmethod
     def extended(self, virtual: int) -> int:
@@ -86,7 +86,7 @@ class Paging(ABC):
 
     @abstractmethod
     def name(self, level: int) -> str:
-        """What a table at this level is called."""
+        """The name of a table at this level."""
 
     @abstractmethod
     def decode(self, value: int, level: int) -> Entry:
@@ -108,7 +108,7 @@ class X86(Paging):
         return 1 << (self.bits - 1)
 
     def canonical(self, virtual: int) -> bool:
-        """Whether the bits above the translated ones repeat the highest of those."""
+        """True if the bits above the translated ones repeat the highest of these."""
         return virtual >> (self.bits - 1) in (0, (1 << (65 - self.bits)) - 1)
 
     def extended(self, virtual: int) -> int:
@@ -155,11 +155,11 @@ class Aarch64(Paging):
 
     @property
     def user_end(self) -> int:
-        """All that a process's own tables translate."""
+        """The end of the addresses that a process's own tables translate."""
         return 1 << self.bits
 
     def canonical(self, virtual: int) -> bool:
-        """Whether the upper bits are zeros: a process's own tables are for the user's half alone."""
+        """True if the upper bits are zeros: a process's own tables are for the user's half alone."""
         return virtual >> self.bits == 0
 
     def extended(self, virtual: int) -> int:

@@ -59,7 +59,7 @@ class Process:
 
     @property
     def kernel_thread(self) -> bool:
-        """Whether it runs in the kernel only."""
+        """True for a process that runs in the kernel only."""
         return bool(self.flags & KERNEL_THREAD)
 
     @property
@@ -75,7 +75,7 @@ class Walk:
     processes: list[Process]
     problems: list[str]
     notes: list[str]
-    """What changed while the list was read, and took nothing away."""
+    """Remarks about changes during the walk that lost no process."""
 
 
 class TaskReader:
@@ -225,7 +225,7 @@ class Way:
         return why
 
     def agrees(self, process: Process, seen: set[int]) -> bool:
-        """Whether the process points back to the last one, or past it because the last one ended meanwhile."""
+        """True if the process points back to the last one, or past it because the last one ended meanwhile."""
         back = self.back(process)
         if back == self.found[-1].virtual + self.offset:
             return True

@@ -1,4 +1,4 @@
-"""What a capture says, as text: the document `tlplab/capture/1` that the Rust side makes."""
+"""The summary of a capture, as text: the document `tlplab/capture/1` of the Rust side."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def latency(found: dict[str, float]) -> str:
 
 
 def passed(passage: dict[str, Any]) -> str:
-    """How requests passed, as a sentence."""
+    """The passing of requests, as a sentence."""
     request = f"{passage['count']} × {passage['bytes']} B {passage['op']}"
     behind, before, after = passage["behind"], passage["completions_before"], passage["completions_behind"]
     how = {

@@ -108,7 +108,7 @@ def with_end(command: Any) -> Any:
 
 
 def site_options(*, issues: bool) -> Decorator:
-    """Where the device is; `issues` says that it issues requests."""
+    """The options for the place of a device; `issues` states that it issues requests."""
     options = [
         *ADDRESSES,
         click.option("-R", "--host", metavar="IP", callback=address_of, help="Address that answers requests for BAR 4, ID and interrupts; that of the adapter by default."),
@@ -331,7 +331,7 @@ def library_command(name: str) -> click.Command:
 
 
 def parameters_of(texts: Sequence[str]) -> dict[str, Any]:
-    """What `--set` gives. Raises `click.BadParameter`."""
+    """The values of `--set`. Raises `click.BadParameter`."""
     try:
         return dict(map(parameter, texts))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Where an end of NetTLP stands: the options that commands share, and what they mean."""
+"""The place of an end of NetTLP: the shared options, and their meaning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class End:
     timeout_ns: int = 50_000_000
     """Time limit of a request."""
     retries: int = 0
-    """How often a read that was not answered is issued again."""
+    """The number of times that a read without an answer is issued again."""
     spin: bool = False
     """Ask for datagrams again and again instead of sleeping."""
     ecrc: bool = False

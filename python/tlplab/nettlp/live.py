@@ -73,7 +73,7 @@ def taps_of(_context: click.Context, parameter: click.Parameter, given: Sequence
 
 
 def check_options(experiment: str | None, served: Sequence[Served], taps: Sequence[tuple[str, str]]) -> None:
-    """What goes together: an experiment with devices, or neither."""
+    """Check that an experiment and devices go together: both, or neither. Raises `click.UsageError`."""
     if experiment is None:
         if taps:
             raise click.UsageError(

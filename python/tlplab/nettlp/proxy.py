@@ -40,7 +40,7 @@ PER_CENT = 10_000
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a proxy stands and what it does, as `tlplab._core` takes it; chances are in a million."""
+    """The addresses and actions of a proxy, as `tlplab._core` takes them; chances are in a million."""
 
     device: str
     front: str

@@ -25,7 +25,7 @@ Server_co = TypeVar("Server_co", _core.Server, _core.VfioServer, covariant=True)
 
 
 class Place(Protocol[Server_co]):
-    """Where a device can be served: `NetTLP`, `VfioUser`."""
+    """A place for a device: `NetTLP`, `VfioUser`."""
 
     def start(self, party: DeviceParty) -> Server_co:
         """Serves it there. Raises `RunError`, and ValueError for what cannot be."""
@@ -33,7 +33,7 @@ class Place(Protocol[Server_co]):
 
 @dataclass(frozen=True)
 class Site:
-    """Where a device is served, as `tlplab._core` takes it."""
+    """The place of a device, as `tlplab._core` takes it."""
 
     end: End
     host: str | None = None

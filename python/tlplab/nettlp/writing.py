@@ -21,7 +21,7 @@ Range = tuple[int, int]
 
 
 class Memory(Protocol):
-    """What writes need of `tlplab._core.Dma`."""
+    """The methods of `tlplab._core.Dma` that writes need."""
 
     def write(self, address: int, data: bytes) -> None:
         """Writes. Raises RunError."""
@@ -30,7 +30,7 @@ class Memory(Protocol):
         """Waits until what was written is there. Raises RunError."""
 
     def flush_by(self, how: Flush) -> None:
-        """How."""
+        """Set the way of flushing."""
 
     def read_many(self, places: list[tuple[int, int]]) -> list[bytes | str]:
         """Reads places (address, bytes); a text where it cannot."""
@@ -142,7 +142,7 @@ def cut(ranges: Iterable[Range]) -> Iterator[Range]:
 
 
 def differing(found: bytes, written: bytes, address: int) -> list[Range]:
-    """Where they differ, by doublewords."""
+    """The ranges that differ, by doublewords."""
     if found == written:
         return []
     words = range(0, len(written), 4)

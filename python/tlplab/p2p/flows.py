@@ -1,4 +1,4 @@
-"""What is measured: flows from device to device, alone and together, and the patterns that people know."""
+"""The measured flows, from device to device, alone and together, and the well-known patterns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Together:
 
     @property
     def op(self) -> str:
-        """How the data move: `write`, `read`, or `mixed`."""
+        """The operation of the flows: `write`, `read`, or `mixed`."""
         ops = {flow.op for flow in self.flows}
         return ops.pop() if len(ops) == 1 else "mixed"
 

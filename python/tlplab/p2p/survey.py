@@ -32,7 +32,7 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True)
 class Survey:
-    """What was measured."""
+    """The results of a survey."""
 
     title: str
     devices: list[Device]
@@ -43,7 +43,7 @@ class Survey:
 
     @property
     def several(self) -> list[tuple[Together, Outcome]]:
-        """Those of more than a pair."""
+        """The outcomes of more than a pair."""
         return [(one, found) for one, found in self.outcomes.items() if one.kind in ("ring", "all", "fan", "named")]
 
     def as_json(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def plan(devices: Sequence[Device], parts: Iterable[str]) -> list[Together]:
-    """What there is to measure."""
+    """The measurements of the requested parts."""
     made = {
         "pairs": patterns.pairs, "latency": patterns.latencies, "ring": patterns.rings, "all": patterns.all_to_all,
         "fan": patterns.fans,

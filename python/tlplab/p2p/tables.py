@@ -154,7 +154,7 @@ def common(limits: list[str]) -> str:
 
 
 def notes(survey: Survey, console: Console) -> None:
-    """What somebody should know who reads the figures."""
+    """Print remarks for readers of the figures."""
     failed = {rate.failed for found in survey.outcomes.values() for rate in found.rates if rate.failed}
     if failed:
         count = sum(any(rate.failed for rate in found.rates) for found in survey.outcomes.values())

@@ -79,18 +79,18 @@ class Drawing(Protocol):
 
 @dataclass(frozen=True)
 class Beside:
-    """What is no simulation: measured on this machine, or read from files."""
+    """The part of a study that is no simulation: measured on this machine, or read from files."""
 
     title: str
     rows: list[Row]
     drawings: Sequence[Drawing]
     text: str
-    """What a page says of it, a paragraph."""
+    """The text of a page about it, a paragraph."""
 
 
 @dataclass(frozen=True)
 class ByGuest:
-    """What came out where a Linux guest was the host's software."""
+    """The results with a Linux guest as the host's software."""
 
     rows: list[Row]
     page: str
@@ -100,7 +100,7 @@ class ByGuest:
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """What may be asked of a run under Linux."""
+    """The options of a run under Linux."""
 
     block: int | None = None
     """Bytes of the largest block (`--block`), of a study that `has_block`."""
@@ -127,7 +127,7 @@ class Study:
     name: str
     title: str
     folder: str
-    """Where its experiments are."""
+    """The folder of its experiments."""
     runs: Callable[[], list[Run]]
     rows: Callable[[Outcomes], list[Row]]
     page: Callable[[Outcomes, list[Row]], str]
@@ -135,17 +135,17 @@ class Study:
     charts: Callable[[Outcomes], Sequence[Drawing]]
     """The paper's figures, ours."""
     beside: Measure | None = None
-    """What it has beside simulations."""
+    """Its part that is no simulation."""
     built: tuple[tuple[str, str], ...] = ()
-    """What has to be made before it runs, relative to its folder, and what makes it; not for `under_linux`."""
+    """The files that have to be built first, relative to its folder, each with the command that builds it; not for `under_linux`."""
     under_linux: UnderLinux | None = None
     """The study with a Linux guest instead, if it has that."""
     in_machine: bool = False
-    """Whether that guest is an ordinary one under QEMU (`make guest-tools`), and not a user-mode Linux."""
+    """True if that guest is an ordinary one under QEMU (`make guest-tools`), and not a user-mode Linux."""
     has_block: bool = False
-    """Whether a guest reads blocks, whose size can be said."""
+    """True if a guest reads blocks whose size is an option."""
     has_library: bool = False
-    """Whether a published library can be measured beside it."""
+    """True if a published library can be measured in comparison."""
 
 
 STUDIES = ("differential", "gem5", "gpu-host", "nettlp", "p2p", "pcie-bench", "speedy")

@@ -57,7 +57,7 @@ class GuestRun:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a boot."""
+    """The result of a boot."""
 
     result: Document
     console: tuple[str, ...]

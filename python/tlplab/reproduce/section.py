@@ -11,11 +11,11 @@ from tlplab.reproduce.markdown import table
 
 @dataclass(frozen=True)
 class Section:
-    """One of them."""
+    """A section of a study's page."""
 
     rows: Callable[[Outcomes], list[Row]]
     text: Callable[[Outcomes], str]
-    """What the page says beside the rows, in Markdown; it starts with a heading."""
+    """The text of the page next to the rows, in Markdown; it starts with a heading."""
     drawings: Callable[[Outcomes], Sequence[Drawing]] = lambda _: ()
     runs: Callable[[], list[Run]] = list
     """Experiments of the fabric, if it has any."""

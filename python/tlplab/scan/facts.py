@@ -30,7 +30,7 @@ UPSTREAM = ("end point", "legacy end point", "upstream port", "PCIe-to-PCI bridg
 
 
 class Address(NamedTuple):
-    """Where a function is."""
+    """The address of a function."""
 
     domain: int
     bus: int
@@ -64,7 +64,7 @@ class Capability:
 
 @dataclass
 class Function:
-    """What is known of a function. Sizes are bytes, speeds generations, widths lanes (0: nothing is there)."""
+    """The known facts of a function. Sizes are bytes, speeds generations, widths lanes (0: nothing is there)."""
 
     address: Address
     above: Address | None = None
@@ -88,13 +88,13 @@ class Function:
     physical_function: Address | None = None
     """Of a virtual function: whose."""
     virtual_functions: list[int] | None = None
-    """How many are switched on, the offset of the first one, and the stride, in functions."""
+    """The number of enabled virtual functions, the offset of the first one, and the stride, in functions."""
     runtime_suspended: bool | None = None
     power_state: str | None = None
     capabilities_known: bool = False
-    """Whether all capabilities below 100h are listed."""
+    """True if all capabilities below 100h are listed."""
     extended_known: bool = False
-    """Whether all extended ones are."""
+    """True if all extended capabilities are listed."""
     capabilities: list[Capability] = field(default_factory=list)
     # PCI Express.
     express_version: int | None = None
@@ -140,7 +140,7 @@ class Function:
     """Lines that tlplab does not know."""
 
     def virtual_addresses(self) -> list[Address]:
-        """Where its virtual functions are."""
+        """The addresses of its virtual functions."""
         count, offset, stride = self.virtual_functions or (0, 0, 0)
         own = self.address.bus << 8 | self.address.device << 3 | self.address.function
         places = (own + offset + stride * number for number in range(count))
@@ -158,19 +158,19 @@ class Function:
 
     @property
     def is_bridge(self) -> bool:
-        """Whether buses are below it, as far as is known."""
+        """True if buses are below it, as far as is known."""
         if self.header is not None:
             return self.header in (1, 2)  # the host bridge may call itself a root port
         return self.secondary is not None or self.port in ("upstream port", *DOWNSTREAM)
 
     @property
     def has_link(self) -> bool:
-        """Whether it is an end of a link, as far as is known."""
+        """True if it is an end of a link, as far as is known."""
         return self.port in (*DOWNSTREAM, *UPSTREAM) or (self.port is None and self.width is not None)
 
 
 def from_registers(dumped: bytes) -> dict[str, Any]:
-    """What registers say that were dumped from 0 on, for `Function.learn`."""
+    """The facts in registers that were dumped from 0 on, for `Function.learn`."""
     found = _core.registers(dumped)
     if found is None:
         return {}

@@ -1,4 +1,4 @@
-"""What devices could exchange with each other: the links of each pair by the closed forms, and what access control and slow links cost."""
+"""Rates between devices: the links of each pair by the closed forms, and the cost of access control and slow links."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Step = tuple["Link", bool]
 
 @dataclass(frozen=True)
 class Exchange:
-    """What two devices carry by writes, in bits per second of payload."""
+    """The rates of writes between two devices, in bits per second of payload."""
 
     one_way: float
     """The slower of the two ways, alone."""
@@ -57,10 +57,10 @@ class Peers:
     slow: list[Link] = field(default_factory=list)
     """Links on their way that run below what both ends can."""
     translated: bool = False
-    """Whether both devices ask for translations, and the redirecting ports let translated requests pass."""
+    """True if both devices ask for translations, and the redirecting ports let translated requests pass."""
 
     def commands(self) -> list[str]:
-        """What turns the redirection off, where requests are redirected."""
+        """The commands that turn the redirection off, if requests are redirected."""
         return (
             []
             if self.translated and not self.translating
@@ -75,17 +75,17 @@ def command(port: Function) -> str:
 
 
 def redirects(port: Function | None) -> bool:
-    """Whether requests that come in by a port from below go up to the root complex."""
+    """True if requests that come in by a port from below go up to the root complex."""
     return port is not None and "ReqRedir" in (port.access_control or [])
 
 
 def passes_translated(port: Function) -> bool:
-    """Whether translated requests go straight in spite of redirection."""
+    """True if translated requests go straight in spite of redirection."""
     return "DirectTrans" in (port.access_control or [])
 
 
 def asks_for_translations(function: Function) -> bool:
-    """Whether software has enabled its address translation services."""
+    """True if software has enabled its address translation services."""
     registers = (one for capability in function.capabilities for one in capability.registers)
     return any(one.name == "ATSCtl" and "Enable+" in one.text for one in registers)
 
@@ -140,7 +140,7 @@ def place(tree: Tree, function: Function) -> Address | None:
 
 
 def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers | None:
-    """What is said of a pair; None if their links are not known."""
+    """The verdict about a pair; None if their links are not known."""
     now = exchange(tree, throughput, a, b)
     if now is None:
         return None
@@ -166,7 +166,7 @@ def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers
 def exchange(
     tree: Tree, throughput: Throughput, a: Function, b: Function, knobs: Knobs = NOTHING, *, redirect: bool = True
 ) -> Exchange | None:
-    """What two devices carry, each with its payload size, if nothing but links limits them and nobody else uses those."""
+    """The rates between two devices, each with its payload size, if links are the only limit and carry no other traffic."""
     ways = [(way(tree, a, b, redirect=redirect), a.mps), (way(tree, b, a, redirect=redirect), b.mps)]
     one_way, _ = least(throughput, ways, knobs, Counter())
     both, limit = least(throughput, ways, knobs, Counter(key(step) for steps, _ in ways for step in steps))
@@ -239,7 +239,7 @@ def neighbour(tree: Tree, function: Function) -> Function | None:
 
 
 def words(peers: Peers) -> str:
-    """What is said of pairs, in a sentence."""
+    """The verdict about pairs, in a sentence."""
     now = peers.now
     limit = f"the link above {now.limit.lower.address} ({called(now.limit.speed, now.limit.width)})"
     text = f"{rate(now.one_way)} one way, {rate(now.both)} both ways at once, limited by {limit}"

@@ -1,4 +1,4 @@
-"""What is printed: the tree, a table of the devices with links, a paragraph for each, and what is not known."""
+"""The printed report: the tree, a table of the devices with links, a paragraph for each, and the unknown facts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tree(tree: Tree, width: int, *, everything: bool) -> Iterator[str]:
 
 
 def interesting(tree: Tree) -> set[Address]:
-    """What has a link or buses."""
+    """The functions with a link or buses, and their parents."""
     found: set[Address] = set()
     for function in tree.functions:
         if function.address in tree.parents or function.is_bridge or function.address in tree.links:
@@ -171,7 +171,7 @@ def cells(rates: Rates) -> tuple[str, str]:
 
 
 def paragraph(verdict: Verdict, width: int) -> Iterator[str]:
-    """What limits a device, and what would be gained."""
+    """A device's limit, and the possible gains."""
     yield from hanging(f"{verdict.function.address}  {who(verdict.function)}: {verdict.limit}.", "", width)
     for finding in verdict.findings:
         gain = "" if finding.gain is None else gains(verdict.now, finding.gain)
@@ -195,7 +195,7 @@ def shared(uplink: Uplink, width: int) -> Iterator[str]:
 
 
 def exchanged(one: Peers, width: int) -> Iterator[str]:
-    """What devices exchange with each other."""
+    """The rates between devices, in lines."""
     (a, b), count = one.pairs[0], len(one.pairs)
     who = f"{a.address} ↔ {b.address}" + f" and {count - 1} similar pairs" * (count > 1)
     yield from hanging(f"{who}: {peers.words(one)}.", "", width)

@@ -22,7 +22,7 @@ class Scan:
     """A machine, judged."""
 
     source: str
-    """Where it was read from."""
+    """The source of the scan."""
     tree: Tree
     verdicts: list[Verdict]
     uplinks: list[Uplink]
@@ -39,12 +39,12 @@ class Scan:
         return self.tree.functions
 
     def title(self) -> str:
-        """What was read."""
+        """The number of functions and devices, and the source."""
         count, devices = len(self.functions), len(self.verdicts)
         return f"{count} function{'s' * (count != 1)}, {devices} of them device{'s' * (devices != 1)} with a link, from {self.source}"
 
     def remarks(self) -> list[str]:
-        """What the source does not tell, and how it could."""
+        """The facts that the source lacks, and a remedy."""
         hidden = [one for one in self.functions if not one.capabilities_known]
         told = []
         if hidden:
@@ -78,7 +78,7 @@ class Scan:
         return told
 
     def remedy(self) -> str:
-        """How to learn more."""
+        """The way to learn more."""
         if self.source.startswith(str(sysfs.HERE)):
             return "Scan as root: sudo tlplab scan"
         return "Make the dump as root: sudo lspci -vvv -nn -xxxx"

@@ -50,7 +50,7 @@ def function(address: Address, entry: Path) -> Function:
 
 
 def from_files(entry: Path) -> dict[str, Any]:
-    """What everybody may read, registers or no."""
+    """The facts that any user may read, with or without registers."""
     code = hexadecimal(line(entry / "class"))
     subsystem = (hexadecimal(line(entry / f"subsystem_{part}")) for part in ("vendor", "device"))
     ids = [f"{part:04x}" for part in subsystem if part is not None]

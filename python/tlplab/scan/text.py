@@ -86,7 +86,7 @@ class Dump:
 
     functions: list[Function]
     lines: Counter[str]
-    """How many lines there are of each kind: `function`, `field`, `capability`, `register`, `continued`, `bytes`, `blank`, `unread`,
+    """The number of lines of each kind: `function`, `field`, `capability`, `register`, `continued`, `bytes`, `blank`, `unread`,
     and `outside` for those before the first function."""
     outside: list[str]
 
@@ -99,7 +99,7 @@ class Reading:
     dumped: bytearray = field(default_factory=bytearray)
     capability: Capability | None = None
     register: Register | None = None
-    """What the next line may continue."""
+    """The register that the next line may continue."""
     depth: int = 0
     """Its indentation."""
     detailed: bool = False
@@ -140,7 +140,7 @@ def read(text: str) -> Dump:
 
 
 def refusal(lines: list[str]) -> str:
-    """Why a text without functions is no dump."""
+    """The reason why a text without functions is no dump."""
     for pattern, what in OTHERS:
         if any(pattern.match(line) for line in lines[:100]):
             return f"this is {what}; {WANTED}"

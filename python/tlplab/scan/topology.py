@@ -235,14 +235,14 @@ def bus(function: Function) -> list[str]:
 
 
 def device_select(function: Function) -> list[str]:
-    """How fast a device on a bus claims what is for it, as its status register has it."""
+    """The speed at which a device on a bus claims its transactions, from its status register."""
     told = next((one.text for one in function.fields if one.name == "Status"), "")
     found = DEVICE_SELECT.search(told)
     return [f'devsel = "{found[1]}"'] if found else []
 
 
 def requester(function: Function) -> list[str]:
-    """How a device makes requests."""
+    """The lines that describe a device as requester."""
     lines: list[str] = []
     if function.mrrs is not None:
         lines.append(f'mrrs = "{function.mrrs}B"')
@@ -263,7 +263,7 @@ def who(function: Function) -> str:
 
 
 def comment(text: str) -> str:
-    """What may stand in a comment: TOML allows no control characters."""
+    """The text as a comment: TOML allows no control characters."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

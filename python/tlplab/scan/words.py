@@ -1,4 +1,4 @@
-"""What lspci's words mean: the fields of a function, and the registers of its capabilities."""
+"""The meaning of lspci's words: the fields of a function, and the registers of its capabilities."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def errors(text: str, names: dict[int, str]) -> list[str]:
 
 
 def virtual_functions(registers: list[Register]) -> list[int] | None:
-    """What the registers of SR-IOV say of the virtual functions that are switched on."""
+    """The enabled virtual functions according to the registers of SR-IOV."""
     text = "\n".join(f"{register.name}: {register.text}" for register in registers)
     on = flag(text, "Enable")
     count, place = VIRTUAL_COUNT.search(text), VIRTUAL_PLACE.search(text)

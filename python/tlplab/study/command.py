@@ -181,7 +181,7 @@ def drawn_part(done: running.Done, asked: running.Asked, part: running.Asked) ->
 
 
 def usual_figures(done: running.Done) -> str:
-    """What is shown of a study that does not say: of the usual figures those that its points have."""
+    """The usual figures that the points have, for a study that names none."""
 
     def has(name: str) -> bool:
         try:

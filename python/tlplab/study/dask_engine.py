@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Made:
-    """What came of a batch."""
+    """The result of a batch."""
 
     worker: str
     seconds: float
@@ -129,7 +129,7 @@ def dask_setup(_worker: object) -> None:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """What dask logs about workers that come and go is no news: it is what this engine is for."""
+    """Silence dask's log: workers that come and go are normal for this engine."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -185,7 +185,7 @@ class Hands:
             future.add_done_callback(self._over.put)
 
     def _next(self) -> list[_core.Elsewhere]:
-        """As many runs as take about as long as a batch is to take, and no more than leaves some for the others."""
+        """A batch: as many runs as take about the time of a batch, and not so many that none are left for the others."""
         count = 1
         if self._seconds_each is not None:
             fair = -(-len(self._waiting) // (AHEAD * self._threads))

@@ -44,7 +44,7 @@ def write(path: str, asked: Asked, done: Done, wanted: str, reports: Reports | N
 
 
 def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> dict[str, Any]:
-    """What the page holds. Raises `click.UsageError` for more runs than a browser can show."""
+    """The content of the page. Raises `click.UsageError` for more runs than a browser can show."""
     table = done.swept.table().to_numpy()
     runs = len(table["point"])
     if runs > MOST_RUNS:

@@ -58,7 +58,7 @@ class Constraint:
     unit: str
 
     def distance(self, left: float, right: float) -> float:
-        """How far a point is from fulfilling it, as a share of the larger figure; 0 if it does."""
+        """The distance of a point from fulfilling the constraint, as a share of the larger figure; 0 if it is fulfilled."""
         if COMPARE[self.sign](left, right):
             return 0.0
         return max(abs(left - right) / (max(abs(left), abs(right)) or 1.0), NEAR)
@@ -66,7 +66,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Aim:
-    """What is searched for."""
+    """The aim of a search."""
 
     objectives: tuple[Objective, ...]
     constraints: tuple[Constraint, ...]
@@ -87,12 +87,12 @@ class Aim:
         return list(zip(sides[::2], sides[1::2], strict=True))
 
     def distances(self, point: Point) -> list[float]:
-        """How far a point that ran is from each constraint."""
+        """The distances of a point that ran from the constraints."""
         sides = self.sides(point)
         return [one.distance(*pair) for one, pair in zip(self.constraints, sides, strict=True)]
 
     def is_feasible(self, point: Point) -> bool:
-        """Whether a point ran and fulfils all constraints."""
+        """True if a point ran and fulfils all constraints."""
         return point.kind == "done" and not any(self.distances(point))
 
     def nearest(self, points: Sequence[Point]) -> Point | None:
@@ -102,7 +102,7 @@ class Aim:
 
 
 def read_aim(minimise: Sequence[str], maximise: Sequence[str], subject_to: Sequence[str]) -> Aim:
-    """What the command was asked for. Raises ExperimentError and `click.UsageError`."""
+    """The aim in the command's options. Raises ExperimentError and `click.UsageError`."""
     objectives = []
     for texts, more in ((minimise, False), (maximise, True)):
         for text in texts:
@@ -118,7 +118,7 @@ def read_aim(minimise: Sequence[str], maximise: Sequence[str], subject_to: Seque
 
 @dataclass
 class Searched:
-    """What a search has come to."""
+    """The points and counts of a search."""
 
     points: list[Point]
     """Each once, in the order in which they were tried; none of a search that was interrupted."""
@@ -217,7 +217,7 @@ class Search:
         return [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
 
     def _searched(self) -> Searched:
-        """What all trials have come to."""
+        """The result of all trials."""
         tried = [self.steps(trial.params) for trial in self._over()]
         points = self.space.points(list(dict.fromkeys(tried)), self.aim.figures)
         again, whole = len(tried) - len(points), len(points) == self.space.size

@@ -93,7 +93,7 @@ def row(cells: Sequence[str]) -> str:
 
 
 def head(written: str) -> str:
-    """What the study asks: the comment at the head of its file."""
+    """The question of the study: the comment at the head of its file."""
     lines = []
     for line in written.splitlines():
         if not line.startswith("#"):

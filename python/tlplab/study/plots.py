@@ -39,7 +39,7 @@ NINES_TOLD = ("min", "50 %", "90 %", "99 %", "99.9 %", "max")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be drawn, as the command line names it."""
+    """The drawing that the command line requests."""
 
     x: str | None = None
     y: str | None = None
@@ -237,7 +237,7 @@ def legend(figure: Figure, plots: Sequence[Axes], lines: int) -> None:
 
 
 def label_of(points: Columns, axes: Sequence[int], point: int, *, always: bool = False) -> str:
-    """What a line or a picture is of: values of a point, with the names of their axes where these do not speak for themselves."""
+    """The label of a line or a picture: values of a point, with the names of axes whose values do not explain themselves."""
     told = []
     for axis in axes:
         value, unit = points.values[axis][points.at[axis][point]], points.units[axis]
@@ -289,7 +289,7 @@ def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
 
 
 def distributions(done: Done, flow: str) -> Figure:
-    """How a flow's latency is distributed in each point, drawn through what a point keeps of it, on a scale of nines."""
+    """The distributions of a flow's latency, one for each point, drawn through the kept percentiles, on a scale of nines."""
     summaries = done.swept.summaries(", ".join(f"{flow}.latency.{one}" for one in NINES))
     told = [means(summaries, number) for number in range(len(NINES))]
     values, halves = (np.array([column[which] for column in told]).T for which in (0, 1))

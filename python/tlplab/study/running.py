@@ -40,13 +40,13 @@ class Asked:
     engine: str = "local"
     """`local`, or `dask`: workers of a cluster make the runs."""
     address: str | None = None
-    """Where the cluster's scheduler is; without one a cluster is started on this machine."""
+    """The address of the cluster's scheduler; without one, a cluster is started on this machine."""
     quiet: bool = False
     chosen: _core.Chosen | None = None
     """Points other than all that the axes cross to."""
 
     def changes(self) -> list[str]:
-        """What makes it another study than the one that is written, as words of the command."""
+        """The options that make another study of the written one, as words of the command."""
         part, parts = self.shard
         return [
             *(word for one in self.overrides for word in ("--set", one)),
@@ -66,7 +66,7 @@ class Done:
     in_processes: int = 0
     """Runs that were made in processes, or by workers."""
     not_counted: int = 0
-    """Those of them that `swept` does not know of."""
+    """The runs of these that `swept` does not know of."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Task:
 
 
 def store_folder() -> Path:
-    """Where results are kept if nobody says."""
+    """The default folder of results."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab" / "points"
 
 
@@ -210,7 +210,7 @@ def make(maker: _core.RunMaker, run: _core.Elsewhere) -> Came:
 
 
 def simulated(run: dict[str, Any]) -> bytes:
-    """What a run of an experiment comes to."""
+    """The result of a run of an experiment."""
     simulation = _core.Simulation(
         run["path"], overrides=run["set"], load=run["load"], seed=run["seed"], all_details=True
     )
@@ -220,7 +220,7 @@ def simulated(run: dict[str, Any]) -> bytes:
 
 
 def measured(run: dict[str, Any]) -> bytes:
-    """What a benchmark of a device in Python comes to."""
+    """The result of a benchmark of a device in Python."""
     from tlplab.bench import software
     from tlplab.bench.case import Case
 

@@ -43,7 +43,7 @@ def line(row: Tlp) -> str:
 
 
 def causes(result: Document, transaction: Mapping[str, Any]) -> list[str]:
-    """What the time of a transaction went to, the most first."""
+    """The causes of a transaction's time, the largest first."""
     spent: dict[str, int] = defaultdict(int)
     for one in transaction["intervals"]:
         behind = f" behind {one['behind']}" if one["behind"] else ""

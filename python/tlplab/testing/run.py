@@ -118,7 +118,7 @@ class TestedRun(Result):
             raise AssertionError("\n".join([*wrong, *self._evidence(names)]))
 
     def _evidence(self, figures: Sequence[str]) -> list[str]:
-        """What a message shows of the flows that figures are of: causes, and the slowest transactions."""
+        """The flows of the figures in a message: causes, and the slowest transactions."""
         flows = self.result["flows"]
         of = [at for at, flow in enumerate(flows) if any(name.startswith(flow["name"] + ".") for name in figures)]
         if any(name.startswith("latency.") for name in figures):

@@ -117,7 +117,7 @@ class Runner:
         return run
 
     def said(self) -> list[str]:
-        """What a report says of each run of a test that failed."""
+        """The lines of a report about the runs of a test that failed."""
         lines = []
         for name, run, _ in self._made:
             lines.append(f"{name}: {run.sentence}")

@@ -38,7 +38,7 @@ class Case:
     fault: str
     target: Tlp | Allocation
     number: int
-    """Which of its class, from 1."""
+    """The number in its class, from 1."""
     change: Change | None = None
     """Of a fault in data: what changes."""
     first: Case | None = None
@@ -58,18 +58,18 @@ class Case:
 
     @property
     def before(self) -> tuple[bool, int]:
-        """How much happens before it, to compare cases by: a fault, if it is the second; for a TLP its time, for an allocation its number."""
+        """A key that orders cases by their earlier events: a fault, if it is the second; for a TLP its time, for an allocation its number."""
         return self.first is not None, self.target.time if isinstance(self.target, Tlp) else self.target.number
 
     def entries(self) -> list[str]:
-        """What an experiment gets as its `fault` for faults on TLPs; the last is that of the case."""
+        """The values of an experiment's `fault` for faults on TLPs; the last is that of the case."""
         if isinstance(self.target, Allocation):
             return []
         fault = next(fault for fault in FAULTS if fault.name == self.fault)
         return [*([] if self.first is None else self.first.entries()), fault.entry(self.target, self.change)]
 
     def ladder(self, *, packets: int | None) -> list[str]:
-        """What an experiment gets for the ladder of a fault on a TLP, with so many packets, or as many as usual."""
+        """The settings of the ladder for a fault on a TLP, with so many packets, or the default number."""
         if isinstance(self.target, Allocation):
             return []
         ladder = [] if packets is None else [f"ladder.packets={packets}"]
@@ -87,7 +87,7 @@ class Judged:
     ladder: tuple[Hop, ...]
     """The TLPs around the one that is hit; none of an allocation."""
     struck: int | None
-    """How often the fault has happened, where that is told."""
+    """The number of times that the fault has happened, if it is counted."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class References:
 
     plain: Told
     again: Mapping[str, Told]
-    """Those in which a driver is bound again, by driver."""
+    """The boots in which a driver is bound again, by driver."""
     after: Mapping[str, Told] = field(default_factory=dict)
-    """Those with the first fault of pairs, by its name."""
+    """The boots with the first fault of pairs, by its name."""
 
     def of(self, case: Case) -> Told:
         """The one that a case is compared with."""
@@ -108,7 +108,7 @@ class References:
 
 
 class Numbers:
-    """Which TLP of its kind and direction one is, of those with a certain byte: what `tlp` of a fault in data counts."""
+    """The number of a TLP among those of its kind and direction with a certain byte, which `tlp` of a fault in data counts."""
 
     def __init__(self, classes: Iterable[TlpClass]) -> None:
         """Of all TLPs, by kind and length."""
@@ -196,7 +196,7 @@ def judge(
 def judge_all(
     machine: Machine, cases: Sequence[Case], references: References, jobs: int, counters: Counters | None = None
 ) -> Iterator[Judged]:
-    """What became of each case, as they end, so many boots at once; `counters` adds up what has run of drivers."""
+    """The verdict of each case, in the order in which they end, with so many boots at once; `counters` adds up the executed lines of drivers."""
     with ProcessPoolExecutor(jobs) as pool, TemporaryDirectory(prefix=FOLDER) as folder:
         left = iter(cases)
         under_way: dict[Future[Judged], Path | None] = {}
@@ -228,7 +228,7 @@ class Finding:
 
 
 def findings(judged: Sequence[Judged]) -> list[Finding]:
-    """What the drivers did not take, in the order of the minimal cases."""
+    """The faults that drivers did not survive, in the order of the minimal cases."""
     alike: dict[tuple[str, str], list[Judged]] = {}
     for one in sorted(judged, key=lambda one: one.case.before):
         if one.verdict.word in verdict.FINDINGS:

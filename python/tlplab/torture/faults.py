@@ -1,4 +1,4 @@
-"""What can happen to a TLP, and to which."""
+"""The faults of TLPs, and the TLPs that each can hit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Fault:
     name: str
     doc: str
     hits: Callable[[Tlp], bool]
-    """Whether it can be done to a TLP."""
+    """True if the fault can happen to a TLP."""
     to_toml: Callable[[Tlp], str]
     """Its entry in the experiment's `fault`."""
     changes: Callable[[Tlp], Iterable[Change]] | None = None

@@ -1,4 +1,4 @@
-"""What a torture begins with: the boots without a fault, and what is to be tried."""
+"""The preparation of a torture: the boots without a fault, and the list of cases."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lanes(link: str) -> int:
 
 
 def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) -> Machine:
-    """What is booted. Raises `click.UsageError` where there is no script or no kernel."""
+    """The machine that is booted. Raises `click.UsageError` without a script or a kernel."""
     guest = outline.read(experiment, overrides=overrides)["guest"]
     if guest is None or guest["run"] is None:
         raise click.UsageError(f"{experiment}: it has no guest with a script (guest.run), and so no driver to test")
@@ -66,7 +66,7 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried, and the boots that cases are compared with."""
+    """The cases, and the boots with which they are compared."""
 
     references: References
     classes: list[TlpClass]
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user has chosen."""
+    """The user's choice."""
 
     devices: Sequence[str] = ()
     """Their TLPs; none are all."""
@@ -179,7 +179,7 @@ class Capture:
 
     @property
     def file(self) -> Path:
-        """Where it is."""
+        """The path of the capture."""
         return Path(self.folder.name) / "reference.pcapng"
 
 

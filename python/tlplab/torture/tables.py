@@ -1,4 +1,4 @@
-"""What torture prints."""
+"""The output of torture."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
 
 
 def show_coverage(rows: Iterable[tuple[Lines, Lines]]) -> None:
-    """What the faults have reached of the drivers."""
+    """Print the lines of the drivers that the faults have reached."""
     shown = Sheet("Lines executed, in functions executed in any boot", [
         Column("driver", name=True), Column("lines"), Column("no fault"), Column("all"),
         Column("for errors"), Column("no fault"), Column("all"), Column("all %"),

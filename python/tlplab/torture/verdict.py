@@ -1,4 +1,4 @@
-"""What became of a driver, by what its guest printed."""
+"""The verdict about a driver, from the output of its guest."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Boot:
     died: bool = False
     """The kernel died."""
     struck: int | None = None
-    """How often the fault has happened, where that is told."""
+    """The number of times that the fault has happened, if it is counted."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a driver took a fault."""
+    """The verdict about a driver and a fault."""
 
     word: str
     """One of `VERDICTS`."""
@@ -63,7 +63,7 @@ class Verdict:
 
 
 def judge(boot: Boot, reference: Boot) -> Verdict:
-    """What became of the driver in `boot`, compared with the boot without a fault."""
+    """The verdict about the driver in `boot`, compared with the boot without a fault."""
     new = new_lines(boot.console, reference.console)
 
     def told(pattern: re.Pattern[str]) -> str | None:
@@ -101,7 +101,7 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
 
 
 def last_line(boot: Boot) -> str:
-    """What was printed last."""
+    """The last line of the output."""
     return STAMP.sub("", boot.console[-1]) if boot.console else ""
 
 

@@ -51,7 +51,7 @@ class Fitted:
 
     @property
     def residual(self) -> str:
-        """What is left between measured and simulated."""
+        """The difference of the simulated and the measured value, as text."""
         if self.measured is None or self.simulated is None:
             return "–"
         return f"{self.simulated - self.measured:+.2f}"
@@ -59,7 +59,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Device:
-    """What a calibration has to know of the device that measured."""
+    """The properties of the measuring device that a calibration needs."""
 
     slots: int
     """Reads of a line that it keeps under way, for data without latencies."""
@@ -67,7 +67,7 @@ class Device:
     """From the end of one latency to the beginning of the next."""
     mps: int
     alone: Callable[[Sequence[Case]], Mapping[Case, Outcome]]
-    """What it makes of cases on a host that costs nothing."""
+    """Runs cases with this device on a host that costs nothing."""
     walks: Mapping[str, Value] = field(default_factory=dict)
     """Figures of page walks (`iommu.interval`) that are lent where the data do not show them."""
 
@@ -229,7 +229,7 @@ def write_time(device: Device) -> float:
 
 
 def idle_times(device: Device) -> dict[str, float]:
-    """How long each interface leaves the host alone between two latencies, in ns: what the read takes elsewhere, and what is between."""
+    """The time that each interface leaves the host alone between two latencies, in ns: the device's part of a read, and the time between reads."""
     cases = {interface: Case("lat_rd", 64, interface=interface) for interface in ("command", "dma")}
     outcomes = device.alone(list(cases.values()))
     latency = _core.duration_fs(str(FIXED[""]["latency"][0])) / 1e6
@@ -264,7 +264,7 @@ def ways_of(data: DataSet, size: Value | None) -> Value | None:
 
 
 def completions_of(data: DataSet) -> tuple[str, str]:
-    """How the root complex cuts completions: by the processor's generation, which bandwidths of all four known machines bear out."""
+    """The cuts of completions by the root complex, from the processor's generation; bandwidths of all four known machines confirm them."""
     if re.search(r"E5-\d+( 0| v2)?$", processor_of(data)):
         return "split-ends", "Sandy and Ivy Bridge: partial lines at either end come alone"
     if re.search(r"E5-\d+ v3$", processor_of(data)):
@@ -304,7 +304,7 @@ def better(one: Observable, value: Value, simulated: float) -> Value:
 
 
 def is_close(one: Observable, simulated: float, profile: Profile) -> bool:
-    """Whether nothing better can be expected."""
+    """True if no better value can be expected."""
     if not one.unit:
         return better(one, profile.values[one.key], simulated) == profile.values[one.key]
     return abs(simulated - one.measured()) < max(CLOSE_NS, CLOSE_SHARE * abs(one.measured()))

@@ -61,7 +61,7 @@ def read_all(paths: Sequence[str]) -> list[DataSet]:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What cannot be simulated, such as a device that nobody knows, is a mistake in the command line."""
+    """Turn errors of cases that cannot be simulated, such as an unknown device, into mistakes of the command line."""
     try:
         yield
     except ExperimentError:
@@ -183,7 +183,7 @@ def fit_all(
 def predict_all(
     plans: Sequence[Prediction], card: Card, *, quiet: bool
 ) -> tuple[list[tuple[Prediction, list[Comparison]]], bool]:
-    """What is planned, beside what was measured, and whether something failed: that is said, and the others go on."""
+    """The predictions beside their measurements, and True if one failed: a failure is reported, and the other predictions continue."""
     found, failed = [], False
     for plan in plans:
         if not quiet:
@@ -237,7 +237,7 @@ def validate_one(
 
 
 def has_iommu(host: str, data: DataSet) -> bool:
-    """Whether the host's IOMMU is to be set: not where it has none and needs none."""
+    """True if the host's IOMMU is to be set; False if the host has none and the data need none."""
     return data.setting.iommu != "off" or hosts.has_iommu(host)
 
 

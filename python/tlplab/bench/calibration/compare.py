@@ -107,7 +107,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def cases_of(data: DataSet, labels: Labels) -> tuple[list[Case], list[Case]]:
-    """What has to run for a comparison: the cases of points, and those whose distributions are wanted; each once."""
+    """The cases of a comparison, without and with distributions, each once."""
     full = dict.fromkeys(labels.meant(one.case) for one in data.distributions)
     plain = dict.fromkeys(labels.meant(point.case) for point in data.points())
     return [case for case in plain if case not in full], list(full)

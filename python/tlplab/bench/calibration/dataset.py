@@ -61,7 +61,7 @@ class Series:
         return " ".join([*parts, case.cache])
 
     def positions(self) -> list[float]:
-        """Where the points are on the axis of what was swept, in bytes."""
+        """The positions of the points on the swept axis, in bytes."""
         key = {"host offset": "host_offset", "device offset": "device_offset", "nothing": "window"}.get(
             self.swept, self.swept
         )
@@ -122,12 +122,12 @@ class DataSet:
 
     @cached_property
     def tailed(self) -> bool:
-        """Whether averages say nothing of what usually happens, as rare stalls carry them away."""
+        """True if rare stalls distort averages so much that these do not show the usual value."""
         ratios = [p.average / p.value for one in self.series if one.quantity == "latency" for p in one.points]
         return bool(ratios) and median(ratios) > 1 + TAILED
 
     def typical(self, point: Point) -> float:
-        """What a point usually is: its average, which is finer than the clock's step, or its median where averages are carried away."""
+        """The usual value of a point: its average, which is finer than the clock's step, or its median if stalls distort averages."""
         return point.value if self.tailed else point.average
 
     def only(self, quantity: Quantity) -> DataSet:
@@ -241,7 +241,7 @@ def series_of(file: str, table: Table, node: str) -> list[Series]:
 
 
 def swept_in(points: list[Point]) -> Swept:
-    """What these points of one test were measured for."""
+    """The parameter that these points of one test sweep."""
     sizes, windows = ({getattr(p.case, key) for p in points} for key in ("size", "window"))
     offsets = {(p.case.host_offset, p.case.device_offset) for p in points}
     if len(offsets) > 1:

@@ -20,7 +20,7 @@ UNITS = {"bandwidth": "Gb/s", "latency": "median, ns", "distribution": "quantile
 
 
 def panels(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """What is drawn together: the series of one file that swept the same; distributions of one operation and size.
+    """The curves of each panel: the series of one file that sweep the same parameter; distributions of one operation and size.
 
     Single points of which there is a distribution are left out.
     """

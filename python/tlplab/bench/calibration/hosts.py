@@ -1,4 +1,4 @@
-"""Which host stands for a measured machine: the shipped profile that was made from it, or one that is made now."""
+"""The host that stands for a measured machine: the shipped profile that was made from it, or one that is made now."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Card:
     link: str | None = None
 
     def facts(self, data: DataSet, walks: Mapping[str, Value]) -> Device:
-        """What a calibration has to know of the device that measured `data`; `walks` are lent to it."""
+        """The properties that a calibration needs of the device that measured `data`; `walks` are lent to it."""
         profile = tomllib.loads(
             dict(_core.bench_devices()).get(self.device) or Path(self.device).read_text(encoding="utf-8")
         )
@@ -66,7 +66,7 @@ class Card:
         )
 
     def labels(self, data: DataSet) -> Labels:
-        """Which runs were not what they are called."""
+        """The runs that were not made as their labels say."""
         gap = interface_gap(self.device, self.link_for(data)) if data.setting.node == "remote" else None
         return labels_of(data, gap)
 
@@ -98,7 +98,7 @@ def text_of(host: str) -> str:
 
 
 def has_iommu(host: str) -> bool:
-    """Whether a profile, by name or file, describes an IOMMU. A file that is no TOML describes nothing, and will not run."""
+    """True if a profile, by name or file, describes an IOMMU. A file that is no TOML describes nothing, and will not run."""
     try:
         described = tomllib.loads(text_of(host)).get("host")
     except tomllib.TOMLDecodeError:
@@ -148,7 +148,7 @@ def fit(
 
 
 def lacks(sets: Sequence[DataSet], card: Card, data: DataSet) -> str | None:
-    """Why a host that is fitted to `sets` could not stand for the machine of `data`; nothing has to be simulated to know that."""
+    """The reason why a host that is fitted to `sets` could not stand for the machine of `data`, found without a simulation; None if it can."""
     profile, _ = start([(one, card.labels(one)) for one in sets], card.facts(sets[0], {}))
     if data.setting.node == "remote" and "numa.hop" not in profile.values:
         return ("the latency of its remote memory is unknown: the data lack 64 B reads by DMA in windows of 256 KiB or less, "

@@ -1,4 +1,4 @@
-"""What a fitted host leaves off of the data that it was fitted to."""
+"""The residuals of a fitted host, against the data that it was fitted to."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ def short_reads(data: DataSet, labels: Labels, interface: str) -> list[Point]:
 
 
 def is_asleep(points: Sequence[Point]) -> bool:
-    """Whether these reads usually wait for the host to wake."""
+    """True if these reads usually wait for the host to wake."""
     return bool(points) and median(p.value / p.shortest for p in points) > 1 + ASLEEP
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """What a data set tells of pauses: the interfaces that find the host awake and asleep."""
+    """The facts about pauses in a data set: the interfaces that find the host awake and asleep."""
 
     data: DataSet
     labels: Labels
@@ -55,18 +55,18 @@ class Pauses:
 
     @property
     def awake_behind_writes(self) -> bool:
-        """Whether a read behind a short write, which comes later by what that takes the device, finds the host awake, too."""
+        """True if a read behind a short write, which comes later by the device's time for that write, finds the host awake, too."""
         points = [p for one in self.data.series if one.quantity == "latency" for p in one.points
                   if p.case.test == "lat_wrrd" and p.case.interface == self.awake and p.case.size <= WORD and p.case.window <= SMALL]  # fmt: skip
         return bool(points) and not is_asleep(points)
 
     def distributions(self, interface: str | None) -> list[Distribution]:
-        """Those of short reads in small windows by an interface."""
+        """The distributions of short reads in small windows by an interface."""
         return [d for d in self.data.distributions if d.case.test == "lat_rd" and d.case.interface == interface
                 and d.case.size <= LINE and d.case.window <= SMALL]  # fmt: skip
 
     def spread(self, interface: str | None) -> tuple[Quantiles, str] | None:
-        """How latencies spread about their median, which is 0, and the file; of what takes less, nothing is known but that it is less."""
+        """The spread of latencies about their median, which is 0, and the file; of shorter latencies, only that they are shorter is known."""
         found = self.distributions(interface)
         if not found:
             return None
@@ -98,7 +98,7 @@ class Pauses:
         return doze_after, Value((near + deep) / 2, "ns", why)
 
     def stall(self, between_ns: float) -> tuple[Value, Value] | None:
-        """How long it is from one stall to the next, and how long one lasts, by the distributions of short reads."""
+        """The interval of stalls, and the length of one, from the distributions of short reads."""
         every, lasts = [], []
         for one in (d for interface in INTERFACES for d in self.distributions(interface)):
             stalls, usual = one.stalls(), one.without_stalls()

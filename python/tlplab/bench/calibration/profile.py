@@ -64,9 +64,9 @@ class Profile:
     tables: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
     """Quantiles and where they come from, by key, as in `jitter.memory`. Where there is a value of the same key, they are about it."""
     completions: tuple[str, str] = ("split-head", "not known of this processor; as Haswell")
-    """How read completions are cut, and how that is known."""
+    """The cuts of read completions, and the source of that knowledge."""
     iommu: str = "off"
-    """How the machine is set unless someone says otherwise: `off`, `superpages`, `4KiB`."""
+    """The machine's default setting: `off`, `superpages`, `4KiB`."""
     notes: tuple[str, ...] = ()
 
     def with_value(self, key: str, value: Value) -> Profile:

@@ -46,7 +46,7 @@ def transfers(size: int) -> int:
 
 
 def outcome(result: bench.Result, distributions: bool) -> Outcome:
-    """What is compared of a result."""
+    """The compared figures of a result."""
     latency = result.latency
     if latency is None:
         return Outcome(result.gbps, result.gbps)

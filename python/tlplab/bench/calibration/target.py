@@ -1,4 +1,4 @@
-"""What is laid beside a measurement: something that runs the same cases."""
+"""Targets, which run the cases of a measurement for comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a case: Gb/s, or the median and the average in ns, and the distribution where it was asked for."""
+    """The outcome of a case: Gb/s, or the median and the average in ns, and the distribution if it was requested."""
 
     value: float
     average: float
