@@ -294,13 +294,13 @@ class Figures:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says of a folder, or nothing where it is in no repository."""
+    """The output of git in a folder, or nothing if it is in no repository."""
     done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 def tree() -> str:
-    """That of rtl/ which is measured; a change that is not committed would not be in it."""
+    """The hash of the measured tree rtl/; it lacks changes that are not committed, so these are refused."""
     if git(ROOT, "status", "--porcelain", "--", *(str(path) for path in sources([]))):
         print("rtl/ has changes that are not committed: the record would name another core", file=sys.stderr)
     return git(ROOT, "rev-parse", "HEAD:rtl")
@@ -421,7 +421,7 @@ def write(path: Path, figures: Figures) -> None:
 
 
 def read(path: Path) -> Figures:
-    """What `write` was given."""
+    """The figures of a file of `write`."""
     units: dict[str, dict[str, float]] = {}
     figures = Figures()
     for one in json.loads(path.read_text()):

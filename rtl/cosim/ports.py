@@ -202,7 +202,7 @@ LARGE_USER = {137, 161, 183, 81}
 
 
 class MisfitError(Exception):
-    """What is wrong with the module, in one sentence."""
+    """A misfit of the module, in one sentence."""
 
 
 def widths_of(tree: dict[str, Any]) -> dict[str, int]:
@@ -242,7 +242,7 @@ def ports_of(tree: dict[str, Any], top: str) -> list[Found]:
 
 
 def fit(hard_ip: str, found: list[Found]) -> dict[str, Found]:
-    """Which port of the module each of the hard IP's is."""
+    """The module's port for each port of the hard IP."""
     left = {port.name: port for port in found}
     fitted = {}
     for port in HARD_IPS[hard_ip]:
@@ -269,13 +269,13 @@ def fit(hard_ip: str, found: list[Found]) -> dict[str, Found]:
 
 
 def other(hard_ip: str, left: dict[str, Found]) -> str:
-    """Whether it is for another hard IP."""
+    """A hint that the module is for another hard IP, or an empty string."""
     fits = [name for name, marks in MARKS.items() if name != hard_ip and any(mark in left for mark in marks)]
     return f"; its ports are those for HARD_IP={fits[0]}" if fits else ""
 
 
 def starts(hard_ip: str, straddling: list[str], fitted: dict[str, Found]) -> dict[str, int]:
-    """How many TLPs may begin in one beat of each stream."""
+    """The number of TLPs that may begin in one beat of each stream."""
     if hard_ip == "trn":
         if straddling:
             raise MisfitError("STRADDLE is for HARD_IP=usp")

@@ -70,7 +70,7 @@ async def all_comes_back(dut: Any) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def completions_come_back(dut: Any) -> None:
-    """Whatever lane their reads asked for."""
+    """Completions come back for reads from every lane."""
     dut.loop_cpl.value = 0
     dut.hold.value = 0
     device = await start(dut)

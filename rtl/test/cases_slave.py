@@ -220,7 +220,7 @@ async def what_is_not_supported(dut: Any) -> None:
 
 @cocotb.test(skip=not ULTRASCALE_PLUS, timeout_time=800, timeout_unit="us")
 async def a_write_that_ends_early(dut: Any) -> None:
-    """One that the hard IP breaks off, after any number of DWs, changes nothing; those behind it are whole."""
+    """A write that the hard IP breaks off, after any number of DWs, changes nothing; the writes behind it are whole."""
     b = await bench(dut)
     copy = bytearray(b.random.randbytes(256))
     await b.rc.mem_write(b.card.bar2, bytes(copy))

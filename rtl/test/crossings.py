@@ -133,7 +133,7 @@ class Walk:
         return Place(tuple(re.split("[ .]", identifier)), None, self.clock_of(name, "WR_CLK"))
 
     def before(self, bit: int) -> Iterator[tuple[Place | int, bool]]:
-        """What a bit comes from in one step: places, or other bits; and whether that is a memory."""
+        """The sources of a bit in one step: places, or other bits; and True if the step goes through a memory."""
         if bit in self.inputs:
             if bit not in self.clock:
                 yield Place(("port", self.inputs[bit]), None, PORTS), False
@@ -332,7 +332,7 @@ def files(folder: Path) -> tuple[File, File]:
 
 
 def complaints(netlist: Netlist, xdc: File, sdc: File) -> list[str]:
-    """What is wrong with the crossings, with their constraints, and with constraints of nothing; one line for the bits of a register."""
+    """The problems of the crossings, of their constraints, and of constraints that match nothing; one line for the bits of a register."""
     found: dict[str, None] = {}
     bits = Counter(first.path for first, _ in netlist.synchronisers)
     for leak in netlist.leaks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What host memory and the card's memory must hold, byte by byte, whatever order things happen in."""
+"""The right content of host memory and the card's memory, byte by byte, in every order of events."""
 
 from __future__ import annotations
 

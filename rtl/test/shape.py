@@ -136,7 +136,7 @@ def cut(tlp: Tlp, at: int) -> tuple[Tlp, Tlp]:
 
 
 def strange(tlp: Tlp) -> Tlp:
-    """One that the checker must not count as the answer to a request of the card."""
+    """Mark a TLP that the checker must not count as the answer to a request of the card."""
     tlp.strange = True
     return tlp
 

@@ -83,7 +83,7 @@ def request(
 
 
 def enabled(data: bytes, bes: tuple[int, int]) -> bytes:
-    """What the mirror lets through: bytes that are not enabled are 0."""
+    """The data behind the mirror: bytes that are not enabled are 0."""
     enables = [bes[0], *[0xF] * (len(data) // 4 - 2), *([bes[1]] if len(data) > 4 else [])]
     return bytes(byte if enables[i // 4] >> i % 4 & 1 else 0 for i, byte in enumerate(data))
 

@@ -54,7 +54,7 @@ class TrnFunction(Endpoint):
 
 
 def not_enabled(first: int, last: int) -> tuple[int, int]:
-    """How many bytes at the begin and at the end of a write's data its byte enables leave out; `last` is 0 for one DW."""
+    """The number of bytes at the begin and at the end of a write's data that its byte enables leave out; `last` is 0 for one DW."""
     stop = first | 0x10
     return (stop & -stop).bit_length() - 1, 4 - (last or first).bit_length()
 
@@ -133,7 +133,7 @@ class TrnDevice(Device):
     # --- from the root ---------------------------------------------------------------------------------------------
 
     async def upstream_recv(self, tlp: Tlp) -> None:
-        """What the root sends: configuration is ours, requests that hit a BAR and completions are the core's."""
+        """Take a TLP of the root: this class answers configuration; requests that hit a BAR and completions go to the core."""
         if tlp.fmt_type in MEMORY:
             hit = self.function.match_bar(tlp.address)
             if hit is None:
