@@ -44,7 +44,7 @@ def measured(outcomes: Outcomes, generation: int) -> dict[str, Any]:
 
 
 def stages(outcomes: Outcomes, generation: int) -> dict[str, float]:
-    """Where the time of one read over that link goes, ns; what is left is on the wire."""
+    """The parts of the time of one read over that link, ns; the rest is on the wire."""
     flow = next(one for one in outcomes[f"stages, gen{generation}"]["flows"] if one["name"] == "direct")
     found = dict.fromkeys([*STAGES, "on the wire"], 0.0)
     for part in flow["attribution"]:

@@ -1,4 +1,4 @@
-"""What the paper proposes and what it leaves open: a checksum of the header's own, and reads behind posted writes that have taken all credits."""
+"""The paper's proposals and open questions: a checksum of the header's own, and reads behind posted writes that have taken all credits."""
 
 from __future__ import annotations
 

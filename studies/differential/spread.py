@@ -23,7 +23,7 @@ KERNEL = "measured by a program in the kernel; `tlplab measure` runs in user spa
 
 
 def target(outcomes: Outcomes, name: str) -> dict[str, Any]:
-    """What was read at the far end of a link of table 4."""
+    """The target at the far end of a link of table 4, as it was read."""
     document = cast("dict[str, Any]", outcomes[RUN])
     return next(one for one in document["targets"] if one["name"] == TARGETS[name][1])
 

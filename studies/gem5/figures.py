@@ -86,7 +86,7 @@ def runs() -> list[Run]:
 
 @dataclass(frozen=True)
 class Disk:
-    """What a run of the disk says."""
+    """The figures of a run of the disk."""
 
     dd: float
     """Gb/s that dd measured."""
@@ -130,7 +130,7 @@ def judged(result: str, published: float | None, ours: float, unit: str, good: b
 
 
 def within(ours: float, published: float, relative: float) -> bool:
-    """Is the error at most so large?"""
+    """True if the error is at most so large."""
     return abs(ours / published - 1) <= relative
 
 
@@ -246,7 +246,7 @@ def buffers(outcomes: Outcomes, sweep: str, published: dict[int, float]) -> list
 
 
 def never_none() -> str:
-    """Why a replay buffer of one cannot be without timeouts."""
+    """The reason why a replay buffer of one always has timeouts."""
     room = 16 * ONE_BY_ONE_NS
     return (
         f"none is impossible: one write each {ONE_BY_ONE_NS:g} ns fills a port of 16 in {room:.0f} ns, "
@@ -255,7 +255,7 @@ def never_none() -> str:
 
 
 def saturation(outcomes: Outcomes) -> list[Row]:
-    """What dd reaches when nothing is dropped."""
+    """The rate of dd when nothing is dropped."""
     ours = disk(outcomes["port 28"]).dd
     serial = [disk(outcomes[f"serial width {lanes}"]).dd for lanes in (1, 2)]
     slow = disk(outcomes["serial port 28"]).dd

@@ -96,7 +96,7 @@ def runs(largest: int) -> list[GuestRun]:
 
 @dataclass(frozen=True)
 class Dd:
-    """What dd in a guest measured, and what went over the link above the disk."""
+    """The measurement of dd in a guest, and the traffic of the link above the disk."""
 
     gbps: float
     """As dd says."""
@@ -126,7 +126,7 @@ def dd(told: Told) -> Dd:
 
 
 def module_ns(told: Told) -> float:
-    """What the kernel module measured; all of its reads take the same time."""
+    """The kernel module's median, ns; all of its reads take the same time."""
     words = dict(line.split()[:2] for line in told.console if re.match(r"(min|median|max) \d+ ns$", line))
     return float(words["median"])
 
@@ -264,7 +264,7 @@ def buffers(outcomes: Outcomes, guests: GuestOutcomes, sweep: str, published: di
 
 
 def saturation(guests: GuestOutcomes) -> list[Row]:
-    """What dd reaches when nothing is dropped."""
+    """The rate of dd when nothing is dropped."""
     paper, cost = (dd(guests[f"port 28{mode}"]) for mode in ("", " cost"))
     note = (
         f"here the processor costs nothing, there it is the limit; {cost.gbps:.2f} Gb/s if an interrupt costs {COST_NS / 1000:g} us, which is not "

@@ -48,7 +48,7 @@ def row(group: Group, machine: str, mine: list[Point]) -> Row:
 
 
 def said(case: Case) -> str:
-    """What distinguishes a case."""
+    """The parameters that distinguish a case."""
     parts = [f"{case.size} B"]
     parts += [f"at {case.host_offset} B"] if case.host_offset else []
     parts += [f"{case.at_once} at once"] if case.at_once else []
@@ -112,7 +112,7 @@ def lines(name: str, found: list[tuple[int, Point]]) -> list[Line]:
 
 
 def text(_outcomes: Outcomes) -> str:
-    """What is seen."""
+    """The observations, as the text of the page."""
     bound = [group for group in GROUPS if group.within == BY_LINK]
     by_link = [point for point in points() if any(group.has(point.case) for group in bound)]
     within = [point for point in by_link if abs(point.error) <= BY_LINK]

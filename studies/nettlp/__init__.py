@@ -20,7 +20,7 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
 
 
 def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:
-    """What is not simulated."""
+    """The parts of the study that are not simulated."""
     return [captures.beside(folder), topologies.beside(experiments), machine.beside(quiet=quiet)]
 
 

@@ -61,7 +61,7 @@ class Seen:
 
     @property
     def tags(self) -> list[int]:
-        """All that requests had."""
+        """All tags of requests."""
         return sorted({tag for direction in self.document["directions"] for tag in direction["tags"]["used"]})
 
     @property
@@ -76,9 +76,9 @@ class Source:
 
     place: Path
     label: str
-    """What its rows begin with."""
+    """The beginning of the names of its rows."""
     remark: str = ""
-    """What is to be said of the tags that its devices use."""
+    """A remark about the tags that its devices use."""
     rows: list[Row] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
 
@@ -182,7 +182,7 @@ class Source:
             )
 
     def known(self) -> set[Path]:
-        """Those of which a figure is made."""
+        """The captures of which a figure is made."""
         names = [PING, *(name for _, name, _, _ in PASSAGES), *(f"{device}-*" for device in TAGS)]
         return {path for name in names for path in self.files(name)}
 

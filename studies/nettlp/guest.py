@@ -141,7 +141,7 @@ class Cards:
 
     @property
     def bar4(self) -> str:
-        """Where the guest has put the pseudo memory."""
+        """The address of the pseudo memory in the guest."""
         return (self.folder / "bar4").read_text(encoding="ascii").strip()
 
     def perf(self, *arguments: str) -> Answer:
@@ -152,7 +152,7 @@ class Cards:
 
 @dataclass(frozen=True)
 class Published:
-    """What the published tlpperf said, in operations per second and microseconds; nothing if it was not run."""
+    """The figures of the published tlpperf, in operations per second and microseconds; empty if it was not run."""
 
     reads: dict[tuple[int, int], float] = field(default_factory=dict)
     """By size and threads."""

@@ -44,7 +44,7 @@ Answer = dict[str, Any]
 
 @dataclass
 class Measured:
-    """What `tlplab perf` said, by what was asked."""
+    """The results of `tlplab perf`, by request."""
 
     reads: dict[tuple[int, int], Answer] = field(default_factory=dict)
     teeth: dict[int, Answer] = field(default_factory=dict)
@@ -59,7 +59,7 @@ Job = tuple[Callable[[Answer], None], tuple[str, ...]]
 
 
 def jobs(found: Measured, *, memory: str = "0", bar4: str = BAR4) -> list[Job]:
-    """What is measured, of `memory` and of the pseudo memory at `bar4`, and where it goes."""
+    """The measurements, of `memory` and of the pseudo memory at `bar4`, and the places of their results."""
     listed: list[Job] = []
 
     def ask(into: dict[Any, Answer], key: Any, *arguments: str) -> None:
@@ -164,13 +164,13 @@ class Clocks:
         return cls(time.monotonic(), worked, own.user + own.system + own.children_user + own.children_system)
 
     def others_since(self, before: Clocks) -> float:
-        """How many processors worked for others meanwhile."""
+        """The number of processors that worked for other programs meanwhile."""
         return max((self.worked - before.worked) - (self.own - before.own), 0.0) / (self.passed - before.passed)
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What else there is to say of this machine."""
+    """The circumstances on this machine."""
 
     processors: int
     others: float = 0.0
@@ -180,7 +180,7 @@ class Surroundings:
 
     @property
     def other(self) -> str:
-        """Why absolute figures differ."""
+        """The reason why absolute figures differ."""
         return f"another machine: both ends on {self.processors} processors, 16 threads and a card there"
 
     def claimed(self, row: Row) -> Row:

@@ -1,4 +1,4 @@
-"""How the rows of this study are judged."""
+"""Judgement of the rows of this study."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def teeth(figure: str, found: dict[int, float], within: float) -> list[Row]:
 
 
 def absent(result: str, published: float | None, unit: str, why: str) -> Row:
-    """What could not be had here."""
+    """A row for a figure that is not available here."""
     return Row(PAPER, result, published, None, unit, "not reproducible", why)

@@ -42,7 +42,7 @@ TEXT = (
 
 @dataclass(frozen=True)
 class Reads:
-    """What a device reads, all of it at once."""
+    """The reads of a device, all of them at once."""
 
     count: int
     bytes: int

@@ -23,7 +23,7 @@ PATIENCE, LONGEST = 20.0, 120.0
 
 
 class CommandError(Exception):
-    """What a command said that did not do what it should."""
+    """The message of a command that failed."""
 
 
 class Wire:
@@ -68,7 +68,7 @@ class Wire:
 
 
 def answer_of(command: Sequence[str], asked: Sequence[str]) -> dict[str, Any]:
-    """What a command of `tlplab perf` measures. Raises `CommandError`."""
+    """The answer of a command of `tlplab perf`. Raises `CommandError`."""
     try:
         done = subprocess.run(command, capture_output=True, check=False, env=environment(), timeout=LONGEST)
     except subprocess.TimeoutExpired:
@@ -80,7 +80,7 @@ def answer_of(command: Sequence[str], asked: Sequence[str]) -> dict[str, Any]:
 
 
 def said(errors: bytes, status: int) -> str:
-    """Why a command failed: its last line."""
+    """The reason why a command failed: its last line."""
     lines = errors.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"exit status {status}, without a word"
 
@@ -96,7 +96,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Where the commands find this tlplab."""
+    """The environment in which the commands find this tlplab."""
     here = str(Path(tlplab.__file__).resolve().parents[1])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}
 

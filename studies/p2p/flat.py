@@ -120,7 +120,7 @@ def drawings(outcomes: Outcomes) -> list[Chart]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """What bounds what."""
+    """The bounds of each pattern, as the text of the page."""
     fast, slow = (f(rates(outcomes, "flat ring +2")) for f in (max, min))
     small = total(outcomes, "flat in one, small")
     return TEXT.format(

@@ -65,7 +65,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """What the two states differ in."""
+    """The differences of the two states, as the text of the page."""
     return TEXT.format(
         small=f"{total(outcomes, 'roots pair across'):.1f}",
         large=f"{total(outcomes, 'newer without digests'):.1f}",

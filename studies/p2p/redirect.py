@@ -37,7 +37,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """What redirect costs, and where it does not strike."""
+    """The cost of redirection, and the patterns without one, as the text of the page."""
     first, *_ = CASES
     return TEXT.format(up=f"{total(outcomes, f'redirect {first}'):.1f}")
 

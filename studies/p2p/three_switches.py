@@ -82,7 +82,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """Which of two topologies the rings tell."""
+    """The topology that the rings indicate, of two, as the text of the page."""
 
     def of(name: str) -> str:
         return ", ".join(f"{total(outcomes, f'{name} ring +{by}') / GPUS:.1f}" for by in INSIDE)

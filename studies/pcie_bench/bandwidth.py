@@ -32,7 +32,7 @@ ANCHORS = {
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a NIC meets 40 Gb/s Ethernet."""
+    """The frames at which a NIC meets 40 Gb/s Ethernet."""
 
     first: int
     """The shortest frame at line rate, bytes."""
@@ -62,7 +62,7 @@ def gigabits(op: str, size: int, **connection: Any) -> float:
 
 
 def for_tlps(**connection: Any) -> float:
-    """What TLPs can have of a link, Gb/s."""
+    """The rate of a link that is available to TLPs, Gb/s."""
     return float(model.bandwidth(64, **connection)["tlp_bps"]) / 1e9
 
 
@@ -106,7 +106,7 @@ PUBLISHED = {
 
 
 def crossings(nic: str, name: str) -> list[Row]:
-    """Where a NIC meets the line rate: as published, with one mistake mended, and with all of them."""
+    """The frames at which a NIC meets the line rate: as published, with one mistake mended, and with all of them."""
     public, mended, right = crossing(nic, PUBLIC), crossing(nic, MENDED), crossing(nic)
     ways = ((public, PUBLISHED[nic][0], "public model"), (mended, PUBLISHED[nic][1], "public model, mended"))
     listed = [
@@ -121,7 +121,7 @@ def crossings(nic: str, name: str) -> list[Row]:
 
 
 def saw_tooth(found: Crossing) -> str:
-    """Where it falls below once more, if it does."""
+    """The frame from which a NIC stays at line rate, if it falls below once more after the first."""
     return f"and for good from {found.always} B on" if found.below > found.first else ""
 
 

@@ -1,4 +1,4 @@
-"""What a packet of Linux's e1000e costs on the link, beside the model's NIC with a kernel driver."""
+"""The cost of a packet of Linux's e1000e on the link, compared with the model's NIC with a kernel driver."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def memory(tlp: Tlp, kind: str) -> int:
 
 
 def register(tlp: Tlp, kind: str, offset: int | None = None) -> bool:
-    """Whether it is an access of the driver's to a register: to this one, or to any."""
+    """True if it is an access of the driver to a register: to this one, or to any."""
     named = offset is None or tlp.where == f"BAR0+{offset:#x}"
     return (tlp.direction, tlp.kind) == ("down", kind) and named
 
 
 def is_ring(size: int) -> bool:
-    """Whether so many bytes are descriptors: a frame's parts are not of these sizes here."""
+    """True if so many bytes are descriptors: a frame's parts are not of these sizes here."""
     return 0 < size <= 512 and size % DESCRIPTOR == 0 and size not in (112, 128, 240)
 
 
@@ -85,7 +85,7 @@ PARTS = (
 
 
 def requests(place: Path, packets: int) -> Mapping[tuple[str, str], int]:
-    """How many requests each part took in a boot of both machines, in which so many datagrams were sent."""
+    """The number of requests of each part in a boot of both machines, in which so many datagrams were sent."""
     experiment = str(place / EXPERIMENT)
     described = outline.read_guests(experiment)
     files = {}

@@ -74,7 +74,7 @@ def average(result: bench.Result) -> float:
 
 
 def reads(answer: Answer) -> Iterable[Row]:
-    """What a small read takes, by which interface, from where."""
+    """The latencies of small reads, by interface and place of the data."""
     warm = answer(latency(T630, 64, cache="host-warm")).latency
     assert warm is not None
     for name, published, ours in (
@@ -163,7 +163,7 @@ def iommu(answer: Answer) -> Iterable[Row]:
 
 
 def drift(answer: Answer) -> Iterable[Row]:
-    """What a simulator does not have."""
+    """Rows about properties that a simulator does not have."""
     for mode, published in (("off", 53.0), ("nosp", 54.4)):
         ours = answer(bandwidth(T630, "bw_wr", 512, iommu=mode)).gbps
         note = (
@@ -252,7 +252,7 @@ class Measured:
         self.known: dict[Ask, bench.Result] = {}
 
     def answer(self, ask: Ask) -> bench.Result:
-        """What comes out of a case."""
+        """The result of a case."""
         if ask not in self.known:
             case = replace(ask.case, count=SAMPLES) if ask.case.is_latency else ask.case
             [self.known[ask]] = bench.run([case], host=ask.host, device="nfp6000", link="gen3 x8", iommu=ask.iommu)
@@ -276,7 +276,7 @@ def rows(_outcomes: Outcomes) -> list[Row]:
 
 
 def text(_outcomes: Outcomes) -> str:
-    """What the page says."""
+    """The text of the page."""
     return TEXT
 
 

@@ -25,9 +25,9 @@ class Nic:
     """The loop-back NIC: `crates/analytic/src/loopback.rs`. Its link is gen3 x8, the host stores 64 B at once."""
 
     pcie_ns: float
-    """What host, root complex and PCIe core take for any packet; fitted."""
+    """The time of host, root complex and PCIe core for any packet, ns; fitted."""
     nic_ns: float
-    """What the rest of the NIC takes for any packet; fitted."""
+    """The time of the rest of the NIC for any packet, ns; fitted."""
     ethernet: float
     """Bits per second."""
 

@@ -17,7 +17,7 @@ SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION)
 
 
 def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:  # noqa: ARG001
-    """What is read from a file."""
+    """The part of the study that is read from a file."""
     return [area.beside(experiments)]
 
 

@@ -14,7 +14,7 @@ OLD_HOST = f"device.card.mps={OLD_MPS}B"
 USER_HZ = 200e6
 WAYS = ("to-card", "from-card")
 OPERATION = {"to-card": "read", "from-card": "write"}
-"""What the card does for each: a transfer to it is read by it."""
+"""The card's operation for each direction: a transfer to the card is a read by it."""
 FROM = "load.core.op=from-card"
 
 

@@ -59,7 +59,7 @@ def with_windows(outcomes: Outcomes, slot: Slot, way: str) -> list[float]:
 
 
 def rows(outcomes: Outcomes) -> list[Row]:
-    """What the paper's text says of its figure."""
+    """The rows of the paper's text about its figure."""
     listed = []
     for slot in SLOTS[:3]:
         lanes = slot.width

@@ -46,7 +46,7 @@ rmmod tlpdma
 
 @dataclass(frozen=True)
 class Found:
-    """What came out on one link."""
+    """The results on one link."""
 
     program: dict[str, Any]
     """The test program's own document."""
@@ -88,7 +88,7 @@ def link_of(slot: Slot) -> str:
 
 
 def largest_of(slot: Slot) -> int:
-    """Where the sweep of a slot ends."""
+    """The largest transfer of a slot's sweep."""
     return LARGEST if slot is GEN1_X8 else LARGEST_OF_OTHERS
 
 
@@ -110,7 +110,7 @@ def by_linux(place: Path, slot: Slot, watch: Callable[[int], None]) -> dict[str,
 
 
 def why(ended: Ended) -> str:
-    """What a guest said last."""
+    """The guest's end and last lines."""
     return "; ".join([ended.end, *ended.finished.failures(), *ended.last[-5:]])
 
 
@@ -167,7 +167,7 @@ def lanes(found: dict[str, Found]) -> list[Row]:
 
 
 def full_speed(found: dict[str, Found]) -> list[Row]:
-    """What a megabyte has of what the largest transfer has."""
+    """The share of the largest transfer's rate that a megabyte reaches."""
     listed = []
     for slot in SLOTS[:3]:
         one = found[slot.name]

@@ -1,4 +1,4 @@
-"""What the host has a part in: slow reads, descriptors by PIO, registers, the latency of one doubleword."""
+"""The host's part: slow reads, descriptors by PIO, registers, the latency of one doubleword."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOT_NS = (150, 400, 800)
 
 
 def runs() -> list[Run]:
-    """All that depends on the host."""
+    """All runs that depend on the host."""
     listed = []
     for latency in LATENCIES_NS:
         for mrrs in REQUESTS:
@@ -69,12 +69,12 @@ def runs() -> list[Run]:
 
 @dataclass(frozen=True)
 class Point:
-    """One of the sweep: reads of `mrrs` bytes that take `idle` ns alone."""
+    """A point of the sweep: reads of `mrrs` bytes that take `idle` ns alone."""
 
     mrrs: int
     idle: float
     loaded: float
-    """What they take under load, on the link."""
+    """The latency of the reads under load, on the link, ns."""
     bounds: dict[str, float]
     ours: float
 

@@ -1,4 +1,4 @@
-"""What the core reaches of what bounds it: aligned, misaligned, in every mode; and what must not cost anything."""
+"""The core's rates in relation to their bounds: aligned, misaligned, in every mode; and options that must not cost anything."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def misaligned(slot: Slot, way: str, offset: int, card: int) -> str:
 
 
 def read_ns(result: Document) -> float:
-    """How long a read of the card takes, from its request to its last byte, where nothing is in its way: the longest is one of 512 B."""
+    """The latency of a read of the card, from its request to its last byte, ns, without other traffic: the longest is one of 512 B."""
     found = [flow["latency_ns"] for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read"]
     return max(latency["max"] for latency in found if latency is not None)
 
 
 def mean_read_ns(result: Document) -> float:
-    """How long the card's reads take, on the link: from request to last byte, what is in their way included."""
+    """The mean latency of the card's reads, on the link, ns: from request to last byte, with other traffic in their way."""
     flow = next(flow for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read")
     assert flow["latency_ns"] is not None
     return flow["latency_ns"]["mean"]
@@ -111,7 +111,7 @@ def compared(
 
 
 def beyond(result: Document, data_ns: float) -> str:
-    """What a transfer to the card takes longer than its data on the link; nothing else may be in the run."""
+    """The time of a transfer to the card beyond that of its data on the link; nothing else may be in the run."""
     link = next(link for link in result["links"] if link["lower"] == "card")
     use = next(one for one in link["directions"] if one["to"] == "card")["utilization"]
     found = load(result)
@@ -144,7 +144,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def pages(outcomes: Outcomes) -> list[Row]:
-    """Is there a gap where a page ends?"""
+    """Rows that show that there is no gap at the end of a page."""
     listed = []
     for slot in (GEN1_X8, GEN2_X8):
         for way in WAYS:
