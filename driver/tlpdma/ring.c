@@ -208,7 +208,7 @@ int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops,
 		first++;
 	}
 	if (first != next) {
-		/* What does not answer may work all the same. */
+		/* A card that does not answer may still work. */
 		bool safe = tlpdma_ring_reset(ring) == 0 || ops->cut_off(context);
 
 		if (!failed)
