@@ -11,7 +11,7 @@
 
 namespace tlplab {
 
-// What RC says of a completion besides the TLP.
+// RC's information about a completion besides the TLP.
 struct Judged {
     unsigned error_code;
     uint32_t address; // of its first byte: 12 bits
