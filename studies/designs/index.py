@@ -8,7 +8,7 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER / "README.md"
 HEAD = """# Studies of designs
 
-Each asks one question of a machine, over its design space, and says in a sentence what is surprising about the answer; its page has all points, and the arithmetic
+Each asks one question of a machine, over its design space, and gives the surprising part of the answer in a sentence; its page has all points, and the arithmetic
 for some of them. `tlplab sweep studies/designs/NAME.toml` runs it, and `--set` and `--where` ask it about another machine or a part ([docs/sweep.md](../../docs/sweep.md)).
 """
 

@@ -40,7 +40,7 @@ NEAR = {"Tx_h di": 315, "Tx_h ds": 315, "Te_m ds": 63}
 
 def rows(outcomes: Outcomes) -> list[Row]:
     """Means and deviations, and reads in turn."""
-    why = "cores under a vendor's licence, of which only the sizes are published; the area of our own core is in `tlplab reproduce speedy`"
+    why = "cores under a vendor's licence, of which only the sizes are published; the area of tlplab's core is in `tlplab reproduce speedy`"
     listed = [absent("table 1, PCI Express against PCI-X, registers", 6, "times", why)]
     for column in TABLE_2:
         found = target(outcomes, column.target)

@@ -38,7 +38,7 @@ for PCIe Devices in Software Interacting with Hardware", NSDI 2020). tlplab repe
 * against the memory of a QEMU guest, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`. With `--library FOLDER`, a checkout of the published
   library, its `tlpperf` makes the same measurements.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 

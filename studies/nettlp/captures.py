@@ -162,7 +162,7 @@ class Source:
         # The other ring's descriptors are read, too, while a packet is sent.
         others = {address_of(found[number]) for number in received[1:2]}
         sent = longest(found, TRANSMIT, others)
-        note = "in this order, of these lengths; what belongs together has one address or one tag"
+        note = "in this order, of these lengths; requests and their completions share an address or a tag"
         self.row("figure 15a: TLPs of a packet sent", len(TRANSMIT), len(sent), "", note)
         self.row("figure 15b: TLPs of a packet received", len(RECEIVE), len(received), "", note)
         lines = [frames[number][0] for number in (*sent, *received)]

@@ -249,7 +249,7 @@ def captures(folder: Path) -> Source:
         if what == "switch":
             source.passage(what, name, behind, size)
         else:
-            why = "QEMU leads no TLP from a function of another process to another: what is here is a switch"
+            why = "QEMU carries no TLP from a function of another process to another: this path is a switch"
             source.rows.append(absent(f"guest, figure 13, {what}", behind, "", why))
     for name, (least, most) in TAGS.items():
         source.tags(name, least, most)
@@ -273,7 +273,7 @@ def in_guest(row: Row) -> Row:
 
 TEXT = (
     "Two cards of one adapter in a guest of QEMU (`tlplab guest qemu nettlp,table=1MiB nettlp,table=1MiB,peer=…`): the software reads and writes memory of the guest that "
-    "Linux was not told of, and, for figures 11, 13 and 14 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
+    "Linux does not know, and, for figures 11, 13 and 14 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
     "cards the adapter is a switch. Figure 15: Linux pings through a card behind which is the simple NIC with a loop-back plug, by the driver of `driver/simple_nic`. All of it is on {processors} processors, with the guest, which waits. Meanwhile other work took {others:.0f} % of the processors, "
     "and {failures:.2f} % of the operations failed. With `--library FOLDER`, a checkout of the published library, its `tlpperf` reads and writes the same memory through the same adapter. These figures are of the machine and the moment."
 )
@@ -285,5 +285,5 @@ As written by `tlplab reproduce nettlp --guest --markdown FILE`, after `make gue
 
 {text}
 
-Only hardware could give more: a link of PCI Express, and how a root complex cuts what passes from port to port.
+Only hardware could give more: a link of PCI Express, and the cuts of a root complex in TLPs that pass from port to port.
 """

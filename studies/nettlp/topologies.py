@@ -34,9 +34,9 @@ SLICE, LONGEST = 0.05, 60.0
 PACKET = "98B"
 TEXT = (
     "tlplab adapter and devices in one process, on the loopback interface. Figure 12a: a device reads another's pseudo memory through an adapter that "
-    "is a switch, or a root complex. Figure 12b: devices read the pseudo memory through the switch. They were given the tags of those in the paper; that "
-    "switch and pseudo memory leave them as they are is what comes out. The upper axes are before the adapter, the lower ones behind it. Figure 15: the simple NIC with its driver on a simulated host, and a "
-    "plug that leads what it sends back to it."
+    "is a switch, or a root complex. Figure 12b: devices read the pseudo memory through the switch. They were given the tags of the devices in the paper; the "
+    "result is that switch and pseudo memory leave them unchanged. The upper axes are before the adapter, the lower ones behind it. Figure 15: the simple NIC with its driver on a simulated host, and a "
+    "plug that leads its frames back to it."
 )
 
 

@@ -170,7 +170,7 @@ def sizes() -> Iterable[list[str]]:
     )  # fmt: skip
     lost = {compat: float(model.nic(64, compat=compat)["bandwidth_bps"]) / 1e9 for compat in (PUBLIC, MENDED)}
     yield line(
-        "`lost-requests`: what the receive side requests is overwritten by what it writes",
+        "`lost-requests`: the requests of the receive side are overwritten by its writes",
         "simple NIC, frames of 64 B", lost[PUBLIC], lost[MENDED],
     )  # fmt: skip
     typo = "`table-typos`: Ack limit 237, not 327"
@@ -212,17 +212,17 @@ Gb/s each way, gen3 x8, MPS 256, MRRS 512, 64-bit addresses; frames with, transf
 
 {curves}
 
-## The public model's mistakes, and what each comes to
+## The public model's mistakes, and the effect of each
 
 {mistakes}
 
-Tags, credits and latency it leaves out; `tlplab model lat` has them. Measured hosts say which is right: on gen3 x8 their read and write rates imply
+It leaves out tags, credits and latency; `tlplab model lat` has them. Measured hosts show the right one: on gen3 x8 their read and write rates imply
 59.6 to 60.3 Gb/s for TLPs (github.com/pcie-bench, the measurements published with the paper). That is more than the {public:.2f} the public model
 has, and less than {right:.2f}.
 
 Two of the mistakes are large and of opposite sign: too many DLLPs make every NIC slower, requests left out make it faster. So the
 public crossings are near the right ones. In this table is the first frame, in bytes, that a NIC sends and receives at 40 Gb/s, and after a dash
-the last that it does not, if that is a longer one: on the left of the public model with one mistake mended, on the right of ours with one made.
+the last that it does not, if that is a longer one: on the left of the public model with one mistake mended, on the right of tlplab's with one mistake made.
 
 {crossings}
 """

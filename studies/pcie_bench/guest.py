@@ -129,15 +129,15 @@ def under_linux(experiments: Path, _options: GuestOptions, /, *, quiet: bool) ->
     )
 
 
-PAGE = """# The packets of e1000e beside the model's NIC
+PAGE = """# The packets of e1000e and of the model's NIC
 
-pcie-bench's model has a NIC under a kernel driver: a list of what each packet takes, from the data sheet of an 82599 and the defaults of its driver. Here
-a driver that was not written for a model says what it takes: unmodified e1000e on the 82574-like NIC (`model = "nic"`), between two Linux machines on a cable
+pcie-bench's model has a NIC under a kernel driver: a list of the requests for each packet, from the data sheet of an 82599 and the defaults of its driver. Here
+the requests are those of a driver that was not written for a model: unmodified e1000e on the 82574-like NIC (`model = "nic"`), between two Linux machines on a cable
 ([docs/linux-nic.md](../../docs/linux-nic.md)). iperf3 sends datagrams in frames of {frame} bytes at half a gigabit per second; a capture counts the requests on the link, by the register or memory that each is about. The figures are the
 difference of two boots, with {few} and with {many} packets, by packet. This page is written by the command that does it, after `make linux`:
 `tlplab reproduce pcie-bench --guest --markdown studies/pcie_bench/guest.md`.
 
 {rows}
 
-*Reproduced* is the same within 0.005. The others are another NIC's and another driver's for the reason in the note: they say how far one list of transactions carries, and are not tuned to it.
+*Reproduced* is the same within 0.005. The others are another NIC's and another driver's for the reason in the note: they show the limits of one list of transactions, and are not tuned to it.
 """

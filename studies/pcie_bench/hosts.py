@@ -117,7 +117,7 @@ UNDER_WALKS = {
     (
         "bw_rd",
         256,
-    ): "the machine takes 60.8 ns for each where page walks would allow 47 and the link 43: what else it waits for is not in the model",
+    ): "the machine takes 60.8 ns for each where page walks would allow 47 and the link 43: its other waits are not in the model",
     (
         "bw_rd",
         512,
@@ -234,7 +234,7 @@ def accelerator(_answer: Answer) -> Iterable[Row]:
         return float(grid["bandwidth_bps"][()]) / 8e9
 
     yield near("H100, gen5 x16: writes of 128 B", 52.8, gigabytes("write", 128), "GB/s", 0.02 * 52.8, CARD)
-    copied = f"{CARD}; the closed form is what the link carries; the copy engine leaves 3 to 5 % of it"
+    copied = f"{CARD}; the closed form is the link's rate; the copy engine leaves 3 to 5 % of it"
     yield near("H100, gen5 x16: copies to the host", 55.35, gigabytes("write", 256), "GB/s", 0.02 * 55.35, copied)
     yield near("H100, gen5 x16: copies from the host", 55.4, gigabytes("read", 256), "GB/s", 0.02 * 55.4, copied)
     note = f"{CARD}; limited by tags: 35.2 GB/s are 275 reads of 128 B in a microsecond, 256 tags at 0.93 µs; the closed form is the link's"
@@ -283,8 +283,8 @@ def text(_outcomes: Outcomes) -> str:
 TEXT = """## The measured hosts
 
 The paper's benchmarks run in the fabric on profiles of four of its machines, which `tlplab calibrate` made from their data sets (`tlplab list
-hosts`), with the device that measured them. Medians of latencies are on the device's clock: 16 cycles of 1.2 GHz, 13.3 ns. What of every
-data set comes out, point by point, fitted and predicted, is in [another page](hosts.md).
+hosts`), with the device that measured them. Medians of latencies are on the device's clock: 16 cycles of 1.2 GHz, 13.3 ns. The results of every
+data set, point by point, fitted and predicted, are in [another page](hosts.md).
 """
 
 SECTION = Section(rows, text)

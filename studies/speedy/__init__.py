@@ -28,15 +28,15 @@ source is gone. `rtl/` has a core after the paper, with the same structure and n
 card of a simulated host, with link, root complex and memory in time; its driver is a program of that host. This page is written by the command that
 runs it, after `make rtl`: `tlplab reproduce speedy --markdown studies/speedy/README.md`.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
-*Reproduced* is what is within the tolerance in its note or comes out as the paper describes it, and a figure that the core has to reach if it does: these
-have nothing published. *Explained* misses it, or differs for the reason in the note: three figures of the paper take GiB for GB. What includes
-Windows and its driver is *not reproducible* here; ours is then the hardware's share.
+A *reproduced* row is within the tolerance in its note or as the paper describes it; a row for a figure that the core has to reach is if it does: these
+have nothing published. An *explained* row misses it, or differs for the reason in the note: three figures of the paper take GiB for GB. A figure that includes
+Windows and its driver is *not reproducible* here; tlplab's is then the hardware's share.
 
-"To the card" is what the paper calls a write by software: the card reads. Nothing here is hardware: clocks and link are simulated, and the core's clocks
+"To the card" is the paper's write by software: the card reads. Nothing here is hardware: clocks and link are simulated, and the core's clocks
 are assumed (200 MHz, and the hard IP's for each link).
 
 {sections}"""

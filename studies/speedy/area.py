@@ -108,13 +108,13 @@ ABLE = [
 ]  # fmt: skip
 
 
-TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; `docs/rtl-tests.md` says how it is counted.
-LUT is logic and LUTRAM, lookup tables that are memory, together; – is what is not published. Slices cannot be compared: the open
+TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; `docs/rtl-tests.md` describes how it is counted.
+LUT is logic and LUTRAM, lookup tables that are memory, together; – marks figures that are not published. Slices cannot be compared: the open
 flow does not place for Xilinx's parts. verilog-pcie is synthesized by the same commands, behind its own UltraScale+ shim with the
 same streams: compare its sum with `all with the UltraScale+ shim, flattened`. Table 2's figures are Xilinx's tools'.
 
 {blocks}
 
-What those two have in them:
+The capabilities of these two cores:
 
 {able}"""

@@ -152,7 +152,7 @@ def pages(outcomes: Outcomes) -> list[Row]:
             each = (calls(small)["mean_ns"] - calls(large)["mean_ns"]) / (MIB / 4096)
             # To the card descriptors share the way with data, from it they do not; a beat of the interface is 4 ns.
             most = 16 / slot.link("to-card", 512) if way == "to-card" else 4
-            note = "what each of 256 scattered pages takes longer than the same bytes in one of 2 MiB; at most " + (
+            note = "the additional time of each of 256 scattered pages, compared with the same bytes in one of 2 MiB; at most " + (
                 f"the {most:.1f} ns of its descriptor on the link"
                 if way == "to-card"
                 else "a beat of the interface, 4 ns"
@@ -190,7 +190,7 @@ def late(outcomes: Outcomes) -> list[Row]:
         listed.append(goal(f"handlers 1 ms late, Gen1 x8, {way}: cost", cost, "%", cost < 0.5, note))
     pio = load(outcomes["late, pio"])["payload_bps"] / 8e6
     note = (
-        "with descriptors by PIO, of which the card holds 64, until an interrupt tells of room: why the paper has its ring; "
+        "with descriptors by PIO, of which the card holds 64, until an interrupt reports room: the reason for the paper's ring; "
         "less than 500 MB/s"
     )
     listed.append(goal("handlers 1 ms late, Gen1 x8, descriptors by PIO", pio, "MB/s", pio < 500, note))
@@ -220,11 +220,11 @@ def text(outcomes: Outcomes) -> str:
     return TEXT.format(bounds=table(heading, lines))
 
 
-TEXT = """## What bounds a transfer
+TEXT = """## The bounds of a transfer
 
-GB/s, from closed forms (`tlplab.model`: `bandwidth`, `data_path`, `in_flight`), with payloads of 256 B and read requests of 512 B: what the link has for
-payload; what the hard IP's interface has for it when headers of 12 B travel inline, each TLP beginning with a beat of its own (the core itself has
-256 bits at 200 MHz, 6.4 GB/s, and no headers in them); and 32 tags of 512 B over the time that a read takes where nothing is in its way, which alone is measured.
+GB/s, from closed forms (`tlplab.model`: `bandwidth`, `data_path`, `in_flight`), with payloads of 256 B and read requests of 512 B: the link's rate for
+payload; the rate of the hard IP's interface for it if headers of 12 B travel inline, each TLP beginning with a beat of its own (the core itself has
+256 bits at 200 MHz, 6.4 GB/s, and no headers in them); and 32 tags of 512 B over the time of a read without other traffic, the only measured value.
 
 {bounds}
 
