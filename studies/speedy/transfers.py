@@ -152,10 +152,13 @@ def pages(outcomes: Outcomes) -> list[Row]:
             each = (calls(small)["mean_ns"] - calls(large)["mean_ns"]) / (MIB / 4096)
             # To the card descriptors share the way with data, from it they do not; a beat of the interface is 4 ns.
             most = 16 / slot.link("to-card", 512) if way == "to-card" else 4
-            note = "the additional time of each of 256 scattered pages, compared with the same bytes in one of 2 MiB; at most " + (
-                f"the {most:.1f} ns of its descriptor on the link"
-                if way == "to-card"
-                else "a beat of the interface, 4 ns"
+            note = (
+                "the additional time of each of 256 scattered pages, compared with the same bytes in one of 2 MiB; at most "
+                + (
+                    f"the {most:.1f} ns of its descriptor on the link"
+                    if way == "to-card"
+                    else "a beat of the interface, 4 ns"
+                )
             )
             listed.append(goal(f"gap at the end of a page, {slot.name}, {way}", each, "ns", each < most, note))
     return listed
