@@ -139,9 +139,11 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
         expect(holds(printed), f"{command} prints something else than expected", printed)
 
     count, missing, installed = json.loads(said("python", "-c", IMPORT_ALL))
-    expect(not OPTIONAL & set(installed), f"the wheel brings what an extra should: {sorted(OPTIONAL & set(installed))}")
+    expect(
+        not OPTIONAL & set(installed), f"the wheel installs packages of an extra: {sorted(OPTIONAL & set(installed))}"
+    )
     undeclared = {name: library for name, library in missing.items() if str(library).split(".")[0] not in OPTIONAL}
-    expect(not undeclared, f"modules import what the wheel does not declare: {undeclared}")
+    expect(not undeclared, f"modules import packages that the wheel does not declare: {undeclared}")
     says("pip check", lambda text: "No broken requirements" in text)
     says("tlplab --version", lambda text: text.split()[-1] == version)
     says("tlplab list experiments", lambda text: "quickstart " in text and "p2p/acs " in text)

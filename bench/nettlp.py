@@ -161,7 +161,7 @@ def wait_for_adapter(ends: Ends, case: Case, adapter: list[str]) -> None:
         if subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0:
             return
         time.sleep(0.2)
-    raise SystemExit(f"bench: nobody answers; this would say why: {' '.join(adapter)}")
+    raise SystemExit(f"bench: the adapter does not answer; its command shows the reason: {' '.join(adapter)}")
 
 
 def bare(ends: Ends, case: Case, folder: str, seconds: float) -> Figures:

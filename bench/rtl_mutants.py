@@ -74,7 +74,7 @@ def read_list(path: Path = LIST) -> list[Mutant]:
             parts = [part.strip() for part in text.split(" @ ")]
             if len(parts) != 4:
                 raise SystemExit(
-                    f"{path.name}:{number}: has {len(parts)} parts, not file @ text @ text with the bug @ what is wrong"
+                    f"{path.name}:{number}: has {len(parts)} parts, not file @ text @ text with the bug @ description of the bug"
                 )
             file, old, new, wrong = parts
             found.append(Mutant(number, file, old, new, wrong, None))
@@ -132,7 +132,7 @@ def run(place: Path, log: str, command: list[str], directory: str = ".", **envir
             timeout=PATIENCE * SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise SystemExit(f"{place.name}: {log}: no end after {PATIENCE * SECONDS} s: is the machine busy?") from None
+        raise SystemExit(f"{place.name}: {log}: no end after {PATIENCE * SECONDS} s: the machine may be busy") from None
     said = done.stdout + done.stderr
     (place / f"{log}.log").write_text(said, encoding="utf-8")
     if done.returncode != 0:
@@ -299,7 +299,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("files", nargs="*", help="only mutants of these files, such as core/tags.sv (all)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th only")
-    parser.add_argument("--fresh", action="store_true", help="also those that the record has already")
+    parser.add_argument("--fresh", action="store_true", help="also mutants that the record has already")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default: 1)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "bench" / "rtl-mutants.json", help="the record")
     options = parser.parse_args()

@@ -165,7 +165,7 @@ def instructions(programs: dict[str, str], op: str, fidelity: str, hop_count: in
     done = subprocess.run([*valgrind, *command], cwd=ROOT, capture_output=True, text=True, check=True)
     match = re.search(r"Collected : (\d+)", done.stderr)
     if not match:
-        raise LookupError(f"callgrind did not say what it collected: {done.stderr[-300:]}")
+        raise LookupError(f"callgrind printed no count: {done.stderr[-300:]}")
     return json.loads(done.stdout)["hops"], float(match[1]), "valgrind --tool=callgrind"
 
 

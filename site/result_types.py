@@ -293,7 +293,7 @@ def reference(schema: Schema) -> str:
         "times in `_ns` nanoseconds, rates bits per second; shares and utilisations are fractions of 1. A *place* is a link direction, written `from → to`, or the name "
         "of a node.\n\n"
         "`tlplab schema --result` prints its JSON Schema ([result.schema.json](result.schema.json)), with which any language can check a document or make types; the types of "
-        "Python are in `tlplab.result`. Keys and names stay; what is added has the `revision` of the document that has it first. "
+        "Python are in `tlplab.result`. Keys and names stay; a new key has the `revision` of the document that has it first. "
         f"This page is {GENERATED}.\n"
     ]
     names = {one.name for one in types}

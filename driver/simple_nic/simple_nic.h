@@ -58,7 +58,7 @@ struct simple_nic {
 	bool running;		/* with rings; the interface's lock guards it */
 	u32 longest;		/* bytes of a frame */
 	u32 moderation_us;
-	__le32 *heads;		/* where the card writes how far it is */
+	__le32 *heads;		/* written by the card: its progress */
 	dma_addr_t heads_bus;
 	struct simple_nic_ring rings[SIMPLE_NIC_VECTORS];
 	struct delayed_work watch;

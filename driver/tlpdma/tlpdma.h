@@ -72,7 +72,7 @@ struct tlpdma_window {
 	/* Held for writing while the function is reset. */
 	struct rw_semaphore reachable;
 	resource_size_t bar;	/* 0: there is none that a program can reach */
-	struct inode *inode;	/* whose pages all mappings are, from the first open() on */
+	struct inode *inode;	/* the owner of all mapped pages, from the first open() on */
 };
 
 struct tlpdma_card {

@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
         prog="linux/build", description="Builds the Linux guest for virtual time: linux/README.md."
     )
     parser.add_argument("--source", type=Path, metavar="TARBALL", help="a kernel's source, instead of Debian's package")
-    parser.add_argument("--sha256", metavar="HASH", help="what the tarball's SHA-256 must be")
+    parser.add_argument("--sha256", metavar="HASH", help="expected SHA-256 of the tarball")
     parser.add_argument("--where", action="store_true", help="print the folder of the result, if it is there, and stop")
     parser.add_argument(
         "--compress", action="store_true", help="compress the initial file system: smaller, boots slower"

@@ -89,7 +89,7 @@ class Archive:
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
             raise BuildError(
-                f"Debian's lists of packages cannot be had from {MIRROR}; is there a network? "
+                f"Debian's lists of packages are not available from {MIRROR}; check the network. "
                 f"apt-get says: {said[0][3:] if said else done.stderr.strip()}"
             )
 
@@ -149,7 +149,7 @@ def unpack(package: Path, root: Path) -> None:
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as packed:
         run(["tar", "-x", "--no-same-owner", "--keep-directory-symlink", "-C", root], stdin=packed.stdout)
     if packed.returncode:
-        raise BuildError(f"{package} is no package, or is damaged; remove it and try again")
+        raise BuildError(f"{package} is not a package, or is damaged; remove it and try again")
 
 
 def lacking(tools: dict[str, str]) -> list[str]:

@@ -24,7 +24,7 @@ def packages(archive: debian.Archive, kernel: str, release: str) -> list[Path]:
         if name.startswith(("linux-headers-", "linux-kbuild-"))
     ]
     if not others:
-        raise BuildError(f"Debian's archive has no {headers}; is the mirror complete?")
+        raise BuildError(f"Debian's archive has no {headers}; check that the mirror is complete")
     found = archive.download([f"{name}/{release}" for name in (headers, *others)])
     libraries = sorted({library for package in found for library in debian.libraries_of(package)})
     return [*found, *archive.with_libraries(libraries, without=())]

@@ -82,7 +82,7 @@ def named(path: Path) -> Source:
             with tarfile.open(path) as tarball:
                 tarball.next()
         except tarfile.TarError:
-            raise BuildError(f"{path} is no tarball, or is damaged") from None
+            raise BuildError(f"{path} is not a tarball, or is damaged") from None
     return Source(path.resolve(), path.name, debian.sha256(path), packed=path.suffix == ".deb")
 
 
@@ -106,7 +106,7 @@ def unpack(source: Source, to: Path) -> None:
     except BuildError as problem:
         raise BuildError(f"{source.path} cannot be unpacked: {problem}") from None
     if not (to / "arch/um/kernel/time.c").exists():
-        raise BuildError(f"{source.path} is no kernel's source: it has no arch/um/kernel/time.c")
+        raise BuildError(f"{source.path} is not a kernel's source: it has no arch/um/kernel/time.c")
     if source.packed:
         tarball.unlink()
 

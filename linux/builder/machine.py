@@ -104,7 +104,7 @@ def newest_kernel(archive: debian.Archive) -> str:
     """The release of the newest kernel, as `7.3.4+deb13-amd64`."""
     image = next((name for name in archive.dependencies(KERNEL) if re.match(r"linux-image-\d", name)), None)
     if image is None:
-        raise BuildError(f"Debian's archive has no {KERNEL}; is the mirror complete?")
+        raise BuildError(f"Debian's archive has no {KERNEL}; check that the mirror is complete")
     return image.removeprefix("linux-image-")
 
 

@@ -210,7 +210,7 @@ static void print_reads(uint64_t call)
 		       target->parent[0] ? target->parent : "-", samples, (int64_t)(target->ns[0] - call), target->ns[0],
 		       target->ns[samples / 2], mean, target->ns[(samples - 1) * 99ul / 100], sqrt(squares / samples));
 		if (target->ones == samples)
-			printf("  nobody answers\n");
+			printf("  no answer\n");
 	}
 }
 

@@ -75,7 +75,7 @@ class Experiment:
         try:
             made._tree = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise ExperimentError(path, None, None, "", f"this is no TOML: {error}") from None
+            raise ExperimentError(path, None, None, "", f"this is not TOML: {error}") from None
         made._folder = Path(path).parent
         made._source = (path, text)
         return made

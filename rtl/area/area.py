@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, metavar="CHECKOUT", help="of verilog-pcie: its figures, too")
     parser.add_argument("--block", help="one module only, by its name: nothing is written")
     parser.add_argument("--seeds", type=int, default=8, metavar="N", help="place with the seeds 1 to N")
-    parser.add_argument("--again", action="store_true", help="run nothing: judge what is written already once more")
+    parser.add_argument("--again", action="store_true", help="run nothing: judge the written records once more")
     parser.add_argument("--json", type=Path, default=ROOT / "bench" / "rtl-area.json")
     arguments = parser.parse_args()
     if arguments.seeds < 1:

@@ -133,7 +133,7 @@ private:
     unsigned reset_pcie_edges_ = RESET_EDGES, reset_user_edges_ = RESET_EDGES; // still to come under reset
     uint64_t quiet_time_, busy_until_;                                         // how long the core has to say idle; not idle before
     bool idle_ = false, intx_ = false;
-    bool changed_ = true;                     // what is to be driven, since the core last saw it
+    bool changed_ = true;                     // the inputs have changed since the core last saw them
     bool driven_ = false, configured_ = true; // since the last evaluation
     uint64_t random_;
     uint8_t room_ = 0;

@@ -236,7 +236,7 @@ def ports_of(tree: dict[str, Any], top: str) -> list[Found]:
     for one in module["stmtsp"]:
         if one["type"] == "VAR" and one.get("direction") in ("INPUT", "OUTPUT", "INOUT"):
             if one["direction"] == "INOUT" or one["dtypep"] not in widths:
-                raise MisfitError(f"its port {one['name']} is no vector that goes one way")
+                raise MisfitError(f"its port {one['name']} is not a vector with one direction")
             found.append(Found(one["name"], one["direction"] == "INPUT", widths[one["dtypep"]]))
     return found
 

@@ -34,7 +34,7 @@ Packet rc_packet(Received const &received, Judged const &judged);
 struct Made {
     std::vector<uint8_t> tlp;
     tlplab_rtl_class kind;
-    std::string wrong; // what no hard IP can send; empty: nothing
+    std::string wrong; // the fault of a TLP that no hard IP can send; empty: none
 };
 Made rq_tlp(Sink const &sink, uint16_t id);
 Made cc_tlp(Sink const &sink, uint16_t id);

@@ -86,7 +86,7 @@ def simulate(
                 **(environment or {}),
             },
         )
-    assert results.exists(), f"the simulation did not end by itself: {log}"
+    assert results.exists(), f"the simulation ended without results: {log}"
     ran, failed = get_results(results)
     assert ran, f"no test ran: {log}"
     assert not failed, f"{failed} of {ran} failed: {log}\n" + "".join(

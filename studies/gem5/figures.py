@@ -363,7 +363,7 @@ First the paper's mode, then timeouts without the slips ("as written"), then cre
 {sweeps}
 ## The surprising results, explained
 
-* **x8 slower than x4.** It is the slips that cost the time. Without them x8 is no slower in the paper's mode either; with credits the transmitter
+* **x8 slower than x4.** It is the slips that cost the time. Without them x8 is not slower in the paper's mode either; with credits the transmitter
   waits for as long as the port is full and no longer: nothing is sent twice.
 * **27 % replays.** There is not one with credits, at any width or buffer: without a bit error nothing is ever lost.
 * **A larger replay buffer is worse.** It gives a replay more to pass over. With credits it only bounds how many are unacknowledged, and larger

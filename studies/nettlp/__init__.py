@@ -44,7 +44,7 @@ for PCIe Devices in Software Interacting with Hardware", NSDI 2020). tlplab repe
 
 A row is *reproduced* if it is within 10 % for throughput (figure 11: 15 %), 15 % for the medians of Table 2 and 20 % for measured rows; within the range or
 below the bound that the paper gives; equal, for exact counts; or of the shape that the paper describes. An *explained* row
-differs for the reason in its note, or was fitted and is no evidence; a row that differs without a reason is *not reproducible*.
+differs for the reason in its note, or was fitted and is not evidence; a row that differs without a reason is *not reproducible*.
 
 {text}
 """

@@ -102,7 +102,7 @@ private:
         std::vector<uint8_t> tlp;
         tlplab_rtl_class kind;
         uint8_t bar;
-        uint64_t read = 0;  // whose completion this is, and its tag
+        uint64_t read = 0;  // the read that this completes, and its tag
         uint8_t tag = 0;
         uint32_t bytes = 0; // of its data that are right
         bool last = false;  // the tag is over with it

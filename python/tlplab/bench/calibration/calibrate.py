@@ -250,7 +250,7 @@ def cache_size_of(data: DataSet, labels: Labels) -> Value | None:
     kept = observe.mostly_kept(warm, data.typical)
     if kept is None:
         return None
-    source = f"what host-warm reads find there; no sys-cpuinfo.txt ({observe.where(warm, data)})"
+    source = f"the part of a window that host-warm reads find there; no sys-cpuinfo.txt ({observe.where(warm, data)})"
     return Value(max(round(kept / MIB), 1) * MIB, "B", source)
 
 

@@ -15,7 +15,7 @@ LONG_NS = 1e5
 # What no data set of pcie-bench shows, and why it is as it is.
 FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
     "": {
-        "latency": ("100ns", "not measurable apart from the memory's: together they are what was measured"),
+        "latency": ("100ns", "not measurable apart from the memory's: only their sum was measured"),
         "rcb": ("64B", "Intel root complexes use 64 bytes"),
         "p2p": ("split 64B", "peer-to-peer through the processor travels in cache lines; not measured"),
         "line_interval": (

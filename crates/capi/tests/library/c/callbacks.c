@@ -39,7 +39,7 @@ static int on_mrd(struct nettlp *nt, struct tlp_mr_hdr *mh, void *arg)
 	if (addr == WINDOW + 0x400) {
 		CHECK_FAILS(nettlp_send_cpl(nt, mh, TLP_CPL_STATUS_SC), EINVAL);
 		CHECK_IS(nettlp_send_cpl(nt, mh, TLP_CPL_STATUS_CA), 0);
-		return -1; /* which means nothing */
+		return -1; /* a value without a meaning */
 	}
 	memset(&nh, 0, sizeof(nh));
 	memset(&ch, 0, sizeof(ch));
