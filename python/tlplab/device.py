@@ -132,9 +132,9 @@ class Context:
         self._party.actions.append(("intx", fits("stream", stream, 16), bool(asserted)))
 
     def set_config(self, offset: int, data: bytes) -> None:
-        """Changes what software reads of the function's configuration space, from `offset` on: IDs, class, fields of capabilities.
+        """Changes the function's configuration space for software, from `offset` on: IDs, class, fields of capabilities.
 
-        Bits that software writes or clears stay as they are, and what obeys the registers does so as before: a device that shows another
+        Bits that software writes or clears stay as they are, and the functions behind the registers work as before: a device that shows another
         size of its MSI-X table has the same. Bytes that are software's alone (Command, the address in a BAR) end the run with a
         message; so does NetTLP, whose card keeps its own configuration space.
         """
@@ -165,7 +165,7 @@ class DeviceParty(Party):
         return identity(self.device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:
-        """One event, and what the device does about it."""
+        """Handles one event."""
         self.now_fs = now_fs
         kind, *details = event
         if kind == "start":

@@ -1,4 +1,4 @@
-"""`tlplab doctor`: what of a machine tlplab finds, what each missing thing would enable, and the command that brings it."""
+"""`tlplab doctor`: the parts of a machine that tlplab finds, the use of each missing one, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_LINE = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """A thing, and what was found of it: None if it is missing."""
+    """A part, and its version or path: None if it is missing."""
 
     name: str
     found: str | None
@@ -164,7 +164,7 @@ def doctor_command(json_file: str | None, quiet: bool) -> None:
 
 
 def show(found: list[Finding]) -> None:
-    """Two tables: what is here, and what is not."""
+    """Two tables: the parts that are present, and the missing ones."""
     console = console_for(sys.stdout)
     here = Sheet(
         f"tlplab {_core.__version__}: here",

@@ -206,11 +206,11 @@ class DriverParty(Party):
         config: int,
         device: Device | None,
     ) -> None:
-        """Tells where the device is."""
+        """Receives the place of the device."""
         self.handle_of = DeviceHandle(self, name, ids, bars, config, device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:
-        """One event, and what the driver does about it."""
+        """Handles one event."""
         self.now_fs = now_fs
         assert self.handle_of is not None, "attach() comes first"
         kind, *details = event

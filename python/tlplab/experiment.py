@@ -1,4 +1,4 @@
-"""An experiment made of objects: what an experiment file says, said in Python.
+"""An experiment made of objects: the content of an experiment file, written in Python.
 
     >>> import tlplab as tl
     >>> e = tl.Experiment(title="One writer", stop="20us")
@@ -157,7 +157,7 @@ class Experiment:
         return tomli_w.dumps(self._tree)
 
     def check(self, *, overrides: Sequence[str] = ()) -> Experiment:
-        """Raises `ExperimentError` where the experiment is no experiment."""
+        """Raises `ExperimentError` for mistakes in the experiment."""
         self.settings(overrides=overrides)
         return self
 
@@ -230,7 +230,7 @@ class Experiment:
         return ExperimentError(path, None, None, error.key, error.message, error.hint)
 
     def _put(self, tables: Path_, keys: Mapping[str, Any]) -> Experiment:
-        """Adds keys to a table, and remembers who said them."""
+        """Adds keys to a table, with their origin."""
         table = self._tree
         for depth, name in enumerate(tables, 1):
             if name not in table:

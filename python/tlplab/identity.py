@@ -68,7 +68,7 @@ def identity(device: Device | type[Device]) -> Identity:
 
 
 def bar_numbers(bars: Mapping[str, type[Bar]]) -> dict[str, int]:
-    """The number of each BAR: what it says, or the next free one in the order of declaration; a wide one takes two."""
+    """The number of each BAR: its own, or the next free one in the order of declaration; a wide one takes two."""
     numbers = {}
     following = 0
     for name, bar in bars.items():

@@ -20,7 +20,7 @@ PREFIX = "tlplab_experiment_"
 
 
 class LoadError(ValueError):
-    """A Python file that does not hold what an experiment says it holds."""
+    """A Python file without an object that an experiment expects in it."""
 
 
 def load_device(path: str, name: str, parameters: str) -> DeviceParty:
@@ -82,7 +82,7 @@ def find(path: str, name: str) -> Any:
 
 
 def forget() -> None:
-    """Forgets all files: what is loaded next is run again, and finds nothing of what runs before have left in its module."""
+    """Forgets all files: a file that is loaded next is run again, without the state that earlier runs have left in its module."""
     for name in [name for name in sys.modules if name.startswith(PREFIX)]:
         del sys.modules[name]
 

@@ -16,7 +16,7 @@ UNBOUNDED = 10_000
 
 
 class Link(TypedDict):
-    """A link as a port shows it: what it runs at, and what the port can."""
+    """A link as a port shows it: its present speed and width, and the port's abilities."""
 
     generation: int
     width: int
@@ -133,7 +133,7 @@ def label(function: Function) -> Text:
 
 
 def speed(link: Link) -> str:
-    """`gen4 x4`, and what the port can where that is more."""
+    """`gen4 x4`, and the port's maximum if that is more."""
     now = f"gen{link['generation']} x{link['width']}"
     possible = f"gen{link['generation_possible']} x{link['width_possible']}"
     return now if now == possible else f"{now} of {possible}"

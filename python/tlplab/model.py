@@ -149,8 +149,8 @@ def bandwidth(size: Numbers, *, op: str = "write", **connection: Any) -> Grid:
     """Throughput of transfers of `size` bytes that only the link limits.
 
     `op` is `read`, `write` or `rdwr` (as many of each); the others are those of `Connection`. Columns, besides the parameters:
-    `bandwidth_bps` (payload, each way), `transfers_per_s`, `up_utilization` and `down_utilization` (part of what TLPs can
-    have that is used), `up_bytes` and `down_bytes` (of the link, for a transfer's TLPs), `tlp_bps` (what TLPs can have while
+    `bandwidth_bps` (payload, each way), `transfers_per_s`, `up_utilization` and `down_utilization` (part of the rate that TLPs can
+    have that is used), `up_bytes` and `down_bytes` (of the link, for a transfer's TLPs), `tlp_bps` (the rate available to TLPs while
     both ways are full), `raw_bps` (the link after line coding). Raises ValueError.
     """
     columns, shape = points(size, connection)
@@ -183,7 +183,7 @@ def loopback(
 ) -> Grid:
     """The latency of a NIC whose port is connected to itself: `pcie_ns` and `nic_ns`, which sum to it.
 
-    The parameters of these names are what host and PCIe core, and what the rest of the NIC, take for any packet; `store` is what
+    The parameters of these names are the times of host and PCIe core, and of the rest of the NIC, for any packet; `store` is the amount that
     the host stores at once. Raises ValueError.
     """
     if "offset" in connection:

@@ -24,7 +24,7 @@ class Component(TypedDict):
 
 
 class Load(TypedDict):
-    """A load: which device issues it, to whom, and what it does in a few words."""
+    """A load: the device that issues it, its target, and its work in a few words."""
 
     name: str
     device: str

@@ -21,7 +21,7 @@ RESET_TIME = "100ms"
 async def reset(device: DeviceHandle, sleep: Callable[[int | str], Operation[None]]) -> None:
     """Resets the function and gives it back its BARs, its interrupts and the bus.
 
-    Raises `RuntimeError` for one that has no function-level reset.
+    Raises `RuntimeError` for a function without function-level reset.
     """
     config = device.config
     places = await capabilities(device)
@@ -56,7 +56,7 @@ async def capabilities(device: DeviceHandle) -> dict[int, int]:
 
 
 async def msix_table(device: DeviceHandle, capability: int) -> tuple[int, int, bytes]:
-    """The BAR that holds the table, where in it, and what is in it."""
+    """The BAR that holds the table, its offset there, and its content."""
     vectors = (int.from_bytes(await device.config.read(capability + 2, 2), "little") & 0x7FF) + 1
     place = int.from_bytes(await device.config.read(capability + 4, 4), "little")
     bar, start = place & 7, place & ~7

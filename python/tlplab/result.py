@@ -1,7 +1,7 @@
 """The result of a run: the result document, as a dictionary that knows its types and can show itself.
 
 Its types are in `tlplab.document`, which is generated from the simulator's own. Code of tlplab that is given a document, however it came by it, takes a
-`Document`; whoever runs an experiment gets a `Result`.
+`Document`; programs that run an experiment get a `Result`.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def failures(result: Document) -> list[str]:
 
 
 def succeed(finished: Finished) -> None:
-    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for one that failed."""
+    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for a failed run."""
     if finished.interrupted:
         raise KeyboardInterrupt
     if failed := finished.failures():
@@ -158,7 +158,7 @@ def judged(
 ) -> Finished:  # fmt: skip
     """`finished`, with the verdict by runs; with that of its figures, if the experiment cannot be run again or Ctrl-C comes.
 
-    In `full`, more of every resource is tried on the whole run, whatever it costs. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
+    In `full`, more of every resource is tried on the whole run, at any cost. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
     made, and of how many.
     """
     if finished.interrupted:

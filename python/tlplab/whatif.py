@@ -1,4 +1,4 @@
-"""`tlplab whatif`: what an experiment gains from more of each resource."""
+"""`tlplab whatif`: the gain of an experiment from more of each resource."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS_SHOWN = 24
 
 @dataclass(frozen=True)
 class Step:
-    """A resource relaxed in one way, and what came of it. Shares: 0.5 is half as much again."""
+    """A resource relaxed in one way, and the result. Shares: 0.5 is half as much again."""
 
     change: str
     gain: float
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Row:
-    """A resource, and what came of relaxing it; of a step that cannot be, nothing."""
+    """A resource, and the results of relaxing it; None for an impossible step."""
 
     resource: str
     kind: str

@@ -176,7 +176,7 @@ LABELS = {"write": "write", "read": "read", "rdwr": "read and write"}
 
 
 def nic_text(name: str) -> str:
-    """The file of a NIC: one that comes with tlplab, or the user's."""
+    """The file of a NIC: a shipped one, or the user's."""
     shipped = dict(_core.nics())
     if name in shipped:
         return shipped[name]

@@ -38,5 +38,5 @@ def figure(
 
 
 def draw(path: str, title: str, axis: str, lines: Sequence[Line]) -> None:
-    """Writes a figure of bandwidths in Gb/s; the end of `path` says of what kind."""
+    """Writes a figure of bandwidths in Gb/s; the ending of `path` is its kind."""
     write_figure(path, figure(title, axis, "Gb/s", lines))

@@ -1,4 +1,4 @@
-"""Measurements of another machine beside results: a CSV file in the columns of the published data sets."""
+"""Measurements of another machine next to results: a CSV file in the columns of the published data sets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Reference:
         return [Curve(sweep.label(case), self.distributions[plain(case)]) for case in cases]
 
     def nothing(self, case: Case, except_for: str | None) -> DatasetError:
-        """No row fits: what differs in the row that fits best."""
+        """No row fits: the differences of the row that fits best."""
         known = list(self.values or self.distributions)
         names = [f.name for f in fields(Case) if f.name not in ("node", "count", "seed", except_for)]
 
@@ -78,12 +78,12 @@ class Reference:
 
 
 def plain(case: Case) -> Case:
-    """A case by what a file says of it: not its node, count or seed."""
+    """A case with the keys that a file has: without node, count and seed."""
     return replace(case, node="local", count=None, seed=1)
 
 
 def read(path: str) -> Reference:
-    """Reads a file of bandwidths or latencies; or of distributions, of which the file beside it says what they are of.
+    """Reads a file of bandwidths or latencies; or of distributions, whose cases are in the file next to it.
 
     Raises DatasetError or OSError.
     """

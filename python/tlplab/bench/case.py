@@ -42,7 +42,7 @@ class Case:
     count: int | None = None
     """Operations that are measured; None for as many as give a steady figure."""
     seed: int = 1
-    """Seeds the random order, and what is random in the host."""
+    """Seeds the random order, and the random parts of the host."""
     at_once: int | None = None
     """Transfers at once, of a bandwidth; None for as many as the device can."""
 
@@ -72,7 +72,7 @@ class Case:
         return json.dumps(asdict(self))
 
     def check(self) -> None:
-        """Raises ValueError for a case that cannot be measured: what is wrong, what would be right."""
+        """Raises ValueError for a case that cannot be measured, with the mistake and the expected value."""
         for name, value, known in (
             ("test", self.test, TESTS), ("pattern", self.pattern, PATTERNS), ("cache", self.cache, CACHES),
             ("interface", self.interface, INTERFACES), ("node", self.node, NODES),

@@ -125,7 +125,7 @@ def picture_of(test: str, whole: Sweep, target: str, plot: str | None, kind: str
 
 
 def reference_of(path: str, whole: Sweep, picture: plots.Picture | None) -> against_file.Reference:
-    """The file that is laid beside the results, if it has something about them. Raises ExperimentError, OSError."""
+    """The file that is compared with the results, if it has a row about them. Raises ExperimentError, OSError."""
     reference = against_file.read(path)
     if picture is not None and picture.kind == "cdf":
         reference.cdfs(whole)

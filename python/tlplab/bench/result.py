@@ -10,7 +10,7 @@ from tlplab import _core
 from tlplab.bench.case import Case
 
 LATENCY_COLUMNS, BANDWIDTH_COLUMNS, CDF_COLUMNS = _core.bench_columns()
-"""Headers of the published data sets, byte for byte. What they call `BW (GB/s)` is gigabits per second."""
+"""Headers of the published data sets, byte for byte. Their `BW (GB/s)` is gigabits per second."""
 
 
 @dataclass(frozen=True)

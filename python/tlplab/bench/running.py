@@ -91,12 +91,12 @@ def run(
 ) -> Results:
     """Measures cases; results come in their order, and do not depend on the number of threads.
 
-    `target` is `simulator`; `model` for what closed forms say without simulation; a device in Python, as a class or as
+    `target` is `simulator`; `model` for closed forms without simulation; a device in Python, as a class or as
     `file.py:Class` (see `tlplab.bench.software`), in the simulator; or `cuda` for this machine by its GPU, which is all
     of host, link and device. `host` and `device` (`nfp6000`) are names of profiles
     or files that end in `.toml`; a device in Python takes the place of the latter. `iommu` is `off`, `on` (superpages) or
-    `nosp` (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host, with values as
-    `--set` takes them. `mps` and `mrrs`, in bytes, are what software made of the device's profile. `progress` hears now and then how many cases are done, of how many. Ctrl-C keeps what was measured:
+    `nosp` (pages of 4 KiB) instead of the profile's setting, `host_keys` are further keys of the host, with values as
+    `--set` takes them. `mps` and `mrrs`, in bytes, are software's settings of the device. `progress` receives the number of finished cases, and of all, now and then. Ctrl-C keeps the measurements so far:
     see `Results.interrupted`.
 
     Raises ValueError, ExperimentError or RunError.

@@ -31,7 +31,7 @@ ROWS_SHOWN = 40
 
 
 def show(results: Results, sweep: Sweep, place: str, reference: Reference | None, file: TextIO) -> None:
-    """Prints a table of results; `place` says what they were measured on, `reference` what was measured elsewhere."""
+    """Prints a table of results; `place` names the target, `reference` has measurements of another machine."""
     if not results:
         return
     first = results[0].case
@@ -72,7 +72,7 @@ def about(case: Case, sweep: Sweep) -> str:
 
 
 def figures(case: Case) -> list[Column]:
-    """The columns of what was measured."""
+    """The columns of the measurement."""
     if case.is_latency:
         return [Column(f"{name}\nns") for name in ("average", "median", "min", "p95", "p99", "p99.9", "max")]
     return [Column("bandwidth\nGb/s"), Column("transfers\nM/s"), Column("each\nns")]
@@ -91,7 +91,7 @@ def row(result: Result) -> list[str]:
 
 
 def beside(case: Case) -> list[Column]:
-    """The columns of what was measured elsewhere; they are empty, and left out, if nothing was."""
+    """The columns of the other machine's measurement; they are empty, and left out, without one."""
     return [Column("median\ndata set" if case.is_latency else "Gb/s\ndata set"), Column("error\nhere")]
 
 

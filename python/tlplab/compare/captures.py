@@ -58,7 +58,7 @@ class CaptureDifference:
 
 
 def compare(sources: Sequence[Source], *, every: bool, json_file: str | None, quiet: bool) -> bool:
-    """Reads captures and tells how each differs from the first; whether any does. Raises `click.UsageError`, OSError."""
+    """Reads captures and prints the differences of each from the first; True if there are any. Raises `click.UsageError`, OSError."""
     documents = [read(source, quiet=quiet) for source in sources]
     names = names_of(list(sources))
     found = [difference(names[0], documents[0], name, one) for name, one in zip(names[1:], documents[1:], strict=True)]
@@ -116,7 +116,7 @@ def whole(document: Document) -> Figures:
 
 
 def of_direction(way: Document, document: Document) -> Figures:
-    """Figures of what one end sent the other."""
+    """Figures of the TLPs that one end sent the other."""
     found: Figures = {kind: (count, "1") for kind, count in way["kinds"].items()}
     if document["duration_ns"]:
         found["payload"] = way["payload_bytes"] * 8e9 / document["duration_ns"], "b/s"

@@ -22,7 +22,7 @@ COARSE = (".p50", ".p90", ".p99", ".p999")
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is compared, and what was read of it."""
+    """A run that is compared, with its figures."""
 
     name: str
     result: Document
@@ -60,7 +60,7 @@ class Change:
 
     @property
     def share(self) -> float | None:
-        """The same as a part of what it was before; nothing, if that was nothing."""
+        """The same as a part of the value before; None if that was 0."""
         difference = self.difference
         return None if difference is None or not self.before else difference / self.before
 
@@ -110,7 +110,7 @@ class FlowDifference:
 
     @property
     def mean(self) -> Moved:
-        """The mean latency: what the causes add up to."""
+        """The mean latency: the sum of the causes."""
         before, after = self.before, self.after
         return Moved(Cause("mean", ""), before.each(before.total), after.each(after.total))
 

@@ -54,7 +54,7 @@ def figure(change: Change) -> dict[str, Any]:
 
 
 def flow(one: FlowDifference) -> dict[str, Any]:
-    """A flow of both: `base_fs` of the causes sum to `total_fs` of the base, and so does the rest. What stays the same is among them, too."""
+    """A flow of both: `base_fs` of the causes sum to `total_fs` of the base, and so does the rest. Unchanged causes are among them, too."""
     base, after = one.before, one.after
     return {
         "name": one.name,

@@ -1,4 +1,4 @@
-"""`tlplab explain`: what the transactions at a percentile spent their time on that those at the median did not."""
+"""`tlplab explain`: the time that the transactions at a percentile spent and those at the median did not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Explained:
-    """A flow's transactions around a percentile beside those around the median."""
+    """A flow's transactions around a percentile, compared with those around the median."""
 
     known: Known
     percentile: float
@@ -60,7 +60,7 @@ class Explained:
 
     @property
     def difference(self) -> Fraction:
-        """Of their mean latencies, femtoseconds: what the rows add up to."""
+        """Of their mean latencies, femtoseconds: the sum of the rows."""
         return mean(self.there) - mean(self.median)
 
 
@@ -124,7 +124,7 @@ def explain_command(
 def flows_of(
     source: Source, overrides: Sequence[str], load: str | None, seed: int | None, *, quiet: bool
 ) -> dict[str, Known]:  # fmt: skip
-    """The transactions that are known of each flow. Raises what reading and running raise."""
+    """The known transactions of each flow. Raises the exceptions of reading and running."""
     if source.kind == "capture":
         raise click.UsageError(
             f"{source.given} is a capture, which has no causes; name the experiment or a result of tlplab run --json"
@@ -176,7 +176,7 @@ def explain(known: Known, percentile: float, run: str) -> Explained:
 
 
 def mean(ones: Sequence[Transaction], cause: Cause | None = None) -> Fraction:
-    """The mean latency of some transactions, or of what a cause takes of it."""
+    """The mean latency of some transactions, or a cause's part of it."""
     total = sum(one.latency_fs if cause is None else one.causes.get(cause, 0) for one in ones)
     return Fraction(total, len(ones))
 
@@ -255,7 +255,7 @@ def show_rows(console: Console, found: Explained) -> None:
 
 
 def show_transactions(console: Console, found: Explained) -> None:
-    """The transactions that were looked at: when they started, how long they took, and in what they are unlike the median."""
+    """The transactions around the percentile: their start, their duration, and their differences from the median."""
     sheet = Sheet("The transactions", [
         Column("around", name=True), Column("starts at"), Column("latency"),
         Column("differs from\nthe median by", name=True), Column("transaction", name=True),

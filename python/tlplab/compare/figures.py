@@ -86,7 +86,7 @@ def stream_of(flow: Flow, names: Sequence[str], run: str) -> Stream:
 
 
 def cause_of(part: Attribution, names: Sequence[str]) -> Cause:
-    """A row of an attribution; of one that sums up many flows only that."""
+    """The cause of a row of an attribution; of a row that sums up many flows only the cause."""
     behind = SUMMED if "others" in part else part["behind"] or ""
     return Cause(names[part["cause"]], part["place"], behind)
 

@@ -1,4 +1,4 @@
-"""Runs side by side as a page that needs nothing else: bars for each, causes stacked, what is set, links, limits.
+"""Runs side by side as a self-contained page: bars for each, causes stacked, settings, links, limits.
 
 It has the style sheet of the report, so a cause has the same colour on both pages; it has no script.
 """
@@ -123,7 +123,7 @@ def notes(found: Sequence[Difference]) -> str:
 
 
 def throughput(runs: Sequence[Run], found: Sequence[Difference]) -> str:
-    """A bar for each run, as long as what it carries, split by flow."""
+    """A bar for each run, in proportion to its rate, split by flow."""
     names = list(dict.fromkeys(name for run in runs for name in run.streams))
     most = max(run.figures["throughput"][0] for run in runs) or 1.0
     rows = []
@@ -145,7 +145,7 @@ def row(run: Run, bar: str, told: str, *, base: bool) -> str:
 
 
 def bars(parts: Iterable[tuple[float, str, str]]) -> str:
-    """A stacked bar: shares of the whole width, colours, and what each part says when it is pointed at."""
+    """A stacked bar: shares of the whole width, colours, and the text of each part under the pointer."""
     shown = [(share, colour, text) for share, colour, text in parts if share >= LEAST]
     inner = "".join(
         f'<i style="width:{100 * share:.3f}%;background:{colour}" title="{escape(text)}"></i>'
@@ -155,7 +155,7 @@ def bars(parts: Iterable[tuple[float, str, str]]) -> str:
 
 
 def legend(items: Iterable[tuple[str, str]]) -> str:
-    """Colours and what they mean."""
+    """The meanings of colours."""
     inner = "".join(f'<li><i class="dot" style="background:{colour}"></i>{escape(name)}</li>' for name, colour in items)
     return f'<ul class="legend">{inner}</ul>'
 
@@ -370,7 +370,7 @@ def busy(way: Direction) -> float:
 
 
 def cell(found: tuple[Link, Direction] | None) -> str:
-    """The use of a direction: a bar, the figure, and what stalls it."""
+    """The use of a direction: a bar, the figure, and its stalls."""
     if found is None:
         return '<td class="quiet">not in this run</td>'
     link, way = found

@@ -21,7 +21,7 @@ from tlplab.session import finish, judged
 
 @dataclass(frozen=True)
 class Variant:
-    """An experiment and what is set in it."""
+    """An experiment and its settings."""
 
     name: str
     experiment: str
@@ -30,7 +30,7 @@ class Variant:
     seed: int | None
     verdict: bool
     threads: int = 1
-    """For the runs that find what limits it."""
+    """For the runs that find the limit."""
 
 
 def settings_of(variant: Variant) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def show(console: Console, found: Difference, *, every: bool) -> None:
 
 
 def flows_by_change(found: Difference) -> list[FlowDifference]:
-    """The flows whose causes change, those first whose mean latency changes most of what it was."""
+    """The flows whose causes change, ordered by the relative change of their mean latency."""
     changed = [flow for flow in found.flows if any(part.difference for part in flow.parts)]
     return sorted(changed, key=lambda flow: -abs(flow.mean.difference / (flow.mean.before or 1)))
 
@@ -134,7 +134,7 @@ def worth(change: Change, *, every: bool) -> bool:
 
 
 def print_changes(console: Console, title: str, found: Difference, rows: Sequence[Change]) -> None:
-    """A line for each figure, and one more blank between what belongs to different flows or links."""
+    """A line for each figure, and one more blank between different flows or links."""
     if not rows:
         return
     sheet = Sheet(title, [

@@ -103,7 +103,7 @@ def known(
 
 
 def sampled_in(result: Document, name: str) -> dict[str, Known]:
-    """The transactions in the sample of a result that is called `name`, by flow. Raises `click.UsageError` for one that does not add up."""
+    """The transactions in the sample of a result that is called `name`, by flow. Raises `click.UsageError` for a sample that does not add up."""
     flows = [flow["name"] for flow in result["flows"]]
     by_flow: dict[int, list[Transaction]] = defaultdict(list)
     for sample in result["samples"]:

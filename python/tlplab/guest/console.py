@@ -49,7 +49,7 @@ class Console(Generic[Time]):
 
 
 def last_lines(lines: Sequence[str], *, silent: bool) -> str:
-    """The last lines of a console that was not shown, below what is said of its end."""
+    """The last lines of a console that was not shown, below the message about its end."""
     return "".join(f"\n  {text}" for text in lines) if silent else ""
 
 

@@ -61,7 +61,7 @@ class CardOfGuest:
     table: int
     """Bytes of BAR 2."""
     datagrams: str | None
-    """A capture of what passes on the network."""
+    """A capture of the frames on the network."""
     name: str = "nettlp"
 
 
@@ -71,7 +71,7 @@ Place: TypeAlias = "tuple[str, str, int, str | None]"
 
 @dataclass(frozen=True)
 class SingleDevices:
-    """Devices of the contract, each served by itself, and cards."""
+    """Devices of the contract, each served alone, and cards."""
 
     devices: Sequence[DeviceOfGuest | CardOfGuest]
     pcap: str | None = None

@@ -1,4 +1,4 @@
-"""Boots an ordinary guest under QEMU, with devices that this process serves, and carries what it prints, until it is off."""
+"""Boots an ordinary guest under QEMU, with devices that this process serves, and carries its output, until it is off."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Off:
     """Of its devices."""
     timed_out: bool
     interrupted: bool
-    """By Ctrl-C; then what its devices have counted is of the part that ran."""
+    """True after Ctrl-C; then the devices' counters are of the part that ran."""
     last: Sequence[str] = ()
     """The last lines of its console."""
     stopped: bool = False
@@ -257,7 +257,7 @@ class Running:
         return timed_out
 
     def read(self, show: Callable[[float, str], None]) -> None:
-        """Carries what it prints, by lines."""
+        """Carries the output, by lines."""
         assert self.process.stdout is not None
         console = Console(show)
         for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]

@@ -224,7 +224,7 @@ def document(off: Off, devices: Sequence[str], described: FabricDevices | Single
 
 
 def show_end(off: Off, result: Mapping[str, Any], described: FabricDevices | SingleDevices) -> None:
-    """Prints how long the guest was on, and what passed between it and its devices."""
+    """Prints the time that the guest was on, and the traffic between it and its devices."""
     if isinstance(described, FabricDevices):
         summary.show(result["run"], sys.stdout)
     click.echo(f"powered off after {q.significant(off.seconds)} s")

@@ -1,6 +1,6 @@
 """BTF, the kernel's description of its own types: `/sys/kernel/btf/vmlinux`, or the section `.BTF` of a kernel's ELF file.
 
-The format is that of the kernel's Documentation/bpf/btf.rst. Only what says where the members of a structure lie is
+The format is that of the kernel's Documentation/bpf/btf.rst. Only the part about the offsets of structures' members is
 kept. A file may be damaged or made to harm: every offset is checked, and chains of types end.
 """
 

@@ -37,7 +37,7 @@ class Dump:
     first: int
     data: bytes
     missing: list[tuple[int, int, str]]
-    """(first, end, why) of what is not there, and zero in `data`."""
+    """(first, end, why) of missing data, zero in `data`."""
     physical: int | None
     """Of the first byte, if it is there."""
 
@@ -109,7 +109,7 @@ def find_header(kernel: Kernel, paging: Paging, space: AddressSpace) -> int | No
 
 
 def dump_range(kernel: Kernel, paging: Paging, root: int, first: int, end: int) -> Dump:
-    """The bytes of an address space from `first` up to `end`; what is not there is zero, and told."""
+    """The bytes of an address space from `first` up to `end`; missing ones are zero, and reported."""
     space = mapped(kernel.source, paging, root, first & -PAGE, end)
     frames = frames_between(space, first, end)
     data = bytearray(end - first)

@@ -117,7 +117,7 @@ def write_json(json_file: str | None, document: Callable[[], dict[str, Any]]) ->
 
 
 def complain(problems: list[str]) -> int:
-    """Says what was wrong; the exit status."""
+    """Prints the errors; the exit status."""
     for problem in problems:
         click.echo(click.style("Warning: ", fg="yellow", bold=True) + problem, err=True)
     return FAILED if problems else 0
@@ -177,7 +177,7 @@ def code_document(process: Process, dump: Dump) -> dict[str, Any]:
 
 
 def show_code(output: str, process: Process, dump: Dump) -> None:
-    """Says what was dumped, and what is missing of it."""
+    """Prints the extent of the dump, and its missing parts."""
     place = "" if dump.physical is None else f", from {dump.physical:#x} on in physical memory"
     click.echo(f"code area of {described(process)}: {dump.first:#x}-{dump.end:#x}{place}")
     click.echo(f"{output}: {quantities.size(len(dump.data))}, {described_code(dump)}")
@@ -261,7 +261,7 @@ def page_tables(target: Target, pid: int | None, root: int | None) -> Iterator[T
 
 
 def look_up(tables: Tables, virtual: int) -> tuple[Way, bytes | None]:
-    """The way of an address, and the first bytes of what it leads to, if that can be read."""
+    """The way of an address, and the first bytes of its target, if they can be read."""
     if not tables.paging.canonical(virtual):
         levels = tables.paging.levels
         raise click.UsageError(f"--address {virtual:#x}: with {levels} levels no address has these upper bits")
@@ -297,7 +297,7 @@ def space_document(root: int, space: Space) -> dict[str, Any]:
 
 
 def show_space(title: str, space: Space) -> None:
-    """Prints what is mapped."""
+    """Prints the mappings."""
     columns = [Column("virtual", name=True), Column("page"), Column("pages"), Column("rights"), Column("physical")]
     sheet = Sheet(title, columns)
     for mapping in space.mappings:

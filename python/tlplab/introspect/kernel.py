@@ -6,12 +6,12 @@ contents that can be checked:
 
 1. The image moves by multiples of 2 MiB, so that `init_task` of the symbols is at one of the physical addresses that agree with the
    symbol in the lower 21 bits. The right one holds a task named `swapper` with process id 0.
-2. That task is its own parent: the pointer says where the image is in virtual memory.
+2. That task is its own parent: the pointer shows the image's place in virtual memory.
 3. `init_task.tasks.next` is a pointer into the direct map, to the `tasks` of process 1. The direct map moves by multiples of 1 GiB,
    so that this list head is at one of few physical addresses; the right one points back to `init_task.tasks`. Where the symbols know
    `page_offset_base`, the kernel's own variable is asked first.
 
-Every step proves itself: what does not agree is passed over, and nothing is guessed. Options replace each search by a value.
+Every step proves itself: a candidate that does not agree is passed over, and nothing is guessed. Options replace each search by a value.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Known:
 
 
 def find_kernel(source: Source, layout: Layout, known: Known) -> Kernel:
-    """Finds the first task and the direct map. Raises `RunError`, which says what was looked for and where."""
+    """Finds the first task and the direct map. Raises `RunError` with the extent of the search."""
     at, virtual, following = find_init_task(source, layout, known)
     head = virtual + layout.task_struct.tasks
     if known.direct_map is not None:

@@ -150,7 +150,7 @@ def within(paging: Paging, table: Table, data: bytes, first: int, end: int) -> I
 
 
 def joined(leaves: list[Mapping]) -> list[Mapping]:
-    """Neighbours that differ in nothing but their place as one."""
+    """Neighbours that differ only in their place as one."""
     runs: list[list[Mapping]] = []
     for leaf in leaves:
         if runs and follows(runs[-1][-1], leaf):

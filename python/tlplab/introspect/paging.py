@@ -1,6 +1,6 @@
 """Page tables as the processor reads them: x86-64 with four or five levels, AArch64 with a granule of 4 KiB.
 
-Sources: Intel SDM volume 3, section 4.5; Arm ARM, section D8.3. What Linux writes into entries that are not present is in the
+Sources: Intel SDM volume 3, section 4.5; Arm ARM, section D8.3. The values that Linux writes into entries that are not present are in the
 kernel's arch/x86/include/asm/pgtable_64.h.
 """
 
@@ -43,12 +43,12 @@ class Entry:
 
     value: int
     kind: str
-    """`table`, `page`, or `empty`; `away` for what is neither here nor nowhere, as in swap."""
+    """`table`, `page`, or `empty`; `away` for a page that is elsewhere, as in swap."""
     address: int
     """Physical address of the table or the page."""
     rights: Rights
     notes: str
-    """The flags by the processor's names, or what an absent page is."""
+    """The flags by the processor's names, or the kind of an absent page."""
 
 
 class Paging(ABC):

@@ -1,4 +1,4 @@
-"""Physical memory to read from: image files, and what a reader needs to know of any memory."""
+"""Physical memory to read from: image files, and the interface of every memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Source(Protocol):
 
 
 class Watched:
-    """A memory that tells how much was read of it."""
+    """A memory that counts the bytes read of it."""
 
     def __init__(self, source: Source, tell: Callable[[int], None]) -> None:
         """`tell` gets the bytes so far."""

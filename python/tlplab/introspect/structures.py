@@ -111,7 +111,7 @@ def read_profile(path: str) -> Layout:
 
 
 def expect(path: str, prefix: str, table: dict[str, object], names: list[str]) -> None:
-    """Refuses keys that nobody reads, and says which are missing."""
+    """Refuses unknown keys, and names the missing ones."""
     for key in table:
         if key not in names:
             close = get_close_matches(key, names, 1)

@@ -261,7 +261,7 @@ def open_service(
 
 
 def serve(service: _core.AdapterService, begun: float, seconds: float | None, *, quiet: bool) -> None:
-    """Serves for `seconds`, or until Ctrl-C; on a terminal with a line that says what goes on."""
+    """Serves for `seconds`, or until Ctrl-C; on a terminal with a line about the traffic."""
     line = Line(quiet=quiet)
     before, then = report_of(service), begun
     try:

@@ -33,7 +33,7 @@ def summarise(path: str, filters: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def frames(path: str, filters: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
-    """Each frame of a capture that passes the filters: its line without the time, and what it says. Raises ValueError, OSError."""
+    """Each frame of a capture that passes the filters: its line without the time, and its fields. Raises ValueError, OSError."""
     lines, objects = (listed(path, filters, as_json=as_json) for as_json in (False, True))
     return [(line, json.loads(text)) for line, text in zip(lines, objects, strict=True)]
 

@@ -233,7 +233,7 @@ def perf_command(
 
 
 def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]:
-    """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came. A second Ctrl-C goes through."""
+    """Runs a measurement in a thread, until it is over or Ctrl-C; the measurement, and True if Ctrl-C came. A second Ctrl-C goes through."""
     work = Aside(perf.run)
     begun, interrupted = time.perf_counter(), False
     over = False
@@ -284,7 +284,7 @@ def describe(end: End, plan: Plan, measured: dict[str, Any]) -> dict[str, Any]:
 
 
 def deviation(histogram: list[tuple[int, int]]) -> float:
-    """The standard deviation of what a histogram holds; 0 if it holds nothing."""
+    """The standard deviation of a histogram; 0 if it is empty."""
     total = sum(count for _, count in histogram)
     if not total:
         return 0.0
@@ -356,7 +356,7 @@ def lacking(report: dict[str, Any]) -> list[str]:
 
 
 def check(report: dict[str, Any]) -> None:
-    """Wrong data are a failure, whatever else was measured, and so are verified writes that did not arrive; so is a measurement that is mostly
+    """Wrong data are a failure with any other result, and so are verified writes that did not arrive; so is a measurement that is mostly
     of failures."""
     if report["wrong"]:
         raise RunError(f"{report['wrong']} reads returned data that were never written there")

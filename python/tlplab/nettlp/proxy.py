@@ -66,7 +66,7 @@ class Share(Quantity):
 
 
 def share(name: str, says: str) -> Decorator:
-    """An option for what happens to a share of the datagrams."""
+    """An option for a fault of a share of the datagrams."""
     return click.option(name, metavar="PERCENT", type=Share("per cent", 100.0), default=0.0, help=says)
 
 

@@ -83,7 +83,7 @@ def latencies(devices: Sequence[Device]) -> list[Together]:
 
 
 def rings(devices: Sequence[Device]) -> list[Together]:
-    """All devices at once, each to the one that is so far behind it in their order."""
+    """All devices at once, each to the device that is so far behind it in their order."""
     names = [device.name for device in devices]
     return [
         Together(f"ring +{by}, {op}", "ring", tuple(Flow(a, names[(n + by) % len(names)], op) for n, a in enumerate(names)))
@@ -93,7 +93,7 @@ def rings(devices: Sequence[Device]) -> list[Together]:
 
 
 def groups(devices: Sequence[Device]) -> dict[str, list[Device]]:
-    """The devices by what they are under, in their order."""
+    """The devices by their common switch or root, in their order."""
     found: dict[str, list[Device]] = {}
     for device in devices:
         found.setdefault(device.under, []).append(device)

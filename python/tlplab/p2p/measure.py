@@ -57,7 +57,7 @@ class Rate:
     latency_ns: float | None
     """From the beginning of a transaction to its last byte, on average."""
     limit: str
-    """The busiest link on its way if that has nothing left; otherwise what limits the run by its figures, if they name something."""
+    """The busiest link on its way if that has no room left; otherwise the limit of the run by its figures, if they name one."""
     failed: str | None
     """The end of transactions that failed."""
 
@@ -194,7 +194,7 @@ def rates(result: Document, together: Together) -> list[Rate]:
 
 
 def limit_of_run(result: Document, together: Together) -> str:
-    """The limit of a run by its figures alone. A lack of transactions under way is no such limit: they wait for something."""
+    """The limit of a run by its figures alone. A lack of transactions under way is not such a limit: they wait for something."""
     limit = result["verdict"]["limit"]
     if limit["kind"] == "outstanding":
         return "no link on its way"
@@ -211,7 +211,7 @@ def ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
 
 
 def way(source: str, target: str, parents: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    """The links from one device to another, each from and to what is at its ends."""
+    """The links from one device to another, each with its direction."""
     up, down = ancestors(source, parents), ancestors(target, parents)
     meeting = next(name for name in up if name in down)
     path = [*up[: up.index(meeting) + 1], *reversed(down[: down.index(meeting)])]
@@ -219,7 +219,7 @@ def way(source: str, target: str, parents: Mapping[str, str | None]) -> list[tup
 
 
 def busiest_of(path: Sequence[tuple[str, str]], directions: Mapping[tuple[str, str], Direction]) -> str | None:
-    """The busiest of these links, if it has nothing left; of equal ones the first. Steps inside of the root complex are no links."""
+    """The busiest of these links, if it has no room left; of equal ones the first. Steps inside of the root complex are not links."""
     links = [directions[step] for step in path if step in directions]
     busiest = min(links, key=lambda link: round(link["utilization"]["idle"], 2), default=None)
     if busiest is None or busiest["utilization"]["idle"] > BUSY:

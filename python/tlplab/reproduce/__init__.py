@@ -1,7 +1,7 @@
 """Published systems, run again: `tlplab reproduce`.
 
-A study is a list of runs (an experiment file and overrides) and a function that turns what came out of them into rows: what was
-published, what we get, and a verdict. `STUDIES` names them; each has a folder of its own in `studies`, which is no part of the package,
+A study is a list of runs (an experiment file and overrides) and a function that turns their results into rows: the
+published figure, tlplab's, and a verdict. `STUDIES` names them; each has a folder of its own in `studies`, which is not part of the package,
 but of tlplab's repository, as the experiments are.
 """
 
@@ -25,13 +25,13 @@ HEADING = ("result", "published", "ours", "error", "verdict", "note")
 
 @dataclass(frozen=True)
 class Row:
-    """A published figure beside ours, or a result of ours that has no published figure."""
+    """A published figure and tlplab's, or a result of tlplab that has no published figure."""
 
     paper: str
     result: str
     published: float | None
     ours: float | None
-    """None where it could not be had; the note says why."""
+    """None if it is not available; the note has the reason."""
     unit: str
     verdict: Verdict
     note: str = ""
@@ -79,7 +79,7 @@ class Drawing(Protocol):
 
 @dataclass(frozen=True)
 class Beside:
-    """The part of a study that is no simulation: measured on this machine, or read from files."""
+    """The part of a study that is not simulated: measured on this machine, or read from files."""
 
     title: str
     rows: list[Row]
@@ -109,7 +109,7 @@ class GuestOptions:
 
 
 class UnderLinux(Protocol):
-    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is."""
+    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` has its place."""
 
     def __call__(self, experiments: Path, options: GuestOptions, /, *, quiet: bool) -> ByGuest: ...
 
@@ -135,7 +135,7 @@ class Study:
     charts: Callable[[Outcomes], Sequence[Drawing]]
     """The paper's figures, ours."""
     beside: Measure | None = None
-    """Its part that is no simulation."""
+    """Its part that is not simulated."""
     built: tuple[tuple[str, str], ...] = ()
     """The files that have to be built first, relative to its folder, each with the command that builds it; not for `under_linux`."""
     under_linux: UnderLinux | None = None

@@ -1,4 +1,4 @@
-"""A part of a study: what it runs, what comes out, what is said about it; and studies that are made of such parts."""
+"""A part of a study: its runs, results and text; and studies that are made of such parts."""
 
 from __future__ import annotations
 

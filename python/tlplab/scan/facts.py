@@ -44,7 +44,7 @@ class Address(NamedTuple):
 
 @dataclass
 class Register:
-    """A register, or something else that is told of a capability, in the words of lspci."""
+    """A register, or another detail of a capability, in the words of lspci."""
 
     name: str
     text: str
@@ -68,7 +68,7 @@ class Function:
 
     address: Address
     above: Address | None = None
-    """The bridge above it, if the source says so itself."""
+    """The bridge above it, if the source states it."""
     vendor: int | None = None
     device: int | None = None
     subsystem: str | None = None
@@ -147,7 +147,7 @@ class Function:
         return [Address(self.address.domain, at >> 8, at >> 3 & 31, at & 7) for at in places if own < at <= 0xFFFF]
 
     def learn(self, told: dict[str, Any]) -> None:
-        """Takes over what a source tells; None tells nothing."""
+        """Takes over the facts of a source; None is no fact."""
         for name, value in told.items():
             if value is not None:
                 setattr(self, name, value)
@@ -200,7 +200,7 @@ def named(bits: int | None, names: dict[int, str]) -> list[str] | None:
 
 
 def as_document(function: Function) -> dict[str, Any]:
-    """A function as JSON has it: its address as text; null is what is not known."""
+    """A function as JSON has it: its address as text; null is unknown."""
     document = dataclasses.asdict(function)
     for name in ("address", "above", "physical_function"):
         value = getattr(function, name)

@@ -48,7 +48,7 @@ class Uplink:
 
 
 def judge(tree: Tree, throughput: Throughput) -> list[Verdict]:
-    """A verdict for every function that is no bridge and has a link above it."""
+    """A verdict for every function that has a link above it and is not a bridge."""
     devices = [one for one in tree.functions if one.address in tree.links and not one.is_bridge]
     knobs = [NOTHING, Knobs(link=True, mps=True, mrrs=True), Knobs(link=True), Knobs(mps=True), Knobs(mrrs=True)]
     throughput.prepare(devices, knobs)

@@ -49,13 +49,13 @@ class Peers:
     straight: Exchange | None
     """Without access control; None if it costs nothing."""
     faster: Exchange | None
-    """With all links at what both ends can; None if that is no more."""
+    """With all links at the maximum of both ends; None if that is not more."""
     redirecting: list[Function] = field(default_factory=list)
     """Ports of switches that send requests between them up to the root complex."""
     translating: list[Function] = field(default_factory=list)
     """Root ports that do so."""
     slow: list[Link] = field(default_factory=list)
-    """Links on their way that run below what both ends can."""
+    """Links on their way that run below the ability of both ends."""
     translated: bool = False
     """True if both devices ask for translations, and the redirecting ports let translated requests pass."""
 
@@ -127,7 +127,7 @@ Part = TypeVar("Part")
 
 
 def join(known: list[Part], more: list[Part], address: Callable[[Part], Address]) -> None:
-    """Adds what is not there."""
+    """Adds missing parts."""
     there = {address(one) for one in known}
     known += [one for one in more if address(one) not in there]
 
@@ -181,7 +181,7 @@ def least(
     knobs: Knobs,
     uses: Counter[tuple[Address, bool]],
 ) -> tuple[list[float] | None, Link | None]:
-    """Of each way what its narrowest link leaves to it, and the narrowest of all; `uses`: how many share a direction."""
+    """The rate that each way's narrowest link leaves to it, and the narrowest of all; `uses`: how many share a direction."""
     rates: list[float] = []
     limit: tuple[float, Link] | None = None
     for steps, mps in ways:
@@ -265,5 +265,5 @@ def words(peers: Peers) -> str:
 
 
 def rate(bits: float) -> str:
-    """As people who measure pairs of GPUs say it."""
+    """A rate in the words of people who measure pairs of GPUs."""
     return f"{bits / 8e9:.1f} GB/s"

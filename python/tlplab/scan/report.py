@@ -78,7 +78,7 @@ def interesting(tree: Tree) -> set[Address]:
 
 
 def branches(tree: Tree, tops: list[Function], indent: str, width: int) -> Iterator[str]:
-    """Functions on a bus, each with what is below it."""
+    """Functions on a bus, each with those below it."""
     waiting = [(function, indent, number + 1 == len(tops)) for number, function in enumerate(tops)][::-1]
     while waiting:
         function, guide, last = waiting.pop()
@@ -90,7 +90,7 @@ def branches(tree: Tree, tops: list[Function], indent: str, width: int) -> Itera
 
 
 def label(tree: Tree, function: Function, room: int) -> str:
-    """A function in a line: what the link is at, its limits, who it is; of what has no room, the end of its name goes first."""
+    """A function in a line: the present state of its link, its limits, its name; if the room is short, the end of the name goes first."""
     parts = [str(function.address)]
     link = tree.links.get(function.address)
     if function.physical_function is not None:
@@ -121,7 +121,7 @@ def link_words(link: Link) -> str:
 
 
 def who(function: Function) -> str:
-    """Its name, or what else there is."""
+    """Its name, or another identification."""
     return function.name or " ".join(part for part in (function.class_name, function.ids()) if part)
 
 
@@ -134,7 +134,7 @@ HEADINGS = ("device", "link", "maximum", "", "MPS", "MRRS", "write", "read", "wr
 
 
 def table(verdicts: list[Verdict], width: int) -> Iterator[str]:
-    """A row for each device; what it reaches now, and with everything set as well as it can be."""
+    """A row for each device: its present rate, and that with the best settings."""
     rows = [row(verdict) for verdict in verdicts]
     widths = [max(len(cell) for cell in column) for column in zip(HEADINGS, *rows, strict=True)]
     kept = list(range(len(HEADINGS)))

@@ -1,4 +1,4 @@
-"""A machine that was read: its functions, what was found, and what is not known."""
+"""A machine that was read: its functions, the findings, and the unknown facts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Scan:
         return "Make the dump as root: sudo lspci -vvv -nn -xxxx"
 
     def document(self) -> dict[str, Any]:
-        """Everything, as JSON has it. What is null is not known."""
+        """Everything, as JSON has it. Null is unknown."""
         parents = self.tree.parents
         functions = [
             {**as_document(one), "parent": str(parents[one.address]) if one.address in parents else None}
@@ -166,7 +166,7 @@ def from_sysfs(folder: Path = sysfs.HERE) -> Scan:
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file, whatever wrote it."""
+    """The text of a file in any encoding."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     try:

@@ -12,7 +12,7 @@ LIMITED = "limited"
 """Software or firmware allows no more."""
 DEGRADED = "degraded"
 IDLE = "idle"
-"""Slower to save power, which is no fault."""
+"""Slower to save power, which is not a fault."""
 UNKNOWN = "unknown"
 EMPTY = "empty"
 

@@ -1,4 +1,4 @@
-"""Reads /sys/bus/pci, or a copy of it. Nothing is written, and nothing but small files is read."""
+"""Reads /sys/bus/pci, or a copy of it. Nothing is written, and only small files are read."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def line(path: Path) -> str | None:
 
 
 def dumped(entry: Path) -> bytes:
-    """The registers that may be read: 64 bytes for everybody, all for root."""
+    """The registers that may be read: 64 bytes for all users, all for root."""
     try:
         return (entry / "config").read_bytes()[:CONFIG_BYTES]
     except OSError:
@@ -101,7 +101,7 @@ def target(path: Path) -> str | None:
 
 
 def errors(path: Path) -> int | None:
-    """The sum of a file of counters: `TOTAL_ERR_COR 3`, or without one that of its lines."""
+    """The sum of a file of counters: `TOTAL_ERR_COR 3`, or without such a line that of its lines."""
     try:
         rows = [row.split() for row in path.read_text(encoding="utf-8", errors="replace").splitlines()]
     except OSError:
@@ -127,6 +127,6 @@ def speed(text: str | None) -> int | None:
 
 
 def width(text: str | None) -> int | None:
-    """Lanes; the kernel says 255 for what it does not know."""
+    """Lanes; the kernel has 255 for unknown."""
     lanes = decimal(text)
     return lanes if lanes is not None and 0 <= lanes <= 32 else None

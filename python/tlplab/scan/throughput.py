@@ -21,7 +21,7 @@ class Way(NamedTuple):
     generation: int
     width: int
     mps: int
-    """Of whoever sends the data."""
+    """Of the sender of the data."""
     mrrs: int
     rcb: int
 
@@ -56,7 +56,7 @@ class Throughput:
         self.cut: dict[tuple[Address, Knobs], dict[str, list[Way] | None]] = {}
 
     def prepare(self, functions: Iterable[Function], knobs: Iterable[Knobs]) -> None:
-        """Asks for what `rates` will want."""
+        """Computes the rates that `rates` will need."""
         changes = list(knobs)
         wanted: dict[str, set[Way]] = {"write": set(), "read": set()}
         for function in functions:

@@ -48,7 +48,7 @@ LOAD = 'op = "write", size = "4KiB", outstanding = 8'
 
 
 class Writer:
-    """Writes the tables, and what could not be one as comments."""
+    """Writes the tables, and functions without one as comments."""
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
@@ -86,7 +86,7 @@ class Writer:
         return "\n".join([*head, *self.tables, *load, *left]).rstrip("\n") + "\n"
 
     def place(self, function: Function) -> None:
-        """A component for a function, or why there is none. A bridge comes before what is below it."""
+        """A component for a function, or the reason why there is none. A bridge comes before the functions below it."""
         link = self.tree.links.get(function.address)
         if link is None:
             self.unlinked(function)
@@ -186,7 +186,7 @@ class Writer:
         self.tables += lines
 
     def under(self, function: Function) -> str | None:
-        """The name of what is above a link: a root port, or the switch to which the downstream port belongs."""
+        """The name of the component above a link: a root port, or the switch to which the downstream port belongs."""
         port = self.tree.parent(function)
         if port is None:
             # Nothing above it is shown, as in a virtual machine: a root port of its own.
@@ -204,7 +204,7 @@ class Writer:
         return self.names[port.address]
 
     def named(self, function: Function) -> str:
-        """A name that says where it is: `d0000_05_00_0`, without the domain where it is 0."""
+        """A name with the function's address: `d0000_05_00_0`, without the domain if it is 0."""
         at = function.address
         kind = {"upstream port": "sw", "PCIe-to-PCI bridge": "bus"}.get(function.port or "", "d")
         domain = f"{at.domain:04x}_" if at.domain else ""
@@ -212,7 +212,7 @@ class Writer:
         return self.names[at]
 
     def leave(self, function: Function, why: str) -> None:
-        """Says why a function is not here."""
+        """Gives the reason why a function is not here."""
         self.left_out.append(f"{function.address} {comment(who(function))}: {why}")
 
 

@@ -12,7 +12,7 @@ from tlplab.scan.facts import DOWNSTREAM, Address, Function
 
 @dataclass
 class Link:
-    """A link: the port above, and the functions at its lower end; the first of them tells of it."""
+    """A link: the port above, and the functions at its lower end; the first of them describes it."""
 
     upper: Function | None
     """None where the source shows no port above: the lower end is in a virtual machine, or the dump is not whole."""
@@ -41,7 +41,7 @@ class Link:
 
     @cached_property
     def width_possible(self) -> int | None:
-        """The lanes that both ends have, or the one that is known."""
+        """The lanes that both ends have, or the known number of one."""
         return least(end.width_possible for end in (self.upper, self.lower) if end is not None)
 
 
@@ -60,7 +60,7 @@ class Tree:
     below: dict[Address, list[Function]] = field(default_factory=dict)
     """Of each bridge, the functions on the bus below it."""
     astray: list[Function] = field(default_factory=list)
-    """Functions of which the source does not say what they are below: there are bridges whose buses it does not tell."""
+    """Functions whose bridge is unknown: there are bridges whose buses the source does not give."""
     links: dict[Address, Link] = field(default_factory=dict)
     """The link above a function, by the function: each function at its lower end has it."""
 
@@ -100,7 +100,7 @@ class Tree:
         self.paths: dict[Address, list[Function]] = {}
 
     def link_above(self, function: Function) -> Link | None:
-        """The link whose lower end a function is at, or shares with the function of its device that tells of it."""
+        """The link whose lower end a function is at, or shares with the function of its device that describes it."""
         if function.port is None and function.width is None:
             return None
         if function.port in DOWNSTREAM or function.port in ("integrated end point", "event collector", "reserved"):
@@ -141,7 +141,7 @@ class Tree:
         return [function for function in self.functions if function.address not in self.parents]
 
     def walk(self) -> Iterator[tuple[int, Function]]:
-        """Every function with its depth, a bridge before what is below it."""
+        """Every function with its depth, a bridge before the functions below it."""
         waiting = [(0, function) for function in reversed(self.tops())]
         while waiting:
             depth, function = waiting.pop()

@@ -72,7 +72,7 @@ def first_line(function: Function, rest: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor."""
+    """Without characters that would move the cursor."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -111,7 +111,7 @@ def speed(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def of_field(function: Function, found: Register) -> None:
-    """Takes over what a field says."""
+    """Takes over the facts of a field."""
     name, text = found.name, found.text
     if name == "Control":
         function.bus_master = flag(text, "BusMaster")
@@ -143,7 +143,7 @@ def integer(text: str) -> int | None:
 
 
 def of_capability(function: Function, found: Capability) -> None:
-    """Takes over what a capability says."""
+    """Takes over the facts of a capability."""
     name = found.name or ""
     if name.startswith("Express "):
         match = EXPRESS.match(name)

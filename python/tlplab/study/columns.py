@@ -1,4 +1,4 @@
-"""The points of a study as columns: what pictures are drawn of."""
+"""The points of a study as columns, for pictures."""
 
 from __future__ import annotations
 

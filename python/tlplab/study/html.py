@@ -1,6 +1,6 @@
 """The page of a study in HTML, one file: its runs as columns, how to run a point again, and the reports of its points if they are wanted.
 
-The page is built in `report/`; what it reads is told in `report/src/study/document.ts`. It is the same for the same rows.
+The page is built in `report/`; `report/src/study/document.ts` describes its input. It is the same for the same rows.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def column(values: Sequence[Any]) -> Any:
 
 
 def command(done: Done, points: Sequence[int]) -> dict[str, Any] | None:
-    """The command that runs a point by itself: its head, and what each row adds. Quoted for a shell. None where no run has a report."""
+    """The command that runs a point alone: its head, and the words that each row adds. Quoted for a shell. None where no run has a report."""
     experiment, load, common, own = done.sweep.inputs
     if experiment is None:
         return None

@@ -36,7 +36,7 @@ class Found:
     """The result of a search."""
 
     best: list[Point]
-    """The front; of one objective the best point, first, and those that are as good."""
+    """The front; of one objective the best point, first, and equally good ones."""
     nearest: Point | None
     """The point nearest to the constraints, if no point fulfils them."""
     known: tuple[Point, int] | None
@@ -194,7 +194,7 @@ def tell(console: Console, spanned: Space, aim: Aim, searched: Searched, found: 
 
 
 def table(console: Console, spanned: Space, aim: Aim, points: Sequence[Point], title: str) -> None:
-    """A line for each point: what is set, the objectives, and what constraints compare."""
+    """A line for each point: its settings, the objectives, and the sides of constraints."""
     sides = {one.left: one.unit for one in aim.constraints if one.left not in {o.text for o in aim.objectives}}
     sheet = Sheet(title, [
         *(Column(one.name, name=True) for one in spanned.parameters),

@@ -73,13 +73,13 @@ class Wanted:
 
 
 def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
-    """Writes a picture of a study: lines, with `colour` a map of two axes, with `ecdf` distributions. Raises `click.UsageError` for what cannot be drawn."""
+    """Writes a picture of a study: lines, with `colour` a map of two axes, with `ecdf` distributions. Raises `click.UsageError` for impossible drawings."""
     with as_written():
         write_figure(path, study_figure(done, figures, wanted))
 
 
 def as_written() -> AbstractContextManager[None]:
-    """Texts that are drawn as they are written: a $ in a title is no formula."""
+    """Texts that are drawn as they are written: a $ in a title is not a formula."""
     import matplotlib
 
     return matplotlib.rc_context({"text.parse_math": False})
@@ -116,7 +116,7 @@ def usual(done: Done) -> str:
 
 
 def empty(title: str, pictures: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with some plots beside each other, of the same scale upwards."""
+    """A figure with some plots next to each other, of the same scale upwards."""
     from matplotlib.figure import Figure
 
     columns = min(pictures, 2)
@@ -190,7 +190,7 @@ def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
 
 
 def check_many(lines: int, pictures: int) -> None:
-    """Refuses a picture that nobody could read. Raises `click.UsageError`."""
+    """Refuses a picture that is too full to be read. Raises `click.UsageError`."""
     if lines > MOST_LINES:
         raise click.UsageError(
             f"--plot: there would be {lines} lines; choose points by --plot-where, make a picture for each value of an axis by --beside, or draw a map of two axes with --colour"
@@ -326,7 +326,7 @@ def draw_front(
     path: str, done: Done, objectives: Sequence[tuple[str, str, bool]], summaries: _core.Summaries,
     front: Sequence[bool],
 ) -> None:  # fmt: skip
-    """Writes a picture of the points by two figures. Raises `click.UsageError` for what cannot be drawn."""
+    """Writes a picture of the points by two figures. Raises `click.UsageError` for impossible drawings."""
     with as_written():
         write_figure(path, front_figure(done, objectives, summaries, front))
 

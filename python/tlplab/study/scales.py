@@ -98,7 +98,7 @@ def place_axis(axes: Axes, name: str, unit: str | None, values: Sequence[Any]) -
 
 
 def name_ticks(axis: Any, names: Sequence[str]) -> None:
-    """Marks an axis of names: those that have room, turned where they are long."""
+    """Marks an axis of names: as many as have room, turned if they are long."""
     every = 1 if len(names) <= 4 * MARKS else -(-len(names) // (2 * MARKS))
     at = range(0, len(names), every)
     axis.set_ticks(at, [names[place] for place in at])

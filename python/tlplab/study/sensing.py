@@ -26,7 +26,7 @@ LEAST_GROUPS = 2
 
 @dataclass(frozen=True)
 class End:
-    """One end of what a parameter does to a figure."""
+    """One end of a parameter's effect on a figure."""
 
     value: float
     label: str
@@ -213,7 +213,7 @@ def sobol(space: Space, figure: str, samples: int, seed: int, tell: Tell) -> Sen
 def of_samples(
     space: Space, effects: list[Effect], points: list[Point], values: npt.NDArray[np.float64], groups: int, size: int
 ) -> Sensed:
-    """The effects, the largest first, and what they rest on."""
+    """The effects, the largest first, and their basis."""
     fixed = tuple(one.name for one in space.parameters if one.size == 1)
     kept = len(values) // size
     effects.sort(key=lambda one: -one.size)
@@ -223,7 +223,7 @@ def of_samples(
 
 
 def varied(space: Space) -> tuple[list[Parameter], dict[str, Any]]:
-    """The parameters with several steps, as SALib is told of them."""
+    """The parameters with several steps, in the form of SALib."""
     vary = [one for one in space.parameters if one.size > 1]
     return vary, {"num_vars": len(vary), "names": [one.name for one in vary], "bounds": [[0.0, 1.0]] * len(vary)}
 

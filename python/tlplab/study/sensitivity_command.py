@@ -151,7 +151,7 @@ def tell(console: Console, spanned: Space, name: str, unit: str, method: str, co
 
 
 def too_few(console: Console, method: str, count: int, sensed: Sensed) -> None:
-    """Says what the samples do not tell."""
+    """Reports the questions that the samples leave open."""
     if method == "one-at-a-time":
         return
     cannot = [f"{one} from zero" for one in sensed.unclear]

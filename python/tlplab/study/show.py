@@ -68,7 +68,7 @@ def show(
     console: Console, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries,
     chosen: Mapping[int, str] | None = None,
 ) -> None:  # fmt: skip
-    """A line for each of the first points; or for those that are chosen, with a mark before each."""
+    """A line for each of the first points; or for chosen ones, with a mark before each."""
     axes, limits = done.sweep.axes, summaries.limited
     marked = chosen is not None and any(chosen.values())
     sheet = Sheet(done.sweep.title, [

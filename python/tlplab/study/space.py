@@ -1,4 +1,4 @@
-"""The space that a study's axes span, for searches: its parameters, and what chosen points of it come to."""
+"""The space that a study's axes span, for searches: its parameters, and the results of chosen points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tell: TypeAlias = Callable[[int, int], None]
 
 
 class SearchInterruptedError(Exception):
-    """Ctrl-C came; what was run is kept."""
+    """Ctrl-C came; finished runs are kept."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Parameter:
 
     name: str
     ordered: bool
-    """A range: what lies between two steps is between them."""
+    """A range: a value between two steps is between them."""
     labels: tuple[str, ...]
     """The setting of each step, for people."""
 
@@ -66,7 +66,7 @@ class Point:
 
 @dataclass
 class Counts:
-    """Runs that a search made, and those that were known."""
+    """Runs that a search made, and runs that were known."""
 
     made: int = 0
     known: int = 0
@@ -109,7 +109,7 @@ class Space:
         return [one.labels[step] for one, step in zip(self.parameters, steps, strict=True)]
 
     def run(self, chosen: _core.Chosen | None, tell: Tell) -> Done:
-        """Runs what is not known of chosen points. Raises `SearchInterruptedError`."""
+        """Runs the unknown ones of chosen points. Raises `SearchInterruptedError`."""
         done = running.run(replace(self.asked, chosen=chosen), lambda far: tell(far[0], far[1]))
         if done.interrupted:
             raise SearchInterruptedError

@@ -34,7 +34,7 @@ class Window:
 
 
 class TestedRun(Result):
-    """A run that has ended: `run["flows"]` is what `tl.run` gives, `run.tlps` a table, and `run.expect(…)` fails the test unless it holds."""
+    """A run that has ended: `run["flows"]` is that of `tl.run`, `run.tlps` a table, and `run.expect(…)` fails the test unless it holds."""
 
     __test__ = False  # no class of tests, whatever pytest thinks of its name
 
@@ -139,7 +139,7 @@ class TestedRun(Result):
         return lines
 
     def _shown(self) -> tuple[Window, str]:
-        """The part of the run that messages show, and what to call it: all, or what its own ladder has."""
+        """The part of the run that messages show, and its name: all, or its own ladder."""
         try:
             if self._all.whole:
                 return self._all, "of the run"

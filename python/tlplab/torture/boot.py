@@ -154,7 +154,7 @@ def boot(
 ) -> Told:  # fmt: skip
     """Boots the machine with faults, the last of which counts, and further overrides; to be called in the main thread of a process.
 
-    `silence` is for how long the script may be silent by itself, in femtoseconds; `share` is a folder for the counters of its drivers.
+    `silence` is how long the script may be silent on its own, in femtoseconds; `share` is a folder for the counters of its drivers.
     """
     lines: list[tuple[int, str]] = []
     stopped, before, begun, looks = "", -1, 0.0, 0
@@ -214,7 +214,7 @@ def boot(
 
 
 def spent() -> float:
-    """Seconds of processors that this process and those that it has begun have taken."""
+    """Seconds of processors of this process and its children."""
     ticks, left = 0, [os.getpid()]
     while left:
         # Which may end meanwhile.

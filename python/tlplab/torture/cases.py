@@ -1,4 +1,4 @@
-"""A fault on a TLP, or an allocation that fails, and what a driver makes of it."""
+"""A fault on a TLP, or an allocation that fails, and the driver's reaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Case:
     number: int
     """The number in its class, from 1."""
     change: Change | None = None
-    """Of a fault in data: what changes."""
+    """Of a fault in data: the change."""
     first: Case | None = None
     """The fault on a TLP that happens before, of a pair."""
 
@@ -79,13 +79,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Judged:
-    """A case, and what became of the driver."""
+    """A case, and the verdict about the driver."""
 
     case: Case
     verdict: verdict.Verdict
     console: tuple[str, ...]
     ladder: tuple[Hop, ...]
-    """The TLPs around the one that is hit; none of an allocation."""
+    """The TLPs around the faulty one; none of an allocation."""
     struck: int | None
     """The number of times that the fault has happened, if it is counted."""
 
@@ -101,7 +101,7 @@ class References:
     """The boots with the first fault of pairs, by its name."""
 
     def of(self, case: Case) -> Told:
-        """The one that a case is compared with."""
+        """The boot with which a case is compared."""
         if case.first is not None:
             return self.after[case.first.name]
         return self.plain if isinstance(case.target, Tlp) else self.again[case.target.driver]
@@ -137,7 +137,7 @@ def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], numbers: Numbers,
 def changes(of: TlpClass, fault: Fault, numbers: Numbers, *, every: bool) -> Iterator[Case]:
     """The cases of a fault in data: of a class each place with a content that no other TLP has had there, or really all.
 
-    After the probe, in which devices say what they are, only the first ones: data are of users then.
+    After the probe, in which devices describe themselves, only the first ones: data are of users then.
     """
     tried: set[tuple[int, bytes]] = set()
     if fault.changes is None:
@@ -163,7 +163,7 @@ def plan_allocations(machine: Machine, drivers: Mapping[str, tuple[str, str]], *
 
 
 def boot_with(machine: Machine, allocation: Allocation, *, silence: int = 0, share: Path | None = None) -> Told:
-    """Boots with an allocation that fails; the kernel says whether it has."""
+    """Boots with an allocation that fails; the kernel reports whether it has."""
     with TemporaryDirectory(prefix=FOLDER) as folder:
         # What a kernel allocates differs with a file system that it mounts, so it always has this one.
         told = boot(

@@ -53,7 +53,7 @@ class Counters:
         self.folder.mkdir()
 
     def add(self, share: Path) -> None:
-        """Adds what a guest has left in the folder that it shared, and removes that."""
+        """Adds the counters that a guest has left in the shared folder, and removes them."""
         one = self.folder.with_name("one")
         one.mkdir()
         for path in share.rglob("*.gcda"):

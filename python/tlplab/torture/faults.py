@@ -20,7 +20,7 @@ class Change:
     """Bits of a TLP's data that are inverted."""
 
     byte: int
-    """The first one, of those that the TLP carries."""
+    """The first changed byte, of the TLP's payload."""
     flip: int
     """The bits, of a little-endian word that begins there."""
 
@@ -57,7 +57,7 @@ def _late(tlp: Tlp) -> str:
 
 
 def _overtaken(tlp: Tlp) -> str:
-    """The entry that makes what was sent before an interrupt late."""
+    """The entry that delays the writes before an interrupt."""
     return _late(replace(tlp, number=tlp.number - 1))
 
 

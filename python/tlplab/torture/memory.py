@@ -104,7 +104,7 @@ def all_of(
 
 
 def count(strikes: Callable[[int], bool], limit: int | None) -> int:
-    """The largest number that strikes, or `limit`; those that do are 1 to some number."""
+    """The largest number that strikes, or `limit`; numbers that do are 1 to some number."""
     low, high = 0, limit or 1
     if limit is None:
         while strikes(high):

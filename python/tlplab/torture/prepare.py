@@ -24,7 +24,7 @@ from tlplab.torture.memory import Allocation
 
 
 def choose_faults(names: Sequence[str]) -> dict[str, str]:
-    """The faults of these names, or all, and what each does. Raises `click.UsageError`."""
+    """The faults of these names, or all, and the meaning of each. Raises `click.UsageError`."""
     known = {**{fault.name: fault.doc for fault in FAULTS}, memory.FAULT: memory.DOC}
     for name in names:
         if name not in known:
@@ -95,7 +95,7 @@ class Wanted:
 
 
 def prepare(machine: Machine, wanted: Wanted, tried: Coverage | None) -> Plan:
-    """Boots without a fault, and plans. Raises `RunError` if the work fails by itself, `click.UsageError` for names of nothing."""
+    """Boots without a fault, and plans. Raises `RunError` if the work fails without one, `click.UsageError` for unknown names."""
     chosen = choose_devices(machine, wanted.devices)
     name, firsts = wanted.alone()
     plain, capture = reference(machine, tried, [])
@@ -133,7 +133,7 @@ def pairs(
     machine: Machine, wanted: Wanted, tried: Coverage | None, classes: Sequence[TlpClass], plain: Told,
     chosen: Mapping[str, int], bars: Sequence[Bar],
 ) -> Plan:  # fmt: skip
-    """Boots with each first fault, and plans what happens to the TLPs that come after it. Raises as `prepare` does."""
+    """Boots with each first fault, and plans the faults of later TLPs. Raises as `prepare` does."""
     name, firsts = wanted.alone()
     names = [fault.name for fault in FAULTS]
     after, found, cases = {}, [], []

@@ -15,7 +15,7 @@ from tlplab.torture.coverage import Lines
 
 
 def list_all(faults: Mapping[str, str], classes: Sequence[TlpClass], cases: Sequence[Case]) -> None:
-    """Prints what could be tried."""
+    """Prints the possible cases."""
     console = console_for(sys.stdout)
     shown = Sheet("Faults", [Column("fault", name=True), Column("effect", name=True)])
     for name, doc in faults.items():
@@ -34,7 +34,7 @@ def list_all(faults: Mapping[str, str], classes: Sequence[TlpClass], cases: Sequ
 
 
 def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
-    """The verdicts by phase and fault, and those that are findings."""
+    """The verdicts by phase and fault, and the findings."""
     console = console_for(sys.stdout)
     shown = Sheet("Verdicts by phase and fault", [
         Column("phase", name=True), Column("fault", name=True), Column("cases"), *(Column(word) for word in verdict.VERDICTS),

@@ -101,7 +101,7 @@ def calibrate(
 
 
 def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
-    """The data set that says what memory and cache take: local, and with the IOMMU off if there is such a one."""
+    """The data set that shows the latency of memory and cache: local, and with the IOMMU off if there is such a one."""
     local = [data for data, _ in sets if data.setting.node == "local"]
     if not local:
         data = sets[0][0]
@@ -111,7 +111,7 @@ def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
 
 
 def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profile, list[Observable]]:
-    """The profile of first guesses, and what will correct it. Nothing is simulated but the device alone."""
+    """The profile of first guesses, and the observables that will correct it. Only the device alone is simulated."""
     base = base_of(sets)
     labels = next(labels for data, labels in sets if data is base)
     observables = observe.latency_of(base, labels)
@@ -183,7 +183,7 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
 
 
 def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device: Device) -> Profile:
-    """The profile of a host with an IOMMU has all figures of page walks: those that no data show are lent, or the generation's."""
+    """The profile of a host with an IOMMU has all figures of page walks: those without data are lent, or the generation's."""
     walking = [data for data, _ in sets if data.setting.iommu != "off"]
     if not walking:
         return profile
@@ -204,7 +204,7 @@ def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device:
 
 
 def with_pauses(profile: Profile, base: DataSet, labels: Labels, device: Device) -> Profile:
-    """The profile with what varies: jitter, or sleep between requests; and stalls."""
+    """The profile with its variations: jitter, or sleep between requests; and stalls."""
     pauses = Pauses(base, labels)
     if stall := pauses.stall(device.between_ns):
         for key, value in zip(("stall.every", "stall.lasts"), stall, strict=True):

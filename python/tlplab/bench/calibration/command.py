@@ -183,7 +183,7 @@ def fit_all(
 def predict_all(
     plans: Sequence[Prediction], card: Card, *, quiet: bool
 ) -> tuple[list[tuple[Prediction, list[Comparison]]], bool]:
-    """The predictions beside their measurements, and True if one failed: a failure is reported, and the other predictions continue."""
+    """The predictions with their measurements, and True if one failed: a failure is reported, and the other predictions continue."""
     found, failed = [], False
     for plan in plans:
         if not quiet:
@@ -337,7 +337,7 @@ def calibrate(
 
 
 def check_machines(sets: Sequence[DataSet]) -> None:
-    """The data sets are of one machine; only local memory may be that of another with the same processor, where nobody measured its own."""
+    """The data sets are of one machine; only local memory may be that of another with the same processor, if its own was not measured."""
     names = unique(data.machine_name for data in sets)
     if len(names) == 1:
         return
@@ -354,7 +354,7 @@ def check_machines(sets: Sequence[DataSet]) -> None:
 
 
 def show_device(values: Sequence[DeviceValue]) -> None:
-    """Prints what fixed each parameter of a device."""
+    """Prints the source of each parameter of a device."""
     sheet = Sheet("Parameters of the device", [
         Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("determined by", name=True), Column("measured"),
         Column("residual"),
@@ -366,7 +366,7 @@ def show_device(values: Sequence[DeviceValue]) -> None:
 
 
 def show_fitted(found: Calibration) -> None:
-    """Prints what fixed each parameter."""
+    """Prints the source of each parameter."""
     sheet = Sheet(f"Parameters of {found.profile.title}", [
         Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("determined by", name=True), Column("measured"),
         Column("residual"),

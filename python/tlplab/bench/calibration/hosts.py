@@ -1,4 +1,4 @@
-"""The host that stands for a measured machine: the shipped profile that was made from it, or one that is made now."""
+"""The host that stands for a measured machine: the shipped profile that was made from it, or a new one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLES_OF_FITS = 1500
 
 @dataclass(frozen=True)
 class Card:
-    """The device that measured, and its link; None for what the data set says, or `LINK`."""
+    """The device that measured, and its link; None for those of the data set, or `LINK`."""
 
     device: str = DEVICE
     link: str | None = None
@@ -89,7 +89,7 @@ def shipped_for(data: DataSet) -> str | None:
 
 
 def text_of(host: str) -> str:
-    """A profile's text, by name or file; nothing if there is none, which whoever runs it will say."""
+    """A profile's text, by name or file; nothing if there is none, as the run then reports it."""
     for name, text in _core.hosts():
         if name == host:
             return text
@@ -98,7 +98,7 @@ def text_of(host: str) -> str:
 
 
 def has_iommu(host: str) -> bool:
-    """True if a profile, by name or file, describes an IOMMU. A file that is no TOML describes nothing, and will not run."""
+    """True if a profile, by name or file, describes an IOMMU. A file that is not TOML describes nothing, and will not run."""
     try:
         described = tomllib.loads(text_of(host)).get("host")
     except tomllib.TOMLDecodeError:
@@ -127,7 +127,7 @@ class Fresh:
 
 @contextmanager
 def in_a_file(profile: Profile) -> Iterator[str]:
-    """The profile as a file, for as long as it is needed."""
+    """The profile as a file, during the context."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "host.toml"
         path.write_text(profile.toml(), encoding="utf-8")

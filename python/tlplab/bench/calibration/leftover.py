@@ -26,7 +26,7 @@ def thinned(series: Series) -> Series:
 
 
 def miss(data: DataSet, profile: Profile, card: Card, progress: Progress) -> list[Comparison]:
-    """A data set, some points of each series, beside its host."""
+    """A data set, some points of each series, compared with its host."""
     few = replace(data, series=tuple(thinned(one) for one in data.series), distributions=())
     return compare(few, Fresh(profile, card, data, data.setting.iommu), card.labels(data), progress)
 

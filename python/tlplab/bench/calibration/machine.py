@@ -40,7 +40,7 @@ class Setting:
 
 
 def read_machine(folder: Path) -> Machine:
-    """Reads the texts in `folder`; what is missing or strange is left out, as nothing but a profile's notes needs it."""
+    """Reads the texts in `folder`; missing or strange parts are left out, as only a profile's notes need them."""
     cpuinfo, lstopo, lspci = (text_of(folder / f"sys-{name}.txt") for name in ("cpuinfo", "lstopo", "lspci"))
     device = device_of(lspci)
     return Machine(

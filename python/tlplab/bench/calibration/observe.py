@@ -54,7 +54,7 @@ class Observable:
     low: float = 0.0
     high: float = 1e5
     of: Literal["typical", "shortest"] = "typical"
-    """Of a host that sleeps between requests, only the shortest latencies show what it takes awake."""
+    """Of a host that sleeps between requests, only the shortest latencies show the host awake."""
 
     def measured(self) -> float:
         """The figure of the data set."""
@@ -67,7 +67,7 @@ class Observable:
         return self.read(lambda point: outcome(point).value if self.data.tailed else outcome(point).average)
 
     def corrected(self, value: float, simulated: float) -> float:
-        """A better value of the parameter, given what the simulator makes of this one."""
+        """A better value of the parameter, given the simulator's figure with this one."""
         measured = self.measured()
         if self.law == "fixed" or (self.law == "scale" and simulated <= 0):
             return value  # the figure cannot be seen in what was simulated, so that it does not tell anything
@@ -80,10 +80,10 @@ class Observable:
 
 
 class Reader:
-    """Finds points in a data set by what they are."""
+    """Finds points in a data set by their properties."""
 
     def __init__(self, data: DataSet, labels: Labels) -> None:
-        """`labels` says which runs are not what they are called."""
+        """`labels` names the runs with wrong labels."""
         self.data = data
         self.labels = labels
         pauses = Pauses(data, labels)
@@ -343,7 +343,7 @@ def from_bandwidth(data: DataSet, labels: Labels, slots: int) -> list[Observable
 
 
 def above_core(quantiles: Quantiles) -> Quantiles:
-    """The tail alone: what is above the step at which most values are."""
+    """The tail alone: the part above the step at which most values are."""
     core = max(itertools.pairwise(quantiles), key=lambda pair: pair[1][0] - pair[0][0])[1]
     return ((0.0, 0.0), *((rank, round(max(ns - core[1], 0.0), 1)) for rank, ns in quantiles if rank >= core[0]))
 

@@ -1,6 +1,6 @@
 """Hosts that save power: which measurement shows that they sleep, how long they wake, and how often they are away.
 
-A machine that sleeps between requests is told by its latencies: what usually happens is far above the shortest. One interface of the
+The latencies show a machine that sleeps between requests: the usual ones are far above the shortest. One interface of the
 device may come back soon enough to find the host awake while the other, which leaves it alone for longer, does not.
 """
 
@@ -24,7 +24,7 @@ WORD = 8
 
 
 def short_reads(data: DataSet, labels: Labels, interface: str) -> list[Point]:
-    """Reads of a line or less in windows that fit everywhere, by an interface, whatever the cache held."""
+    """Reads of a line or less in windows that fit everywhere, by an interface, with any content of the cache."""
     return [p for one in data.series if one.quantity == "latency" for p in one.points
             if p.case.test == "lat_rd" and p.case.interface == interface and p.case.size <= LINE and p.case.window <= SMALL
             and p.case.node == labels.meant(p.case).node]  # fmt: skip
@@ -49,7 +49,7 @@ class Pauses:
 
     @property
     def awake(self) -> str | None:
-        """The one that does."""
+        """The interface that does."""
         points = {one: short_reads(self.data, self.labels, one) for one in INTERFACES}
         return next((one for one, reads in points.items() if reads and not is_asleep(reads)), None)
 
@@ -79,7 +79,7 @@ class Pauses:
     def thresholds(self, idle: Mapping[str, float], between_ns: float, write_ns: float) -> tuple[Value, Value] | None:
         """After which pause the host dozes, and after which it sleeps, where an interface leaves it alone for `idle` ns between reads.
 
-        A write by command before a read takes the device `write_ns`, by which that pause is longer. Under load, a request follows an answer without what the device takes from one measured read to the next.
+        A write by command before a read takes the device `write_ns`, by which that pause is longer. Under load, a request follows an answer without the device's time between two measured reads.
         """
         if self.asleep is None:
             return None

@@ -1,4 +1,4 @@
-"""Predictions: what profiles make of measurements that they never saw.
+"""Predictions: results of profiles for measurements that they never saw.
 
 Three kinds. *Bandwidth*: the device is fitted on the other machines' bandwidths, the host on its latencies, and its bandwidths are
 predicted; how soon page walks follow each other, which latencies do not show, comes from another machine. *IOMMU*: the IOMMU's parameters come
@@ -126,7 +126,7 @@ def is_twin(one: DataSet, data: DataSet) -> bool:
 
 
 def predict(plan: Prediction, card: Card, progress: Progress) -> list[Comparison]:
-    """Fits what the plan says, and compares."""
+    """Fits according to the plan, and compares."""
     if not plan.others:
         return compared(plan, card, progress)
     text, _ = fit_device(plan.others, card.device, card.link_for(plan.data))

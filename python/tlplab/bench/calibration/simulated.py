@@ -1,4 +1,4 @@
-"""The simulator as what is laid beside a measurement."""
+"""The simulator as the target that is compared with a measurement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Labels that do not say what was measured.
+"""Labels that contradict the measurement.
 
 The suite's older version left the cache cold in some runs that it calls warm, and measured local memory by the command interface where
-the DMA engine was given remote memory. The latencies tell: such runs are compared with what they were.
+the DMA engine was given remote memory. The latencies show it: such runs are compared under their true labels.
 """
 
 from __future__ import annotations

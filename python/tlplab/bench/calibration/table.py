@@ -225,7 +225,7 @@ def check_record(record: Record, line: int, kind: Kind, mistakes: Mistakes) -> N
 
 
 def agree(record: Record, line: int, name: str, other: float, how: str, mistakes: Mistakes) -> None:
-    """`name` must say what other columns say."""
+    """`name` must agree with other columns."""
     value = float(record[name])
     if abs(value - other) > SAME * max(value, other):
         hint = f"{how} give {other:.6g}; check the unit, or copy the file again"
@@ -284,7 +284,7 @@ def file_of_rows(name: str) -> str:
 
 
 def distributions_by_row(table: Table, rows: Table | None) -> list[tuple[Record, list[tuple[float, float]]]]:
-    """The distributions of a `cdf` file with the rows of the file beside it, in their order."""
+    """The distributions of a `cdf` file with the rows of the file next to it, in their order."""
     if rows is None or rows.kind != "latency":
         hint = f"it belongs in the same folder as the file of distributions, whose name ends in {CDF_ENDING}"
         raise DatasetError(

@@ -28,7 +28,7 @@ class Outcome:
 
 
 class Target(Protocol):
-    """A machine that runs cases: the simulator with some host, or whatever stands for it in a test."""
+    """A machine that runs cases: the simulator with some host, or a stand-in for it in a test."""
 
     def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
         """Runs the cases; with `distributions`, latencies come with all their steps."""

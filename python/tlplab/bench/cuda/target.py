@@ -210,7 +210,7 @@ def part_of(case: Case) -> int:
 
 
 def before(case: Case) -> int:
-    """Operations before those that are measured."""
+    """Operations before the measured ones."""
     return _core.BenchRecorder(case.to_json(), 1, 1).warmup() * directions(case)
 
 

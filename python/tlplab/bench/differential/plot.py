@@ -20,7 +20,7 @@ HEIGHT = 0.62
 
 
 def draw(path: str, document: Document, simulated: Document | None) -> None:
-    """Writes the picture: distributions on the left, links on the right; what is simulated is dashed and hollow."""
+    """Writes the picture: distributions on the left, links on the right; simulated values are dashed and hollow."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 5), layout="constrained")

@@ -59,7 +59,7 @@ LINKS = "Links: minimum of the far end minus minimum of the near end"
 
 
 def links_of(document: Document, simulated: Document | None, title: str = LINKS) -> Sheet:
-    """The links: what the differences of minima are, and what they are worth."""
+    """The links: the differences of minima, and their confidence."""
     columns = [
         Column("link, round trip", name=True),
         Column("latency"),
