@@ -56,6 +56,7 @@ C_TOKEN = re.compile(
 LANGUAGES = {
     ".rs": "Rust",
     ".py": "Python",
+    ".pyi": "Python",
     **dict.fromkeys((".c", ".h", ".cpp", ".hpp"), "C"),
     **dict.fromkeys((".sv", ".svh"), "SystemVerilog"),
 }
