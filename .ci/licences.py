@@ -1,6 +1,6 @@
 """Checks the licences of the Python and npm packages that the lock files name; deny.toml does it for the crates.
 
-What is shipped (python/requirements.txt, the page's bundled packages) must be permissive; tools that only build or test
+Shipped parts (python/requirements.txt, the page's bundled packages) must be permissive; tools that only build or test
 may also be under the Mozilla licence.
 """
 

@@ -239,7 +239,7 @@ def relocate(pkg_config: Path, prefix: str, libraries: str) -> None:
 
 
 def debian(release: Release, installed: Path) -> Path:
-    """The .deb of an installed library; what it depends on is found from the symbols that it needs."""
+    """The .deb of an installed library; its dependencies are found from the symbols that it needs."""
     architecture = ran(["dpkg", "--print-architecture"]).strip()
     multiarch = ran(["cc", "-print-multiarch"]).strip() or f"{release.machine}-linux-gnu"
     package = release.work / "deb"

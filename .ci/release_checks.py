@@ -42,7 +42,7 @@ class ReleaseError(Exception):
 
 
 def expect(holds: bool, fact: str, printed: str = "") -> None:
-    """Raises ReleaseError with the fact, and what a program printed, unless it holds."""
+    """Raises ReleaseError with the fact, and a program's output, unless it holds."""
     if not holds:
         raise ReleaseError(f"{fact}\n{printed}".rstrip())
 
@@ -160,7 +160,7 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
 
 
 def c_library(tarball: Path, deb: Path, version: str, source: Path, tlplab: Path, folder: Path) -> None:
-    """A program builds against what tarball and .deb hold, wherever they are unpacked, and reads memory of the adapter."""
+    """A program builds with the files of tarball and .deb, unpacked in any folder, and reads memory of the adapter."""
     moved = folder / "moved elsewhere"
     moved.mkdir(parents=True)
     ran(["tar", "-xzf", str(tarball), "-C", str(moved), "--strip-components=1"])

@@ -125,7 +125,7 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def is_code(node: ast.AST) -> bool:
-    """True for a call of `re`, or for a program, of which the strings are no texts."""
+    """True for a call of `re`, or for a program, whose strings are not texts."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
         return node.func.value.id == "re"
     if isinstance(node, ast.JoinedStr):

@@ -1,7 +1,7 @@
-"""`make check-instructions`: instructions per hop, beside those on record; more than one per cent above is refused.
+"""`make check-instructions`: instructions per hop, compared with the record; more than one per cent above is refused.
 
 Counted by callgrind on `crates/fabric/examples/hops.rs` in the profile of `cargo test`, as the difference of two runs, so that the start is not in it. Another
-compiler makes other code, so its counts are only shown. A change that needs more says why in its commit, and keeps the new record with --write.
+compiler makes other code, so its counts are only shown. A change that needs more gives the reason in its commit, and keeps the new record with --write.
 """
 
 from __future__ import annotations

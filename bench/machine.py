@@ -1,4 +1,4 @@
-"""`make bench-machine`: what devices in a virtual machine take, beside a bare server and QEMU's own drive in the same guests.
+"""`make bench-machine`: the time of devices in a virtual machine, compared with a bare server and QEMU's own drive in the same guests.
 
 Prints the figures and writes machine.json, in the form of results.json. Under TCG they are mostly QEMU's own; so the peers are in the same guest and take turns.
 """
@@ -36,7 +36,7 @@ FIO = (
 
 @dataclass(frozen=True)
 class Beside:
-    """A device of ours, and perhaps the peer's server beside it."""
+    """A device of tlplab, and perhaps the peer's server next to it."""
 
     ours: str
     """A library, or `nvme`."""

@@ -1,7 +1,7 @@
 """`make mutants`: changes the sources of the sans-IO crates in one place at a time, and lists the changes that no test of the crate notices.
 
-cargo-mutants makes the changes and runs the crate's own tests on each. What it found is kept by file in bench/mutants.json; a survivor
-must stand in bench/mutants.toml with the reason why it changes nothing that anybody can see, or the run ends with status 1, as it does
+cargo-mutants makes the changes and runs the crate's own tests on each. Its findings are kept by file in bench/mutants.json; a survivor
+must stand in bench/mutants.toml with the reason why it changes no visible result, or the run ends with status 1, as it does
 where less than 95 % of a crate's viable mutants are caught.
 """
 
@@ -45,7 +45,7 @@ def git(*arguments: str) -> str:
 
 
 def read_reasons(path: Path) -> dict[tuple[str, str, str], str]:
-    """By file, change and the text of the line changed: why nobody can see it."""
+    """By file, change and the text of the line changed: the reason why it changes no visible result."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))["survivor"]
     reasons = {(one["file"], one["change"], one["line"]): one["reason"] for one in entries}
     if len(reasons) != len(entries):

@@ -1,6 +1,6 @@
-"""`make bench-nettlp`: how fast NetTLP is between two network namespaces, beside the kernel's own limit in the same run.
+"""`make bench-nettlp`: the rate of NetTLP between two network namespaces, compared with the kernel's own limit in the same run.
 
-`tlplab perf` in one namespace reads from `tlplab adapter` in the other; each end is bound to a processor. Beside it, turn by turn, run
+`tlplab perf` in one namespace reads from `tlplab adapter` in the other; each end is bound to a processor. With it, turn by turn, run
 bench/peer/bare.c and bare_xdp.c: the same datagrams in the same pattern, with nothing done to them, which is as fast as this kernel can be.
 With `--library FOLDER`, a checkout of the published library (or `TLPLAB_LIBTLP`), its tlpperf is built and reads from the same adapter, with 1, 2 and 4 threads, too.
 Needs root; every figure is the median of the turns. Prints a table and writes nettlp.json, a list like that of run.py.
@@ -104,7 +104,7 @@ def at(end: End, processor: int | str, command: list[str]) -> list[str]:
 
 
 def ask(command: list[str]) -> str:
-    """Runs a command; what it printed."""
+    """Runs a command; its output."""
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise SystemExit(f"bench: {' '.join(command)}: exit status {done.returncode}\n{done.stderr}")

@@ -1,9 +1,9 @@
-"""`make rtl-mutants`: seeds the bugs of bench/rtl-mutants.txt into the RTL, one at a time, and lists those that nothing notices.
+"""`make rtl-mutants`: seeds the bugs of bench/rtl-mutants.txt into the RTL, one at a time, and lists unnoticed ones.
 
 Each mutant is a copy of rtl/ in out/rtl/mutants, which the judges look at one after the other, the quickest first, until one of them
 notices: the TRN shim in a loop, the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and the
-proofs of the file. A warning of the compiler is no judgement, and a mutant that it does not take has no place in the list. Before any
-mutant the RTL as it is must pass every judge in the same kind of copy: a judge that cannot run would notice everything. What became of
+proofs of the file. A warning of the compiler is not a judgement, and a mutant that it does not take has no place in the list. Before any
+mutant the RTL as it is must pass every judge in the same kind of copy: a judge that cannot run would notice everything. The result of
 a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or its text changes, so a run may be
 stopped; a survivor without a reason is tried again. The run ends with status 1 where a survivor has no reason in the list, or less than
 95 % are noticed.
@@ -48,7 +48,7 @@ STRESS_TRANSFERS = 30_000
 
 @dataclass(frozen=True)
 class Mutant:
-    """A place in the list, and what is changed where."""
+    """A place in the list, and the change."""
 
     line: int
     file: str
@@ -94,7 +94,7 @@ def seeded(mutant: Mutant) -> str:
 
 
 def texts(mutant: Mutant) -> str:
-    """Of what was judged: the file with the bug. Other files and tests may change; a fresh run tries all."""
+    """The digest of the judged text: the file with the bug. Other files and tests may change; a fresh run tries all."""
     return hashlib.sha1(seeded(mutant).encode()).hexdigest()
 
 
@@ -107,12 +107,12 @@ def copy(name: str) -> Path:
 
 
 def hard_ip(file: str) -> int:
-    """The width of the hard IP that a file is for: 256 is UltraScale+, the only one that asks for write_ends."""
+    """The width of the hard IP that a file is for: 256 is UltraScale+, the only user of write_ends."""
     return 256 if "usp" in file or "write_ends" in file else 128 if file.startswith("shim/") else 64
 
 
 class NoticedError(Exception):
-    """By a judge, who says why."""
+    """A judge's finding, with its reason."""
 
 
 def run(place: Path, log: str, command: list[str], directory: str = ".", **environment: str) -> str:
@@ -171,7 +171,7 @@ def stress(place: Path, file: str) -> None:
 
 
 def loop(place: Path, file: str) -> None:
-    """The TRN shim by itself, and the model of the memory."""
+    """The TRN shim alone, and the model of the memory."""
     if file.startswith("shim/trn") or "ddr_model" in file:
         run(place, "loop", ["pytest", "--quiet", "-p", "no:cacheprovider", "-x", "test_model.py"], "rtl/test")
 
@@ -224,7 +224,7 @@ def baseline(chosen: list[Mutant]) -> None:
 
 
 def judge(mutant: Mutant) -> dict[str, Any]:
-    """The first who notices, and what it says."""
+    """The first judge that notices the bug, and its message."""
     began = time.monotonic()
     place = copy(f"line{mutant.line}")
     (place / "rtl" / mutant.file).write_text(seeded(mutant), encoding="utf-8")
@@ -277,7 +277,7 @@ def read_records(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def write_records(path: Path, mutants: list[Mutant], records: dict[tuple[str, str, str], dict[str, Any]]) -> None:
-    """In the order of the list; what is no longer in it goes."""
+    """In the order of the list; records of removed mutants go."""
     kept = [{**records[mutant.key], "reason": mutant.reason} for mutant in mutants if mutant.key in records]
     new = path.with_suffix(".new")
     new.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

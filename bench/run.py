@@ -1,4 +1,4 @@
-"""`make bench`: how fast the simulator is and how much memory it takes, beside its peer on the same topology in the same run.
+"""`make bench`: the speed and memory of the simulator, compared with its peer on the same topology in the same run.
 
 One process at a time on one core, CPU seconds of the system's own accounting (getrusage), the median of several runs that take
 turns with the peer's. Prints a table and writes results.json: a list of {name, unit, ours, peer, peer_name, ratio, command},
@@ -89,7 +89,7 @@ def why_no_peer() -> str | None:
 
 
 def peer(*arguments: str) -> Callable[[], Run]:
-    """A run of the peer. It says itself what its CPU time was, without the start of the simulator and the enumeration."""
+    """A run of the peer, which reports its CPU time without the start of the simulator and the enumeration."""
 
     def go() -> Run:
         done = run([str(PEER_PYTHON), *arguments])
@@ -151,7 +151,7 @@ def hops(programs: dict[str, str], repeats: int, no_peer: str | None) -> list[Re
 
 
 def instructions(programs: dict[str, str], op: str, fidelity: str, hop_count: int) -> tuple[float, float, str]:
-    """(hops, instructions in user mode, who counted): the processor's counter, or valgrind where a machine has none."""
+    """(hops, instructions in user mode, counter): the processor's counter, or valgrind where a machine has none."""
     command = [programs["hops"], op, fidelity, str(hop_count)]
     if shutil.which("perf"):
         done = subprocess.run(

@@ -1,7 +1,7 @@
 """`make rtl-stress`: random transfers of the DMA core by the million, in batches with seeds of their own.
 
-Runs out/rtl/stress on the core's libraries, several at a time, and writes what was done to a record after each batch, so that a
-run that is stopped loses little. A batch that fails says how to repeat it, and ends the run with status 1.
+Runs out/rtl/stress on the core's libraries, several at a time, and writes the totals to a record after each batch, so that a
+run that is stopped loses little. A batch that fails prints the command that repeats it, and ends the run with status 1.
 """
 
 from __future__ import annotations

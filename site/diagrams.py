@@ -216,7 +216,7 @@ def credits_page() -> str:
 
 
 def replay() -> str:
-    """A damaged TLP, the Nak, and what is sent again."""
+    """A damaged TLP, the Nak, and the TLPs that are sent again."""
     document = run("examples/concepts/replay.toml")
     drawing = Drawing(560, 560)
     ladder = Ladder(drawing, document, 110, 50, 380, 0.8, 0, 600)

@@ -45,7 +45,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Pages, pictures and source files at their paths in the repository, beside what the theme brings."""
+    """Pages, pictures and source files at their paths in the repository, and the theme's files."""
     kept = [
         file
         for file in files
@@ -59,7 +59,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def linked(endings: tuple[str, ...] | None) -> set[str]:
-    """Files that pages link to: those that end so, or all that are neither pages nor pictures."""
+    """Files that pages link to: those with these endings, or all that are neither pages nor pictures."""
     found = set()
     for page in pages.pages():
         for _, target in pages.links((pages.ROOT / page).read_text(encoding="utf-8")):

@@ -50,7 +50,7 @@ class Type:
 
 
 def types_of(schema: Schema) -> list[Type]:
-    """All types, the document first, then those that a type refers to behind it."""
+    """All types, the document first, then referenced ones behind the type that refers to them."""
     found = {name: type_of(name, one) for name, one in schema["$defs"].items()}
     order = {"Document": type_of("Document", schema)}
     waiting = [order["Document"]]
@@ -100,7 +100,7 @@ class Language:
     anything: str
 
     def of(self, schema: Schema) -> str:
-        """The type of what a schema describes."""
+        """The type that a schema describes."""
         if "$ref" in schema:
             return name_of(schema)
         if alternatives := schema.get("anyOf"):

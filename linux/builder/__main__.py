@@ -99,7 +99,7 @@ def name_of_kernel(ours: dict[str, str], source: str, variant: str) -> str:
 
 
 def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
-    """Builds the kernel and what modules are built against."""
+    """Builds the kernel and the folder against which modules are built."""
     need_space(folder.parent, SPACE_GB)
     with made(folder) as work:
         tree = work / "build"
@@ -123,7 +123,7 @@ def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
 
 
 def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> None:
-    """Builds what is not in the cache."""
+    """Builds the parts that are not in the cache."""
     cache().mkdir(parents=True, exist_ok=True)
     archive = debian.Archive(cache() / "debian")
     if chosen.source:

@@ -115,7 +115,7 @@ class Archive:
         return [line.split()[1] for line in lines if line.strip().startswith(("Depends:", "PreDepends:"))]
 
     def with_libraries(self, packages: Iterable[str], without: Iterable[str] = LEFT_OUT) -> list[Path]:
-        """Packages and the libraries that they depend on, and nothing else that they would drag in, nor those that are left out."""
+        """Packages and the libraries that they depend on, without other packages that they would drag in, and without `without`."""
         waiting = set(packages)
         files: dict[str, Path] = {}
         while waiting:

@@ -30,7 +30,7 @@ def name_of(folder: str) -> str:
 
 
 def functions(objects: list[Path]) -> set[str]:
-    """The names of what is in the section .text of objects."""
+    """The names of functions in the section .text of objects."""
     lines = run(["readelf", "--sections", "--symbols", "-W", *objects]).splitlines()
     text, names = "", set()
     for line in lines:

@@ -132,7 +132,7 @@ def make(tree: Path, *goals: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The user's, without what would change the result."""
+    """The user's, without variables that would change the result."""
     kept = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "ARCH", "KCFLAGS")}
     return {**kept, **FIXED, "LC_ALL": "C"}
 
@@ -166,7 +166,7 @@ def configure(tree: Path, fragments: Sequence[Path]) -> None:
 
 
 def compile_all(tree: Path, log: Path) -> None:
-    """Compiles the kernel and what modules need. Every 15 seconds it says how far it is."""
+    """Compiles the kernel and the files that modules need. Prints the progress every 15 seconds."""
     start = said = time.monotonic()
     done = 0
     # The second, without a module, makes the list of symbols that modules are linked with.
@@ -203,7 +203,7 @@ def release(tree: Path) -> str:
 
 
 def prune(tree: Path) -> None:
-    """Leaves of the build what modules are built against."""
+    """Leaves of the build the files against which modules are built."""
     for folder, folders, files in os.walk(tree):
         inside = Path(folder).relative_to(tree)
         if any(inside == Path(kept) or Path(kept) in inside.parents for kept in KEPT_FOLDERS):

@@ -133,7 +133,7 @@ class Modules:
         return path.name.partition(".ko")[0].replace("-", "_")
 
     def copy(self, names: Iterable[str], to: Path) -> None:
-        """Copies modules, those that they need, and the tables from which modprobe knows what needs what, and what is for which device."""
+        """Copies modules, with their dependencies, and the tables from which modprobe knows dependencies and devices."""
         needs: dict[str, list[str]] = {}
         aliases = []
         waiting = [name.replace("-", "_") for name in names]
@@ -200,7 +200,7 @@ def build_ours(tree: Path, work: Path) -> tuple[list[Path], list[Path]]:
 
 
 def build(result: Path, ours: dict[str, str]) -> None:
-    """Fetches and assembles what is not in the cache."""
+    """Fetches and assembles the parts that are not in the cache."""
     need_space(cache(), SPACE_GB)
     packages = debian.Archive(cache() / "debian")
     with phase("fetching Debian's lists of packages"):

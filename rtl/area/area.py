@@ -328,7 +328,7 @@ def counted(bin_dir: Path, family: str) -> dict[str, Area]:
 
 
 def peer_counted(bin_dir: Path, checkout: Path) -> dict[str, Area]:
-    """Of the peer's parts and of those that do what ours does together, in the family of the comparison."""
+    """Of the peer's parts and of the core's parts with the same work, in the family of the comparison."""
     areas = timed(bin_dir, SCALE, PEER_TOP, read_peer(checkout), {**PEER_PARTS, **PEER_OTHERS})
     total = Area(0, 0, 0, 0)
     for name in PEER_PARTS.values():
@@ -366,7 +366,7 @@ def record(
 
 
 def area_records(figures: Figures) -> list[dict[str, Any]]:
-    """Ours: the whole behind TRN is judged by the paper's core, that behind UltraScale+ stands beside the peer's sum."""
+    """The core's records: the whole behind TRN is judged by the paper's core, that behind UltraScale+ is compared with the peer's sum."""
     records = []
     goals = GOAL.units()
     peers = figures.peer[SUM].units() if figures.peer else {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Fits a module to a hard IP's model: reads its ports from Verilator's JSON, writes pins.sv and ports.h (rtl/cosim/module.mk).
 
-pins.sv is the module with its inputs from the hard IP behind registers that take them when `drive` changes. What depends on an input is
-worked out by Verilator when that has changed, and once more at the clock's edge, after which the hard IP changes it again; what depends
-on a register it works out once. So the hard IP's model can say before an edge what holds after it.
+pins.sv is the module with its inputs from the hard IP behind registers that take them when `drive` changes. Logic that depends on an input is
+evaluated by Verilator when that has changed, and once more at the clock's edge, after which the hard IP changes it again; logic that depends
+on a register is evaluated once. So the hard IP's model can state before an edge the values after it.
 
 ports.h has the ports with the types that their widths have in C++, and a stand-in for each that the module does without.
 """
@@ -404,7 +404,7 @@ endmodule
 
 
 def main() -> int:
-    """Writes both files into a folder, or says why not."""
+    """Writes both files into a folder, or prints the reason why not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("hard_ip", choices=HARD_IPS)
     parser.add_argument("top")

@@ -161,7 +161,7 @@ async def a_completion_for_nobody(dut: Any, kind: str) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def a_late_completion(dut: Any) -> None:
-    """After the timeout the tag is kept back: what comes late is dropped, and meets no other read."""
+    """After the timeout the tag is kept back: a late completion is dropped, and meets no other read."""
     b = await bench(dut)
     board = Scoreboard(b, 16 << 10)
     h2c, c2h = await both_rings(b)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Rules that every TLP of the core must keep, whatever a test does besides."""
+"""Rules that every TLP of the core must keep in every test."""
 
 from __future__ import annotations
 

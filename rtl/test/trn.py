@@ -4,7 +4,7 @@
 Above: a `SimPort` to cocotbext-pcie's root complex, with its flow control; configuration requests are answered here.
 Below: the `trn_*` and `cfg_*` ports of a top of `rtl/top`, 64 or 128 bit wide, one TLP to a start of packet.
 
-What real ones do and a core must live with is done here, too: either side pauses in the middle of a TLP, the next TLP to
+The behaviour of real ones that a core must live with is here, too: either side pauses in the middle of a TLP, the next TLP to
 deliver is chosen while the one before is on the interface (so one non-posted request may still come after `trn_rnp_ok`
 fell), classes without room upstream are shown in `trn_tbuf_av`.
 """
@@ -29,7 +29,7 @@ CLASS_BIT = {FcType.P: 0, FcType.NP: 1, FcType.CPL: 2}
 
 
 class TrnFunction(Endpoint):
-    """tlpdma's configuration space: what a user of the hard IP sets in its wizard."""
+    """tlpdma's configuration space: the settings that a user of the hard IP makes in its wizard."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def not_enabled(first: int, last: int) -> tuple[int, int]:
 
 
 def show(dut: Any, function: Any) -> None:
-    """Drives what the configuration space says to the card's own inputs."""
+    """Drives the state of the configuration space to the card's own inputs."""
     dut.cfg_id.value = int(function.pcie_id)
     dut.cfg_mps.value = function.pcie_cap.max_payload_size
     dut.cfg_mrrs.value = function.pcie_cap.max_read_request_size
@@ -178,7 +178,7 @@ class TrnDevice(Device):
     # --- to the root -----------------------------------------------------------------------------------------------
 
     def _next_upstream(self) -> Tlp | None:
-        """The first TLP that has credits and may pass what waits before it (PCI Express ordering, no relaxed ordering)."""
+        """The first TLP that has credits and may pass the TLPs that wait before it (PCI Express ordering, no relaxed ordering)."""
         blocked: set[FcType] = set()
         credits_of = self.upstream_port.fc_state[0]
         for place, tlp in enumerate(self._tx):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""cocotbext-pcie's own model of the UltraScale+ hard IP around `tlpdma_usp`, with what the cases ask of a hard IP."""
+"""cocotbext-pcie's own model of the UltraScale+ hard IP around `tlpdma_usp`, with the functions of a hard IP that the cases need."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         self.show_configuration()
 
     def deliver(self, tlp: Tlp, bar: int = 0) -> None:
-        """As `TrnDevice.deliver`. `tlp.frame`, if there is one, is what the stream brings in its place."""
+        """As `TrnDevice.deliver`. `tlp.frame`, if there is one, is the frame that the stream brings in its place."""
         stream = self.rc_source if tlp.is_completion() else self.cq_source
         frame = getattr(tlp, "frame", None)
         # The model knows no locked reads, keeps those of I/O space for itself, and CQ has no poison: an end that is not to be believed is next to it.

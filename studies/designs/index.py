@@ -1,4 +1,4 @@
-"""Writes the list of the studies here, with what each found: `python -m studies.designs.index`."""
+"""Writes the list of the studies here, with the finding of each: `python -m studies.designs.index`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ for some of them. `tlplab sweep studies/designs/NAME.toml` runs it, and `--set` 
 
 
 def studies() -> list[Path]:
-    """The studies; what ends in -machine.toml is an experiment of one."""
+    """The studies; a file that ends in -machine.toml is an experiment of one."""
     return sorted(path for path in FOLDER.glob("*.toml") if not path.stem.endswith("-machine"))
 
 

@@ -40,7 +40,7 @@ class Fit:
         return self.a + self.b / link.lanes
 
     def rms(self, links: Sequence[Link]) -> float:
-        """Root of the mean square of what it misses, ns."""
+        """Root of the mean square of its errors, ns."""
         return float(np.sqrt(np.mean([(self.of(link) - link.latency_ns) ** 2 for link in links])))
 
     def r2(self, links: Sequence[Link]) -> float:

@@ -1,4 +1,4 @@
-"""Links of today: what each stage of the paper's pipeline costs at the clocks of each generation, and that the method finds it."""
+"""Links of today: the cost of each stage of the paper's pipeline at the clocks of each generation, and a check that the method finds it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def stages(outcomes: Outcomes, generation: int) -> dict[str, float]:
 
 
 def rows(outcomes: Outcomes) -> list[Row]:
-    """The method beside the parts."""
+    """The method compared with the parts."""
     listed = []
     for generation in range(FIRST, LAST + 1):
         link, parts = measured(outcomes, generation), stages(outcomes, generation)

@@ -31,7 +31,7 @@ TRANSMIT_AND_RECEIVE = sum(delay for _, delay in TABLE_5)
 
 @dataclass(frozen=True)
 class Expected:
-    """A link's latency: what is known of it, and how much of each parameter it has."""
+    """A link's latency: its known part, and its amount of each parameter."""
 
     known_ns: float
     of: Mapping[int, float]
@@ -54,7 +54,7 @@ def expected(link: Link) -> Expected:
 
 
 def on_bus(link: Link) -> Expected:
-    """Transactions of a parallel bus: clocks of their phases, and what the hub adds to each."""
+    """Transactions of a parallel bus: clocks of their phases, and the hub's addition to each."""
     medium, split = link.name == "Tb_v", link.name.endswith("ds")
     address_before = 4 if link.name.endswith(" c") and link.cycle_ns < 30 else 0
     # Address, attributes or turnaround, select, data, idle; the second transaction of a split read is the hub's, which claims two clocks sooner.

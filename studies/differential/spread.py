@@ -1,4 +1,4 @@
-"""Tables 1 to 3 and figure 2: what the paper validates its method with."""
+"""Tables 1 to 3 and figure 2: the paper's validation of its method."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def target(outcomes: Outcomes, name: str) -> dict[str, Any]:
 
 
 def from_near(outcomes: Outcomes, name: str, near_ns: float) -> float:
-    """Minimum at a target, ns, from where the paper begins to count: its own near end stands for what is before it."""
+    """Minimum at a target, ns, from the paper's starting point: its own near end stands for the part before it."""
     near, far = TARGETS[name]
     found = minima(outcomes)
     return near_ns + found[far] - found[near]
@@ -85,7 +85,7 @@ def drawings(outcomes: Outcomes) -> Sequence[Drawing]:
 
 
 def text(_: Outcomes) -> str:
-    """Nothing but the rows."""
+    """The section without a text: only the rows."""
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The paper's figures with a simulated host: what is run, what comes out, and the study's page."""
+"""The paper's figures with a simulated host: the runs, the results, and the study's page."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def table_2(outcomes: Outcomes) -> list[Row]:
 
 
 def sector(outcomes: Outcomes) -> list[Row]:
-    """The disk by itself."""
+    """The disk alone."""
     paper, hardware = disk(outcomes["sector"]), disk(outcomes["sector credits"])
     baseline = disk(outcomes["crossbar"])
     return [
@@ -391,7 +391,7 @@ PUBLISHED_TIMEOUTS: dict[str, dict[int, float]] = {
 
 
 def charts(outcomes: Outcomes) -> list[Chart]:
-    """Table II, figures 9 (a) to (d) in the paper's mode beside credits, and timeouts beside the published ones."""
+    """Table II, figures 9 (a) to (d) in the paper's mode and with credits, and timeouts with the published ones."""
     seen = tuple(seen_ns(read_ns(outcomes[f"read {latency}"])) for latency in TABLE_2)
     true = tuple(read_ns(outcomes[f"read {latency}"]) for latency in TABLE_2)
     published = ("published", tuple(float(ns) for ns in TABLE_2.values()))

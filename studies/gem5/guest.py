@@ -113,7 +113,7 @@ COPIED = re.compile(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s, ")
 
 
 def dd(told: Told) -> Dd:
-    """Reads what dd said, and the run's document."""
+    """Reads the output of dd, and the run's document."""
     said = next((found for line in told.console if (found := COPIED.match(line))), None)
     if said is None:
         raise RunError("dd in the guest printed no rate; build the guest again with `make linux`")
@@ -392,7 +392,7 @@ larger, reads 512 MiB in 14 s.
 
 
 def charts(outcomes: Outcomes, guests: GuestOutcomes) -> list[Chart]:
-    """dd's rates in the paper's mode, the simulated host's beside the guest's."""
+    """dd's rates in the paper's mode, the simulated host's with the guest's."""
     listed = []
     for sweep, title in TITLES.items():
         points = [point for point in SWEEPS[sweep] if called(sweep, point) in guests]

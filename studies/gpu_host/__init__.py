@@ -1,6 +1,6 @@
 """A GPU that measures its host over a Gen5 link, November 2026: three machines, the first fitted, the others predicted.
 
-`first.json`, `second.json` and `third.json` are what `tlplab bench --on cuda` measured; `h200.toml` and `host.toml` are the profiles, made before the
+`first.json`, `second.json` and `third.json` are measurements of `tlplab bench --on cuda`; `h200.toml` and `host.toml` are the profiles, made before the
 second machine was measured and not changed since. `points` simulates all of it, `groups` says which figures belong together.
 """
 

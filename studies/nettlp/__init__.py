@@ -1,6 +1,6 @@
 """Kuga, Nakamura, Matsuya, Sekiya: NetTLP: A Development Platform for PCIe Devices in Software Interacting with Hardware (NSDI 2020).
 
-The study has five parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
+The study has five parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads the published captures;
 `topologies` makes captures of tlplab's own devices, for the same figures; `machine` measures this machine, and `guest` the memory of a virtual one. Only the first is in the page that comes with
 tlplab.
 """

@@ -1,4 +1,4 @@
-"""Figures 7 to 11, 13 to 15 and Table 2 with a real root complex: cards in a guest of QEMU, whose memory is what is read (`tlplab reproduce nettlp --guest`)."""
+"""Figures 7 to 11, 13 to 15 and Table 2 with a real root complex: cards in a guest of QEMU, whose memory is read (`tlplab reproduce nettlp --guest`)."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def measure_library(program: Path, cards: Cards) -> Published:
 
 
 def by_library(theirs: Published, ours: Measured, here: Surroundings) -> list[Row]:
-    """The published library's rows, and its rate beside ours; none if it was not measured."""
+    """The published library's rows, and its rate compared with tlplab's; none if it was not measured."""
     if not theirs.reads:
         return [
             absent("guest, published tlpperf", None, "", "no --library, a checkout of the published library, was given")

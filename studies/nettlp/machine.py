@@ -135,7 +135,7 @@ def microseconds(answer: Answer, what: str) -> float:
 
 
 def beside(*, quiet: bool) -> Beside:
-    """The rows and figures; rows that say why, if there can be no namespaces here, or something fails."""
+    """The rows and figures; rows with the reason, if there can be no namespaces here, or a part fails."""
     title = "Measured on this machine"
     try:
         found, here = measure(quiet=quiet)
@@ -149,7 +149,7 @@ def beside(*, quiet: bool) -> Beside:
 
 @dataclass(frozen=True)
 class Clocks:
-    """Seconds that have passed, that all processors together have worked, and those of this process and what it has run."""
+    """Seconds that have passed, that all processors together have worked, and those of this process and its children."""
 
     passed: float
     worked: float
@@ -157,7 +157,7 @@ class Clocks:
 
     @classmethod
     def now(cls) -> Clocks:
-        """By now. Interrupts are left out: nobody knows for whom they were."""
+        """The present clocks. Interrupts are left out: their cause is not known."""
         user, nice, system, _, _, _, _, steal = map(int, Path("/proc/stat").read_text("ascii").split()[1:9])
         own = os.times()
         worked = (user + nice + system + steal) / os.sysconf("SC_CLK_TCK")
@@ -184,7 +184,7 @@ class Surroundings:
         return f"another machine: both ends on {self.processors} processors, 16 threads and a card there"
 
     def claimed(self, row: Row) -> Row:
-        """On a machine that does other things meanwhile neither what comes out nor what does not says anything; nor where operations fail."""
+        """On a machine with other work meanwhile neither a reproduced nor a missed figure has a meaning; nor with failed operations."""
         if self.others > OTHERS:
             why = f"not to be told here: other work took {100 * self.others:.0f} % of the processors"
         elif self.failures > FAILURES:

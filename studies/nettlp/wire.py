@@ -27,7 +27,7 @@ class CommandError(Exception):
 
 
 class Wire:
-    """The two ends: each command runs at one of them. What was started is ended with `stack`."""
+    """The two ends: each command runs at one of them. Started commands are ended with `stack`."""
 
     def __init__(self, device: End, host: End, stack: ExitStack) -> None:
         self.device, self.host, self.stack = device, host, stack
@@ -38,7 +38,7 @@ class Wire:
         return end.command([sys.executable, "-m", "tlplab", *arguments])
 
     def start(self, end: End, *arguments: str) -> None:
-        """Starts what serves."""
+        """Starts a server."""
         process = subprocess.Popen(
             self.command(end, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(),
         )  # fmt: skip
@@ -86,7 +86,7 @@ def said(errors: bytes, status: int) -> str:
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """Asks a command to end; one that does not is ended."""
+    """Asks a command to end, and kills it if it does not."""
     process.terminate()
     try:
         process.communicate(timeout=PATIENCE)
@@ -103,6 +103,6 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def laid() -> Iterator[Wire]:
-    """Lays the cable, and takes it away again when what was started at its ends has ended. Raises `NoNamespacesError`."""
+    """Lays the cable, and takes it away again when the commands at its ends have ended. Raises `NoNamespacesError`."""
     with cable((SOFTWARE, MEMORY), (ADAPTER,)) as (device, host), ExitStack() as stack:
         yield Wire(device, host, stack)

@@ -1,4 +1,4 @@
-"""The collapse of writes to several roots: hypotheses as mechanisms, what each predicts, which measurement decides. Nothing is fitted."""
+"""The collapse of writes to several roots: hypotheses as mechanisms, the prediction of each, and the measurement that decides. Nothing is fitted."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def in_runs(count: int) -> float:
 
 
 def text(outcomes: Outcomes) -> str:
-    """The table of hypotheses, and what was simulated."""
+    """The table of hypotheses, and the simulated ones."""
     lines = []
     for pattern in PATTERNS:
         cells = [pattern]

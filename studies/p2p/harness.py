@@ -1,4 +1,4 @@
-"""Reads beyond the uplink: what the link carries, and what the harness prints of it. An inference; nothing is fitted to it."""
+"""Reads beyond the uplink: the rate of the link, and the harness's figure for it. An inference; nothing is fitted to it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """The reasoning, with what it rests on."""
+    """The reasoning, with its evidence."""
     lines = []
     for name in READS:
         for kind in (EQUAL, TURNS):

@@ -1,4 +1,4 @@
-"""Figure 1: what a link and three NICs reach, as the public model has it and as it is; and what lies between the two."""
+"""Figure 1: the rates of a link and three NICs, by the public model and without its mistakes; and the differences."""
 
 from __future__ import annotations
 

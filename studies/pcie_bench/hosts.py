@@ -51,7 +51,7 @@ def bandwidth(host: str, test: str, size: int, *, iommu: str | None = None, **ho
 
 
 def within(result: str, low: float, high: float, ours: float, unit: str, slack: float, remark: str = "") -> Row:
-    """A row whose published figure is a range, given by its middle: reproduced in it, and `slack` beside it."""
+    """A row whose published figure is a range, given by its middle: reproduced in it, and up to `slack` outside of it."""
     text = f"published as {low:g} to {high:g} {unit}" + (f"; {remark}" if remark else "")
     return judged(result, (low + high) / 2, ours, unit, low - slack <= ours <= high + slack, remark=text)
 
@@ -94,7 +94,7 @@ def reads(answer: Answer) -> Iterable[Row]:
 
 
 def write_and_read(answer: Answer) -> Iterable[Row]:
-    """The step of a write and a read behind it, where the window passes what devices may fill of the cache."""
+    """The step of a write and a read behind it, where the window exceeds the part of the cache that devices may fill."""
     for window, published in ((1 * MIB, 533), (4 * MIB, 600)):
         found = median(answer(latency(SANDY, 8, test="lat_wrrd", interface="command", window=window)))
         yield near(f"{SANDY}: 8 B write and read, cold, {window // MIB} MiB", published, found, "ns", TICK)
@@ -227,7 +227,7 @@ CARD = "not of the paper: measured on a card"
 
 
 def accelerator(_answer: Answer) -> Iterable[Row]:
-    """An accelerator of 2022 on gen5 x16, by the closed form: four rates that were measured on a card, beside those of the paper."""
+    """An accelerator of 2022 on gen5 x16, by the closed form: four rates that were measured on a card, compared with those of the paper."""
 
     def gigabytes(op: str, size: int) -> float:
         grid = model.bandwidth(size, op=op, generation=5, width=16, mps=size, mrrs=512)

@@ -1,4 +1,4 @@
-"""Figure 2: the latency of a NIC in loop-back and PCIe's part of it; and what that latency asks of a NIC."""
+"""Figure 2: the latency of a NIC in loop-back and PCIe's part of it; and the consequences of that latency for a NIC."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Nic:
 
 
 def fitted(ethernet: float = ETHERNET) -> Nic:
-    """The NIC whose two constants give what is told of packets of 128 B."""
+    """The NIC whose two constants give the published figures of packets of 128 B."""
     bare = model.loopback(FITTED_AT, pcie_ns=0, nic_ns=0, ethernet=ethernet)
     return Nic(PCIE_NS - float(bare["pcie_ns"]), TOTAL_NS - PCIE_NS - float(bare["nic_ns"]), ethernet)
 

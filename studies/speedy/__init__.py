@@ -1,7 +1,7 @@
 """Bittner: Speedy Bus Mastering PCI Express (FPL 2012), on our own DMA core, co-simulated.
 
-The sections: `figure2` (bandwidth against size), `transfers` (what bounds them, and what must cost nothing), `host` (slow reads, descriptors, registers,
-latency); `area` (Table 2) is no simulation. `card` has the links and the closed forms.
+The sections: `figure2` (bandwidth against size), `transfers` (their bounds, and options that must cost nothing), `host` (slow reads, descriptors, registers,
+latency); `area` (Table 2) is not a simulation. `card` has the links and the closed forms.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Records = Mapping[str, Mapping[str, Any]]
 
 
 def beside(experiments: Path) -> Beside:
-    """The rows and tables of what `make rtl-area` wrote."""
+    """The rows and tables of the results of `make rtl-area`."""
     try:
         listed = json.loads((experiments / MEASURED).read_text(encoding="utf-8"))
     except OSError as error:
@@ -39,7 +39,7 @@ def beside(experiments: Path) -> Beside:
 
 
 def areas(records: Records) -> list[Row]:
-    """The whole of ours beside the paper's core; its user design with the descriptors is apart in Table 2."""
+    """The whole of tlplab's core compared with the paper's; its user design with the descriptors is apart in Table 2."""
     note = (
         "at most; core, rings, registers, interrupts, 64-bit shim and crossings with 32 tags, by Yosys; published: the core "
         "in Xilinx's tools"

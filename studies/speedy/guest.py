@@ -1,4 +1,4 @@
-"""The paper's test by Linux: the real driver, loaded in a guest, and its test program, beside the harness and the paper's Windows."""
+"""The paper's test by Linux: the real driver, loaded in a guest, and its test program, compared with the harness and the paper's Windows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def largest_of(slot: Slot) -> int:
 
 
 def by_linux(place: Path, slot: Slot, watch: Callable[[int], None]) -> dict[str, Any]:
-    """Boots Linux with the card in a slot, and gives what the test program wrote."""
+    """Boots Linux with the card in a slot, and gives the test program's document."""
     script = TEST.format(size=largest_of(slot), runs=LATENCY_RUNS).encode()
     with tempfile.TemporaryDirectory(prefix="tlplab-speedy-") as share:
         ended = run(

@@ -16,7 +16,7 @@ def judged(result: str, published: float | None, ours: float, unit: str, good: b
 
 
 def goal(result: str, ours: float, unit: str, good: bool, note: str) -> Row:
-    """A figure that tlplab's core has to reach, whatever was published: who misses it does not reproduce it."""
+    """A figure that tlplab's core has to reach, with or without a published one: a miss is not reproduced."""
     return Row(PAPER, result, None, ours, unit, "reproduced" if good else "not reproducible", note)
 
 

@@ -97,7 +97,7 @@ def compared(
     mps: int = MPS,
     idle: str = "",
 ) -> Row:
-    """A run beside the smallest of its bounds. With the payloads of old hosts, one that misses it says where the time is."""
+    """A run compared with the smallest of its bounds. With the payloads of old hosts, a run that misses it has the parts of the time in its note."""
     latency = read_ns(outcomes[f"idle, {idle or slot.name}"])
     bound, name = slot.bound(way, MIB, latency, mps=mps, offset=offset)
     ours = rate(outcomes[run])
@@ -178,7 +178,7 @@ def duplex(result: Document, slot: Slot) -> Row:
 def late(outcomes: Outcomes) -> list[Row]:
     """Interrupt handlers that are late.
 
-    A transfer takes longer than they are late: each has a handler of its own, the last is late by all of it, and what is left is the card's.
+    A transfer takes longer than they are late: each has a handler of its own, the last is late by all of it, and the rest is the card's.
     """
     listed = []
     for way in WAYS:

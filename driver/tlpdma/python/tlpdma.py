@@ -164,7 +164,7 @@ class Card:
         self._check(self._library.tlpdma_register(self._open(), memory.at, memory.bytes))
 
     def unregister(self, buffer: object) -> None:
-        """Takes back what `register` did."""
+        """Undoes `register`."""
         self._library.tlpdma_unregister(self._open(), _Memory(buffer, writable=True).at)
 
     @contextlib.contextmanager
