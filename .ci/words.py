@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,6 +125,13 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
                 yield one.value
 
 
+def docstring_lines(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(number, text) of each line of the docstrings, without code."""
+    for one in docstrings(tree):
+        for number, line in prose(str(one.value)):
+            yield one.lineno + number - 1, line
+
+
 def is_code(node: ast.AST) -> bool:
     """True for a call of `re`, or for a program, whose strings are not texts."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
@@ -156,13 +164,10 @@ def python_messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def statements(name: str, tree: ast.AST) -> Iterator[str]:
-    """The docstrings that begin with a clause or a pronoun or hold a question, as findings."""
+    """The docstrings that begin with a clause or a pronoun, as findings."""
     for one in docstrings(tree):
-        text = re.sub(r"`[^`]*`", "x", str(one.value).strip())
-        if found := PRONOUN.match(text):
+        if found := PRONOUN.match(str(one.value).strip()):
             yield f'{name}:{one.lineno}: "{found[0]} …": make it a statement that begins with a noun or a verb'
-        elif found := re.search(r"\w*\?(\s|$)", text):
-            yield f'{name}:{one.lineno}: "{found[0].strip()}": make it a statement'
 
 
 def c_messages(text: str) -> Iterator[tuple[int, str]]:
@@ -195,7 +200,8 @@ def findings(name: str, text: str) -> list[str]:
             texts, others = messages(text), clauses(name, text)
         case "Python":
             tree = ast.parse(text)
-            texts, others = iter(()) if TESTS.search(name) else python_messages(tree), statements(name, tree)
+            texts = chain(docstring_lines(tree), () if TESTS.search(name) else python_messages(tree))
+            others = statements(name, tree)
         case "C" | "SystemVerilog":
             texts = c_messages(text)
             others = c_comments(name, text) if language == "C" else others

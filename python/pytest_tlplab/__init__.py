@@ -1,6 +1,6 @@
 """The pytest plugin: the fixture `tlplab_run`, and the files that `--tlplab-report` keeps of tests that fail.
 
-It is not in the package `tlplab`, which takes a while to import: users who have tlplab installed and no test of it pay nothing.
+It is not in the package `tlplab`, which takes a while to import: an installed tlplab costs test suites without it nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`tlplab bench --on cuda`, with a stand-in for the driver: what it is asked to do, and what is made of its times."""
+"""`tlplab bench --on cuda`, with a stand-in for the driver: its calls, and the figures from its times."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_caches_are_thrashed_and_the_buffer_written_by_the_device(gpu: Path) -> 
 
 
 def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The table's heading is the GPU; the remark says what is in a latency."""
+    """The table's heading is the GPU; the remark names the parts of a latency."""
     out = tmp_path / "out.json"
     assert cli.status(["bench", "bw_rd", "--on", "cuda", "--at-once", "1..32/x2", "--window", "4KiB", "--count", "1000", "--json", str(out)]) == 0  # fmt: skip
     said = capsys.readouterr().out

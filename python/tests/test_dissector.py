@@ -1,4 +1,4 @@
-"""The Wireshark dissector says of every frame what `tlplab dump --json` says of it."""
+"""The Wireshark dissector and `tlplab dump --json` agree about every frame."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def ours(capture: Path) -> dict[int, dict[str, Any]]:
 
 
 def number(text: str) -> int:
-    """A number of tshark, whatever its base."""
+    """A number of tshark, in any base."""
     if text in ("True", "False"):
         return int(text == "True")
     return int(text.split()[0], 0)
@@ -163,7 +163,7 @@ def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[s
 
 
 def compare(capture: Path, names: Sequence[str] = ()) -> dict[int, dict[str, Any]]:
-    """Asserts that both agree about every frame, also about which are none of theirs; gives our lines."""
+    """Asserts that both agree about every frame, also about frames without a TLP; gives tlplab's lines."""
     lines, frames = ours(capture), theirs(capture)
     decoded = {frame for frame, values in frames.items() if any(values[field] for field in OWN)}
     assert decoded == lines.keys()
@@ -303,7 +303,7 @@ def test_frames_that_contradict_themselves(tmp_path: Path) -> None:
 
 
 def test_what_stands_around_a_datagram(tmp_path: Path) -> None:
-    """Other links than Ethernet, padding, tags within tags, check sequences, and what is no NetTLP."""
+    """Other links than Ethernet, padding, tags within tags, check sequences, and datagrams that are not NetTLP."""
     padded, _ = datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)
     ip, zeros = padded[14:60], bytes(60)
     asked = datagram(bytes.fromhex("3c0000000000"), 0x5001)[0][14:48]
@@ -413,7 +413,7 @@ def captured(path: Path, frames: Iterable[tuple[int, int, int, int]]) -> Path:
 
 
 def busy(seed: int, lost: Callable[[int, int], bool]) -> Iterator[tuple[int, int, int, int]]:
-    """Two threads that count by one clock, which drifts, on a machine that keeps what is captured waiting for up to 0.8 s."""
+    """Two threads that count by one clock, which drifts, on a machine that keeps captured frames waiting for up to 0.8 s."""
     draw = random.Random(seed)
     now, lag, at, sent, clock = 0, 0, 0, [0, 0], draw.randrange(1 << 32)
     for _ in range(9000):

@@ -1,4 +1,4 @@
-"""Every command that the documentation shows is run, and prints what the documentation shows.
+"""Every command in the documentation is run, and prints the output shown there.
 
 A ```console block is one shell session, in the folder where the blocks of its page before it have left their files: lines
 that start with `$ ` are commands, the others their output. The output
@@ -130,7 +130,7 @@ def first_missing(shown: list[str], output: str) -> str | None:
 
 
 def check_session(place: str, block: str, folder: Path) -> None:
-    """Runs the commands of a block, each of which must print what is shown."""
+    """Runs the commands of a block, each of which must print the shown output."""
     if "tlplab guest qemu" in block:
         needs_tools()
     elif boots(block):
@@ -149,7 +149,7 @@ def check_session(place: str, block: str, folder: Path) -> None:
 
 
 def shown(page: Path) -> Any:
-    """A page as a parameter; one whose commands boot a Linux guest is for those who have built its kernel."""
+    """A page as a parameter; a page whose commands boot a Linux guest needs a built kernel."""
     name = str(page.relative_to(ROOT))
     marks = [pytest.mark.full] if any(boots(block) for _, block in blocks(page)) else []
     return pytest.param(page, id=name, marks=[*marks, *([pytest.mark.long] if name in LONG else [])])

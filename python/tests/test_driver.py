@@ -149,7 +149,7 @@ def test_a_card_that_halted_goes_on(name: str, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["tlpdma", "rtl"])
 def test_a_write_that_is_lost_is_seen(name: str, tmp_path: Path) -> None:
-    """The card has sent all, and says so; the eighth write of data or records never arrived."""
+    """The card has sent all, and reports so; the eighth write of data or records never arrived."""
     experiment = tmp_path / "lost.toml"
     text = f'title = "Lost"\n[device.card]\nunder = "host.rp0"\nlink = "gen1 x8"\nmodel = "{model(name)}"\n'
     fault = '[[fault]]\nlink = "card"\ndirection = "up"\nof = "MWr"\ntlp = 8\ndamage = "lose"\n'

@@ -189,7 +189,7 @@ def test_sleeping_guest_costs_nothing(tmp_path: Path) -> None:
 
 
 def registers(text: str) -> dict[str, bytes]:
-    """The configuration space of each function, from what `lspci -xxxx` prints."""
+    """The configuration space of each function, from the output of `lspci -xxxx`."""
     spaces: dict[str, bytearray] = {}
     for line in text.splitlines():
         if found := re.match(r"([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) ", line):

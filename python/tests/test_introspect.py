@@ -1,4 +1,4 @@
-"""Introspection of a memory that the tests made: the judge is the record of what was written there, not a second reading."""
+"""Introspection of a memory that the tests made: the judge is the record of the written data, not a second reading."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MACHINE = a_machine()
 
 
 class Held:
-    """A memory in this process, that counts what is asked of it and may change between two questions."""
+    """A memory in this process, that counts requests and may change between two of them."""
 
     def __init__(self, memory: Memory, holes: Sequence[tuple[int, int]] = ()) -> None:
         self.memory = memory

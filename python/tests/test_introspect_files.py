@@ -63,7 +63,7 @@ class BtfWriter:
 
 
 def a_kernel(order: str = "<") -> bytes:
-    """The structures that a layout needs, with what makes those of a real kernel hard: nesting, typedefs, bit fields."""
+    """The structures that a layout needs, with the difficulties of a real kernel's: nesting, typedefs, bit fields."""
     write = BtfWriter(order)
     integer = write.type(1, "int", 4, write.pack(32))
     char = write.type(1, "char", 1, write.pack(8))

@@ -1,4 +1,4 @@
-"""`make linux`: what it says when it cannot build, what it builds, and that the guest keeps the simulation's time."""
+"""`make linux`: its messages when it cannot build, its results, and a guest that keeps the simulation's time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ QUICK = ("--seconds", "0.2")
 
 
 def machine(folder: Path, *places: str) -> Path:
-    """A `/sys` whose functions are files: each is below those that its path names."""
+    """A `/sys` whose functions are files: each is below the functions in its path."""
     listed = folder / "bus/pci/devices"
     listed.mkdir(parents=True)
     for place in places:

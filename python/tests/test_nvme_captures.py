@@ -159,7 +159,7 @@ class Command:
         return int.from_bytes(self.entry[48:50], "little") + 1
 
     def list_address(self, size: int) -> int | None:
-        """Of the list that says where the data are, if there is one."""
+        """Of the list with the data's addresses, if there is one."""
         first, second = struct.unpack_from("<QQ", self.entry, 24)
         if self.entry[1] >> 6:
             return int(first) if self.entry[39] >> 4 == 3 else None
@@ -352,7 +352,7 @@ def test_nothing_else_is_on_the_link(guests: dict[int, list[Command]], drive: Dr
 
 
 def check_queues(command: Command, size: int) -> None:
-    """A command's TLPs beside its data: doorbell, entry, list, completion, interrupt, doorbell."""
+    """A command's TLPs besides its data: doorbell, entry, list, completion, interrupt, doorbell."""
     data = set(command.data(size))
     others = [tlp for tlp in command.tlps if tlp not in data and not is_answer(tlp, command, data)]
     place = command.list_address(size)

@@ -81,7 +81,7 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def ask(self, command: str, **arguments: object) -> Mapping[str, Any]:
-        """Its answer, behind what else it tells; nothing, if it has ended."""
+        """Its answer, behind its other reports; nothing, if it has ended."""
         self.lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self.lines.flush()
         while line := self.lines.readline():

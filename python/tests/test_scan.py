@@ -1,4 +1,4 @@
-"""`tlplab scan`: what is found on a machine, what is said of it, and the experiment it becomes."""
+"""`tlplab scan`: the parts of a machine, the findings about them, and the experiment that it becomes."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def run_setpci(data: bytearray, command: str) -> None:
 def test_commands_do_what_is_said_and_nothing_else(
     kind: str, above: dict[str, Any], below: dict[str, Any], changes: dict[str, Any], ones: int
 ) -> None:
-    """Run on the bytes, whatever is in the other bits, and read again by the core."""
+    """Run on the bytes, with any value of the other bits, and read again by the core."""
     verdict = only(pair(above, below))
     [finding] = [finding for finding in verdict.findings if finding.kind == kind]
     data = space(control=ones, link=ones & ~0x20, link2=ones, access=ones)
@@ -332,7 +332,7 @@ def test_a_bridge_to_a_parallel_bus_becomes_a_bus(tmp_path: Path, capsys: pytest
 
 
 def test_a_machine_read_twice_is_the_same(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The registers, and what the real lspci makes of them, kept from version 3.9."""
+    """The registers, and the real lspci's output for them, kept from version 3.9."""
     shown = text.read((root / "python" / "tests" / "data" / "scan" / "quickstart-vvv.txt").read_text())
     dump = tmp_path / "dump.txt"
     run(capsys, "lspci", str(root / "experiments" / "quickstart.toml"), "-o", str(dump))
@@ -397,7 +397,7 @@ def compared(functions: list[Function]) -> list[dict[str, object]]:
 
 
 def test_a_copy_of_sys_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the kernel shows it to users who are not root: 64 bytes of registers, but the link."""
+    """As the kernel shows it to users without privileges: 64 bytes of registers, but the link."""
     devices = tmp_path / "devices"
     files = {
         "0000:00:01.0": {"class": "0x060400", "vendor": "0x8086", "device": "0x1901", "max_link_speed": "8.0 GT/s PCIe",
@@ -504,7 +504,7 @@ def test_a_large_machine_is_read_whole(root: Path) -> None:
 
 
 def gpus(**told: Any) -> list[Function]:
-    """Two GPUs below one switch, one below another one, each switch below its own root port; what is told of the ports below switches."""
+    """Two GPUs below one switch, one below another one, each switch below its own root port; with facts of the ports below switches."""
     found = []
     for number, (top, count) in enumerate((("00:01.0", 2), ("00:02.0", 1))):
         first = 1 + 16 * number

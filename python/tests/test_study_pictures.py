@@ -55,7 +55,7 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_line_has_no_points_of_other_values(study: Path) -> None:
-    """Lines are those of the axes that tell points apart, and what they go through are the figures of the points."""
+    """Lines are those of the axes that distinguish points, and they go through the figures of the points."""
     done = running.run(running.Asked("study.toml"))
     lines = plots.lines_of(done, "nic_rate", "nic.throughput").axes[0].lines
     assert [line.get_label() for line in lines] == ["gen4 x4", "gen4 x8"]
@@ -270,7 +270,7 @@ def test_the_finding_is_told_of_the_study_as_it_is_written(study: Path) -> None:
 
 
 def test_the_command_of_a_point_makes_its_report(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A shell runs it, with quotes, spaces and a folder that has a quote in its name; it comes to what the study has."""
+    """A shell runs it, with quotes, spaces and a folder that has a quote in its name; its result is that of the study."""
     strange = Path("it's here")
     strange.mkdir()
     for name in ("one.toml", "study.toml"):

@@ -1,4 +1,4 @@
-"""Studies whose runs are made by workers of dask: the same bytes as in threads, whatever ends a worker, and nothing from a worker that is another."""
+"""Studies whose runs are made by workers of dask: the same bytes as in threads, however a worker ends, and nothing from a worker that is another."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_scheduler_that_is_not_there_is_told(
 
 
 def test_no_garbage_is_collected_while_a_client_starts(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that is collected closes itself, and waits for a lock that one which starts holds: a run of these tests once stood still there."""
+    """A client that is collected closes itself, and waits for a lock that a starting client holds: a run of these tests once stood still there."""
     import distributed
 
     class Forgotten:

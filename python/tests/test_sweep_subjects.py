@@ -1,4 +1,4 @@
-"""Studies of closed forms and benchmarks: their keys are the options of `tlplab model` and `tlplab bench`, and their figures what these tell."""
+"""Studies of closed forms and benchmarks: their keys are the options of `tlplab model` and `tlplab bench`, and their figures those of these commands."""
 
 from __future__ import annotations
 

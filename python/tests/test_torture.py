@@ -1,4 +1,4 @@
-"""Driver torture: classes of TLPs, faults, verdicts; and with a guest, drivers that take a fault and one that does not."""
+"""Driver torture: classes of TLPs, faults, verdicts; and with a guest, drivers that take a fault and a driver that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two guests with their machines on an Ethernet cable: what each says, what went over the cable, and that it is the same again."""
+"""Two guests with their machines on an Ethernet cable: the output of each, the frames on the cable, and that both are the same again."""
 
 from __future__ import annotations
 

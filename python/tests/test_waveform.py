@@ -60,7 +60,7 @@ class Signals:
         self.edges = [at for at, value in self.changes["pcie_clk"] if value]
 
     def at(self, name: str, time: int) -> int:
-        """After what changes at `time`."""
+        """After the changes at `time`."""
         place = bisect_right(self.times[name], time) - 1
         return self.changes[name][place][1] if place >= 0 else 0
 
@@ -138,7 +138,7 @@ def units(dumped: str) -> dict[str, list[Unit]]:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Runs the experiment; what its capture holds."""
+    """Runs the experiment; the content of its capture."""
     monkeypatch.chdir(tmp_path)
 
     def run(name: str, width: int, link: str, clock: str, *options: str) -> str:

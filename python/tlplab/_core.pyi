@@ -452,7 +452,7 @@ class Judge:
     def limits(self) -> list[str]:
         """The names of all that limit, as far as it is known; none if nothing gains anything."""
     def candidates(self) -> list[tuple[str, str]]:
-        """The candidates for the limit: name and kind of each, first those that the figures suggest."""
+        """The candidates for the limit: name and kind of each, the likely ones by the figures first."""
     def task_for_table(self, candidate: int, by: str) -> Task:
         """The run with a candidate relaxed by a `tenth`, to `twice` as much, or until it is `gone` as a limit; the verdict does not need it."""
     def document(self) -> str:

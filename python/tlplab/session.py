@@ -158,8 +158,8 @@ def judged(
 ) -> Finished:  # fmt: skip
     """`finished`, with the verdict by runs; with that of its figures, if the experiment cannot be run again or Ctrl-C comes.
 
-    In `full`, more of every resource is tried on the whole run, at any cost. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
-    made, and of how many.
+    In `full`, more of every resource is tried on the whole run, at any cost. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` receives the number of finished
+    runs, and of all.
     """
     if finished.interrupted:
         return finished

@@ -89,7 +89,7 @@ class Tlps(Sequence[Tlp]):
     def __init__(
         self, rows: Sequence[Tlp], names: Mapping[str, Collection[str]], whole: Tlps | None = None, said: str = ""
     ) -> None:
-        """`names` are those that a column may have; `whole` is the table from which these rows were chosen, by the conditions in `said`."""
+        """`names` are the possible ones of columns; `whole` is the table from which these rows were chosen, by the conditions in `said`."""
         self._rows = list(rows)
         self._names = names
         self._whole = whole if whole is not None else self

@@ -165,7 +165,7 @@ def choose(top: str, parameters: dict[str, int]) -> list[str]:
 
 
 def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: list[str]) -> dict[str, Area]:
-    """Area of the top and of each module in `kept`, which are not merged with what they stand in; by module."""
+    """Area of the top and of each module in `kept`, which are not merged with the module around them; by module."""
     name = "-".join([top, family, *kept])
     script = OUT / f"{name}.ys"
     stat = OUT / f"{name}.json"
@@ -188,7 +188,7 @@ def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: li
 
 
 def count(cells: dict[str, int]) -> Area:
-    """Lookup tables with those that are memory; inverters are none, as tables and slices take them in."""
+    """Lookup tables with those used as memory; inverters are none, as tables and slices take them in."""
     logic = sum(number for cell, number in cells.items() if re.fullmatch(r"LUT[1-6](_2)?", cell))
     memory = sum(number * LUTRAM[cell] for cell, number in cells.items() if cell in LUTRAM)
     flops = sum(number for cell, number in cells.items() if re.fullmatch(r"FD[RSCP]E(_1)?", cell))

@@ -4,7 +4,7 @@
 Above: a `SimPort` to cocotbext-pcie's root complex, with its flow control; configuration requests are answered here.
 Below: the `trn_*` and `cfg_*` ports of a top of `rtl/top`, 64 or 128 bit wide, one TLP to a start of packet.
 
-The behaviour of real ones that a core must live with is here, too: either side pauses in the middle of a TLP, the next TLP to
+The behaviour of real interfaces with which a core must live is here, too: either side pauses in the middle of a TLP, the next TLP to
 deliver is chosen while the one before is on the interface (so one non-posted request may still come after `trn_rnp_ok`
 fell), classes without room upstream are shown in `trn_tbuf_av`.
 """

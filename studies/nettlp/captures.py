@@ -151,7 +151,7 @@ class Source:
         self.row(f"figure 14, {device}: tags up to", most, max(used), "", note)
 
     def ping(self) -> None:
-        """Figure 15: the TLPs for a packet of 98 B that is sent, and for one that is received."""
+        """Figure 15: the TLPs for a packet of 98 B that is sent, and for a received one."""
         path = self.one(PING)
         try:
             frames = [(line, found) for line, found in capture.frames(str(path)) if "tlp" in found]

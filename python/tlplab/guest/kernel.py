@@ -40,7 +40,7 @@ def built(variant: str | None = None) -> Path:
 
 
 def find(folder: str | None) -> Kernel:
-    """The kernel in `folder`, a variant of `VARIANTS`, or the last one that was built. Raises `click.UsageError`."""
+    """The kernel in `folder`, a variant of `VARIANTS`, or the newest one. Raises `click.UsageError`."""
     # What is built meanwhile is for the next run.
     place = (Path(folder) if folder is not None and folder not in VARIANTS else built(folder)).resolve()
     if not (place / MANIFEST).is_file():

@@ -40,7 +40,7 @@ def introspect_group() -> None:
     """Read processes, code and page tables of a Linux machine from its physical memory.
 
     The memory is an image (--image), or is read by DMA through a NetTLP adapter (--adapter). Read only your own machines,
-    or those of owners who agreed: memory holds keys, passwords and the work of others.
+    or machines whose owners agreed: memory holds keys, passwords and the work of others.
 
     \b
     Examples:
@@ -246,7 +246,7 @@ class Tables:
 
 @contextmanager
 def page_tables(target: Target, pid: int | None, root: int | None) -> Iterator[Tables]:
-    """The page tables of a process, or those that begin at a physical address."""
+    """The page tables of a process, or those at a physical address."""
     if root is not None:
         with target.memory() as memory:
             paging, root = target.paging(None), root & -PAGE

@@ -69,7 +69,7 @@ class Paging(ABC):
         """The address behind the last that user code can have."""
 
     def shift(self, level: int) -> int:
-        """Bits of the address below those that are the index at this level; 1 is the level of single pages."""
+        """Bits of the address below the index at this level; 1 is the level of single pages."""
         return PAGE_BITS + INDEX_BITS * (level - 1)
 
     def index(self, virtual: int, level: int) -> int:

@@ -147,7 +147,7 @@ class Function:
         return [Address(self.address.domain, at >> 8, at >> 3 & 31, at & 7) for at in places if own < at <= 0xFFFF]
 
     def learn(self, told: dict[str, Any]) -> None:
-        """Takes over the facts of a source; None is no fact."""
+        """Takes over the facts of a source; None counts as unknown."""
         for name, value in told.items():
             if value is not None:
                 setattr(self, name, value)

@@ -265,5 +265,5 @@ def words(peers: Peers) -> str:
 
 
 def rate(bits: float) -> str:
-    """A rate in the words of people who measure pairs of GPUs."""
+    """A rate in the unit of measurements of pairs of GPUs, GB/s."""
     return f"{bits / 8e9:.1f} GB/s"

@@ -81,7 +81,7 @@ def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> 
 def figures_of(
     done: Done, table: Mapping[str, np.ndarray[Any, Any]], axes: set[str], wanted: str, *, every: bool
 ) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The figures and their columns: first those that the study shows, then, for `every` one, all others that it has."""
+    """The figures and their columns: first the figures that the study shows, then, for `every` one, all others that it has."""
     shown = done.swept.figures(wanted)
     own = {one.split("=")[0].strip(): one for one in done.sweep.metrics}
     names = [name for name in table if name not in axes and name not in KEPT]

@@ -89,7 +89,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """The number of points, with those that filters leave out."""
+        """The number of points, with points that filters leave out."""
         return math.prod(one.size for one in self.parameters)
 
     def open(self, chosen: _core.Chosen | None) -> _core.Sweep:

@@ -141,7 +141,7 @@ class Coverage:
         return None if build is None else cls(build, Counters(), {})
 
     def rows(self) -> list[tuple[Lines, Lines]]:
-        """Of each driver: without a fault, and with all cases. The functions are those that have run in any boot."""
+        """Of each driver: without a fault, and with all cases. The functions are all that have run in any boot."""
         now = self.counters.lines(self.build)
         rows = zip(*(by_driver(of, now, self.build) for of in (self.before, now)), strict=True)
         return [(before, after) for before, after in rows if after.errors]
