@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The common part of all hard IPs around a verilated module: clocks, reset, time that is skipped, waveforms, the buffer of completions, and TLPs
- * that wait for room on the link.
+ * The common part of all hard IPs around a verilated module: clocks, reset, time that is skipped, waveforms, the buffer of
+ * completions, and TLPs that wait for room on the link.
  *
  *   clocks    pcie_clk and user_clk, each with its own frequency. Only their rising edges are evaluated; while a waveform is written
  *             the falling edges, too, in their middle.

@@ -2,8 +2,8 @@
 // A test of the model of an UltraScale+ hard IP (rtl/cosim): sends back all TLPs, requests of CQ on RQ and completions of
 // RC on CC, at any width, straddling or not.
 //
-// Information of the streams that TLPs do not have is made visible to the test: bytes that are not enabled become 0; a completion's requester is
-// exclusive-ored with its error code and bits 11 to 7 of its address; `intx` rises when a sequence number is not the next one. A write to
+// Information of the streams that TLPs do not have is made visible to the test: bytes that are not enabled become 0; a completion's
+// requester is exclusive-ored with its error code and bits 11 to 7 of its address; `intx` rises when a sequence number is not the next one. A write to
 // BAR 5 asks for an interrupt besides: by MSI for the vectors in its data, or, with bit 11 of its address, by MSI-X with its data.
 // An address from F000_0000h on spoils the TLP that is sent, by its bits 26 to 24: the hard IP must not let it pass.
 module usp_mirror #(

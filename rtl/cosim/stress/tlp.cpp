@@ -67,7 +67,7 @@ Tlp read_tlp(uint8_t const *bytes, size_t count, Rules const &rules) {
     tlp.id = static_cast<uint16_t>(d1 >> 16);
     tlp.data = bytes + (tlp.kind & 0x20 ? 16 : 12);
     require((d0 & 0x00FFBC00) == 0, "traffic class, digest, or reserved bits are set");
-    require(count == (tlp.kind & 0x20 ? 16u : 12u) + (tlp.kind & 0x40 ? 4 * tlp.length : 0), "length does not agree with its bytes");
+    require(count == (tlp.kind & 0x20 ? 16u : 12u) + (tlp.kind & 0x40 ? 4 * tlp.length : 0), "length differs from its bytes");
     require(!tlp.poisoned, "poisoned");
     switch (tlp.kind) {
     case MEMORY_READ:
