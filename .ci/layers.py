@@ -1,8 +1,8 @@
 """Checks that crates depend on each other only along the arrows of docs/architecture.md, and so do the modules of some.
 
-An arrow `a ← b` lets b depend on a, and on whatever a may depend on. Tests may also use what stands beside their crate, such
+An arrow `a ← b` lets b depend on a, and on all that a may depend on. Tests may also use crates next to theirs, such
 as closed forms to compare with, but nothing that stands above it. The arrows are read from the paragraph that says
-"Arrows point one way", and those of a crate's modules from one that says "Inside `crate` arrows point one way", so that the
+"Arrows point one way", and those of a crate's modules from a paragraph with "Inside `crate` arrows point one way", so that the
 picture and the check cannot disagree. Modules in one group may use each other.
 """
 

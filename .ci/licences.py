@@ -1,6 +1,6 @@
 """Checks the licences of the Python and npm packages that the lock files name; deny.toml does it for the crates.
 
-What is shipped (python/requirements.txt, the page's bundled packages) must be permissive; tools that only build or test
+Shipped parts (python/requirements.txt, the page's bundled packages) must be permissive; tools that only build or test
 may also be under the Mozilla licence.
 """
 
@@ -46,7 +46,7 @@ OLDER_NAMES = {
 
 
 def permitted(expression: str, allowed: set[str]) -> bool:
-    """Whether one alternative of a licence expression is allowed whole: `OR` chooses, `AND` adds."""
+    """True if one alternative of a licence expression is allowed whole: `OR` chooses, `AND` adds."""
     alternatives = re.split(r"\s+OR\s+", expression.strip("() "))
     return any(
         all(part.strip("() ") in allowed for part in re.split(r"\s+AND\s+", alternative))

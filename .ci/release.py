@@ -43,7 +43,7 @@ LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
 
 @dataclass
 class Release:
-    """What is built, and where."""
+    """The files that are built, their version and their folder."""
 
     version: str
     profile: str
@@ -58,7 +58,7 @@ class Release:
 
     @property
     def target(self) -> Path:
-        """Where cargo builds the copies: apart from the workspace's own builds, which it would take for fresh."""
+        """The folder in which cargo builds the copies, separate from the workspace's own builds, which cargo would take for fresh."""
         return built() / "release-copies"
 
     @property
@@ -113,7 +113,7 @@ def build(version: str, profile: str, out: Path, others: list[str]) -> None:
 
 
 def built() -> Path:
-    """Where cargo builds."""
+    """The folder in which cargo builds."""
     return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 
 
@@ -239,7 +239,7 @@ def relocate(pkg_config: Path, prefix: str, libraries: str) -> None:
 
 
 def debian(release: Release, installed: Path) -> Path:
-    """The .deb of an installed library; what it depends on is found from the symbols that it needs."""
+    """The .deb of an installed library; its dependencies are found from the symbols that it needs."""
     architecture = ran(["dpkg", "--print-architecture"]).strip()
     multiarch = ran(["cc", "-print-multiarch"]).strip() or f"{release.machine}-linux-gnu"
     package = release.work / "deb"

@@ -1,4 +1,4 @@
-"""What has to hold of each file of a release: release.py builds them."""
+"""Checks that each file of a release has to pass; release.py builds the files."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ BYTES = 4096
 
 
 class ReleaseError(Exception):
-    """What is wrong, and what to do about it."""
+    """A check that failed: the problem and its fix."""
 
 
 def expect(holds: bool, fact: str, printed: str = "") -> None:
-    """Raises ReleaseError with the fact, and what a program printed, unless it holds."""
+    """Raises ReleaseError with the fact, and a program's output, unless it holds."""
     if not holds:
         raise ReleaseError(f"{fact}\n{printed}".rstrip())
 
 
 def ran(command: Sequence[str], folder: Path | None = None, **environment: str) -> str:
-    """What a command prints on its standard output. Raises ReleaseError unless it ends with 0."""
+    """The standard output of a command. Raises ReleaseError unless it ends with 0."""
     done = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
     expect(done.returncode == 0, f"{' '.join(command)}: exit status {done.returncode}", done.stdout + done.stderr)
     return done.stdout
@@ -139,9 +139,11 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
         expect(holds(printed), f"{command} prints something else than expected", printed)
 
     count, missing, installed = json.loads(said("python", "-c", IMPORT_ALL))
-    expect(not OPTIONAL & set(installed), f"the wheel brings what an extra should: {sorted(OPTIONAL & set(installed))}")
+    expect(
+        not OPTIONAL & set(installed), f"the wheel installs packages of an extra: {sorted(OPTIONAL & set(installed))}"
+    )
     undeclared = {name: library for name, library in missing.items() if str(library).split(".")[0] not in OPTIONAL}
-    expect(not undeclared, f"modules import what the wheel does not declare: {undeclared}")
+    expect(not undeclared, f"modules import packages that the wheel does not declare: {undeclared}")
     says("pip check", lambda text: "No broken requirements" in text)
     says("tlplab --version", lambda text: text.split()[-1] == version)
     says("tlplab list experiments", lambda text: "quickstart " in text and "p2p/acs " in text)
@@ -158,7 +160,7 @@ def in_empty_environment(path: Path, version: str, root: Path, folder: Path) -> 
 
 
 def c_library(tarball: Path, deb: Path, version: str, source: Path, tlplab: Path, folder: Path) -> None:
-    """A program builds against what tarball and .deb hold, wherever they are unpacked, and reads memory of the adapter."""
+    """A program builds with the files of tarball and .deb, unpacked in any folder, and reads memory of the adapter."""
     moved = folder / "moved elsewhere"
     moved.mkdir(parents=True)
     ran(["tar", "-xzf", str(tarball), "-C", str(moved), "--strip-components=1"])

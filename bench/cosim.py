@@ -5,7 +5,7 @@ directions full and checks every byte, but not the start, in which the card's me
 as long as the core says that nothing is under way: simulated time goes on in steps of a microsecond, as it would at a fabric's events.
 In the fabric the core is the card of an experiment, which moves data to the card: the cycles of the simulated time
 over the CPU time of the whole process, links and host included. Behind UltraScale+ the rate of data in that experiment is one more
-figure: of the smaller of what the link carries, if nothing but its TLPs were on it, and what the hard IP's streams do, whose beats
+figure: of the smaller of the link's rate with only its TLPs on it, and the rate of the hard IP's streams, whose beats
 hold one TLP each.
 """
 

@@ -1,6 +1,6 @@
-"""`make bench-driver`: what the ways to the DMA core cost in a guest: calls that wait, a queue, VFIO with a buffer mapped each time or once.
+"""`make bench-driver`: the cost of the ways to the DMA core in a guest: calls that wait, a queue, VFIO with a buffer mapped each time or once.
 
-Prints a table, writes driver.json. The card is a process whose DMA is a copy of memory, so that what is seen is the software's share. The ways take turns
+Prints a table, writes driver.json. The card is a process whose DMA is a copy of memory, so that the figures are the software's share. The ways take turns
 in a guest with an IOMMU, and the driver's also in one without. Processor time is that of the guest, both processors together, and under TCG many times that
 of hardware: compare the ways.
 """

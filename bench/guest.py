@@ -1,4 +1,4 @@
-"""`make bench-guest`: what a Linux guest takes, from the start of the command to its end, and whether its runs are the same.
+"""`make bench-guest`: the time of a Linux guest, from the start of the command to its end, and a check that its runs are the same.
 
 Prints the figures and writes guest.json, in the form of results.json. Seconds by the clock, the median of several runs; the machine should be quiet.
 """

@@ -1,7 +1,7 @@
-"""`make check-instructions`: instructions per hop, beside those on record; more than one per cent above is refused.
+"""`make check-instructions`: instructions per hop, compared with the record; more than one per cent above is refused.
 
 Counted by callgrind on `crates/fabric/examples/hops.rs` in the profile of `cargo test`, as the difference of two runs, so that the start is not in it. Another
-compiler makes other code, so its counts are only shown. A change that needs more says why in its commit, and keeps the new record with --write.
+compiler makes other code, so its counts are only shown. A change that needs more gives the reason in its commit, and keeps the new record with --write.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def counted(program: Path, run: str, hops: int) -> tuple[int, int]:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
     if found is None:
-        sys.exit(f"callgrind did not say what it collected: {done.stderr[-300:]}")
+        sys.exit(f"callgrind printed no count: {done.stderr[-300:]}")
     return json.loads(done.stdout)["hops"], int(found[1])
 
 
@@ -47,7 +47,7 @@ def per_hop(program: Path, run: str) -> float:
 def main() -> None:
     """Counts, compares, and writes if asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--write", action="store_true", help="keep what is counted as the record")
+    parser.add_argument("--write", action="store_true", help="keep the counts as the record")
     arguments = parser.parse_args()
     if not shutil.which("valgrind"):
         sys.exit("instructions are counted by valgrind: apt-get install valgrind")
@@ -69,7 +69,7 @@ def main() -> None:
         print(f"not compared: the record is of {record['compiler']}, this is {compiler}")
     if failed:
         sys.exit(
-            f"{', '.join(failed)}: more than {ALLOWED - 1:.0%} above the record. Look for what costs it (valgrind --tool=callgrind);"
+            f"{', '.join(failed)}: more than {ALLOWED - 1:.0%} above the record. Look for the cause (valgrind --tool=callgrind);"
             " if it is worth it, keep the new record: python bench/instructions.py --write"
         )
 

@@ -1,4 +1,4 @@
-"""`make bench-machine`: what devices in a virtual machine take, beside a bare server and QEMU's own drive in the same guests.
+"""`make bench-machine`: the time of devices in a virtual machine, compared with a bare server and QEMU's own drive in the same guests.
 
 Prints the figures and writes machine.json, in the form of results.json. Under TCG they are mostly QEMU's own; so the peers are in the same guest and take turns.
 """
@@ -36,7 +36,7 @@ FIO = (
 
 @dataclass(frozen=True)
 class Beside:
-    """A device of ours, and perhaps the peer's server beside it."""
+    """A device of tlplab, and perhaps the peer's server next to it."""
 
     ours: str
     """A library, or `nvme`."""
@@ -84,7 +84,7 @@ class WithDrive(Machine):
 def guest(
     devices: Beside, script: str, share: Path, *, processors: int = 2, iommu: bool = False, image: Path | None = None
 ) -> list[str]:
-    """What the script prints in a guest."""
+    """The lines that the script prints in a guest."""
     lines: list[str] = []
     machine = WithDrive(
         tools.find(None), {SCRIPT: f"#!/bin/sh\nset -e\n{script}\n".encode()}, processors=processors, iommu=iommu,

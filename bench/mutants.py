@@ -1,7 +1,7 @@
 """`make mutants`: changes the sources of the sans-IO crates in one place at a time, and lists the changes that no test of the crate notices.
 
-cargo-mutants makes the changes and runs the crate's own tests on each. What it found is kept by file in bench/mutants.json; a survivor
-must stand in bench/mutants.toml with the reason why it changes nothing that anybody can see, or the run ends with status 1, as it does
+cargo-mutants makes the changes and runs the crate's own tests on each. Its findings are kept by file in bench/mutants.json; a survivor
+must stand in bench/mutants.toml with the reason why it changes no visible result, or the run ends with status 1, as it does
 where less than 95 % of a crate's viable mutants are caught.
 """
 
@@ -39,13 +39,13 @@ STOPPED = 130
 
 
 def git(*arguments: str) -> str:
-    """What git says, or nothing where there is no repository."""
+    """The output of git, or nothing without a repository."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 def read_reasons(path: Path) -> dict[tuple[str, str, str], str]:
-    """By file, change and the text of the line changed: why nobody can see it."""
+    """By file, change and the text of the line changed: the reason why it changes no visible result."""
     entries = tomllib.loads(path.read_text(encoding="utf-8"))["survivor"]
     reasons = {(one["file"], one["change"], one["line"]): one["reason"] for one in entries}
     if len(reasons) != len(entries):
@@ -54,7 +54,7 @@ def read_reasons(path: Path) -> dict[tuple[str, str, str], str]:
 
 
 def run(crate: str, files: list[str], jobs: int, out: Path) -> tuple[list[dict[str, Any]], bool]:
-    """What became of each mutant of a crate, or of some of its files; was it stopped before the end?"""
+    """The outcome of each mutant of a crate, or of some of its files, and True if the run was stopped before its end."""
     command = ["cargo", "mutants", "--package", f"tlplab-{crate}", "--no-shuffle", "--jobs", str(jobs)]
     command += ["--output", str(out), "--colors", "never"] + [f"--file={file}" for file in files]
     out.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def run(crate: str, files: list[str], jobs: int, out: Path) -> tuple[list[dict[s
 
 
 def read_outcomes(out: Path) -> list[dict[str, Any]]:
-    """What became of the mutants of those files of which every one was tried."""
+    """The outcomes of the mutants of each file of which all mutants were tried."""
     tried = json.loads((out / "outcomes.json").read_text(encoding="utf-8"))["outcomes"]
     outcomes = [one for one in tried if one["scenario"] != "Baseline"]
     listed = Counter(one["file"] for one in json.loads((out / "mutants.json").read_text(encoding="utf-8")))
@@ -107,7 +107,7 @@ def summarize(
 
 
 def count(outcomes: list[str]) -> dict[str, int]:
-    """How many of each; those that do not compile are not viable, and count for nothing."""
+    """The number of mutants of each outcome; mutants that do not compile are not viable, and count for nothing."""
     counts = Counter(outcomes)
     viable = sum(counts[how] for how in ("caught", "timeout", "missed"))
     return {"viable": viable, **{how: counts[how] for how in ("caught", "timeout", "missed", "unviable")}}
@@ -122,7 +122,7 @@ def survivor(mutant: dict[str, Any], reasons: dict[tuple[str, str, str], str]) -
 
 
 def complaints(records: list[dict[str, Any]], reasons: dict[tuple[str, str, str], str]) -> list[str]:
-    """What is wrong with records: too few caught, survivors without a reason, reasons without a survivor."""
+    """The problems of records: too few mutants caught, survivors without a reason, reasons without a survivor."""
     found = []
     for crate in dict.fromkeys(one["crate"] for one in records):
         of_crate = [one for one in records if one["crate"] == crate]

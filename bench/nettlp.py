@@ -1,6 +1,6 @@
-"""`make bench-nettlp`: how fast NetTLP is between two network namespaces, beside the kernel's own limit in the same run.
+"""`make bench-nettlp`: the rate of NetTLP between two network namespaces, compared with the kernel's own limit in the same run.
 
-`tlplab perf` in one namespace reads from `tlplab adapter` in the other; each end is bound to a processor. Beside it, turn by turn, run
+`tlplab perf` in one namespace reads from `tlplab adapter` in the other; each end is bound to a processor. With it, turn by turn, run
 bench/peer/bare.c and bare_xdp.c: the same datagrams in the same pattern, with nothing done to them, which is as fast as this kernel can be.
 With `--library FOLDER`, a checkout of the published library (or `TLPLAB_LIBTLP`), its tlpperf is built and reads from the same adapter, with 1, 2 and 4 threads, too.
 Needs root; every figure is the median of the turns. Prints a table and writes nettlp.json, a list like that of run.py.
@@ -58,7 +58,7 @@ class Case:
     """Of the reader and of the adapter, as taskset has them."""
     threads: int = 1
     library_only: bool = False
-    """Is it measured only beside the published library?"""
+    """True if the case is measured only together with the published library."""
     rate: float = 0.0
     """Thousand reads per second that are wanted."""
     p50: float | None = None
@@ -89,7 +89,7 @@ CASES = [
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured: thousand per second, microseconds."""
+    """The figures of one measurement: thousands per second, microseconds."""
 
     rate: float
     cpu: float
@@ -104,7 +104,7 @@ def at(end: End, processor: int | str, command: list[str]) -> list[str]:
 
 
 def ask(command: list[str]) -> str:
-    """Runs a command; what it printed."""
+    """Runs a command; its output."""
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise SystemExit(f"bench: {' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
@@ -161,7 +161,7 @@ def wait_for_adapter(ends: Ends, case: Case, adapter: list[str]) -> None:
         if subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0:
             return
         time.sleep(0.2)
-    raise SystemExit(f"bench: nobody answers; this would say why: {' '.join(adapter)}")
+    raise SystemExit(f"bench: the adapter does not answer; its command shows the reason: {' '.join(adapter)}")
 
 
 def bare(ends: Ends, case: Case, folder: str, seconds: float) -> Figures:
@@ -197,7 +197,7 @@ def library(ends: Ends, case: Case, program: Path, seconds: float) -> Figures | 
 
 @dataclass
 class Turns:
-    """What the turns of a case measured."""
+    """The measurements of a case, turn by turn."""
 
     case: Case
     command: str

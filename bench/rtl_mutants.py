@@ -1,9 +1,9 @@
-"""`make rtl-mutants`: seeds the bugs of bench/rtl-mutants.txt into the RTL, one at a time, and lists those that nothing notices.
+"""`make rtl-mutants`: seeds the bugs of bench/rtl-mutants.txt into the RTL, one at a time, and lists unnoticed ones.
 
 Each mutant is a copy of rtl/ in out/rtl/mutants, which the judges look at one after the other, the quickest first, until one of them
 notices: the TRN shim in a loop, the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and the
-proofs of the file. A warning of the compiler is no judgement, and a mutant that it does not take has no place in the list. Before any
-mutant the RTL as it is must pass every judge in the same kind of copy: a judge that cannot run would notice everything. What became of
+proofs of the file. A warning of the compiler is not a judgement, and a mutant that it does not take has no place in the list. Before any
+mutant the RTL as it is must pass every judge in the same kind of copy: a judge that cannot run would notice everything. The result of
 a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or its text changes, so a run may be
 stopped; a survivor without a reason is tried again. The run ends with status 1 where a survivor has no reason in the list, or less than
 95 % are noticed.
@@ -48,7 +48,7 @@ STRESS_TRANSFERS = 30_000
 
 @dataclass(frozen=True)
 class Mutant:
-    """A place in the list, and what is changed where."""
+    """A place in the list, and the change."""
 
     line: int
     file: str
@@ -74,7 +74,7 @@ def read_list(path: Path = LIST) -> list[Mutant]:
             parts = [part.strip() for part in text.split(" @ ")]
             if len(parts) != 4:
                 raise SystemExit(
-                    f"{path.name}:{number}: has {len(parts)} parts, not file @ text @ text with the bug @ what is wrong"
+                    f"{path.name}:{number}: has {len(parts)} parts, not file @ text @ text with the bug @ description of the bug"
                 )
             file, old, new, wrong = parts
             found.append(Mutant(number, file, old, new, wrong, None))
@@ -94,7 +94,7 @@ def seeded(mutant: Mutant) -> str:
 
 
 def texts(mutant: Mutant) -> str:
-    """Of what was judged: the file with the bug. Other files and tests may change; a fresh run tries all."""
+    """The digest of the judged text: the file with the bug. Other files and tests may change; a fresh run tries all."""
     return hashlib.sha1(seeded(mutant).encode()).hexdigest()
 
 
@@ -107,16 +107,16 @@ def copy(name: str) -> Path:
 
 
 def hard_ip(file: str) -> int:
-    """The width of the hard IP that a file is for: 256 is UltraScale+, the only one that asks for write_ends."""
+    """The width of the hard IP that a file is for: 256 is UltraScale+, the only user of write_ends."""
     return 256 if "usp" in file or "write_ends" in file else 128 if file.startswith("shim/") else 64
 
 
 class NoticedError(Exception):
-    """By a judge, who says why."""
+    """A judge's finding, with its reason."""
 
 
 def run(place: Path, log: str, command: list[str], directory: str = ".", **environment: str) -> str:
-    """What a command says; that it fails or computes without end is a judgement."""
+    """The output of a command. Raises NoticedError, a judgement, if it fails or computes without end."""
     settings = {
         name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "PYTHONPATH")
     }
@@ -132,7 +132,7 @@ def run(place: Path, log: str, command: list[str], directory: str = ".", **envir
             timeout=PATIENCE * SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise SystemExit(f"{place.name}: {log}: no end after {PATIENCE * SECONDS} s: is the machine busy?") from None
+        raise SystemExit(f"{place.name}: {log}: no end after {PATIENCE * SECONDS} s: the machine may be busy") from None
     said = done.stdout + done.stderr
     (place / f"{log}.log").write_text(said, encoding="utf-8")
     if done.returncode != 0:
@@ -149,7 +149,7 @@ def sources() -> list[str]:
 
 
 def check(place: Path, mutant: Mutant) -> None:
-    """Does it compile?"""
+    """Compile the mutant. Raises SystemExit if it does not compile."""
     top = "tlpdma_usp" if hard_ip(mutant.file) == 256 else "tlpdma_trn"
     try:
         run(place, "check", ["verilator", "--lint-only", "-Wno-fatal", "--top-module", top, *sources()])
@@ -171,7 +171,7 @@ def stress(place: Path, file: str) -> None:
 
 
 def loop(place: Path, file: str) -> None:
-    """The TRN shim by itself, and the model of the memory."""
+    """The TRN shim alone, and the model of the memory."""
     if file.startswith("shim/trn") or "ddr_model" in file:
         run(place, "loop", ["pytest", "--quiet", "-p", "no:cacheprovider", "-x", "test_model.py"], "rtl/test")
 
@@ -184,7 +184,7 @@ def cases(place: Path, file: str) -> None:
 
 
 def proofs(place: Path, file: str) -> None:
-    """Those that read the file."""
+    """Runs the proofs that read the file."""
     for proof in sorted((place / "rtl" / "formal").glob("*.sby")):
         if file in proof.read_text(encoding="utf-8").split():
             run(place, f"proof-{proof.stem}", ["python3", "rtl/formal/run", proof.stem])
@@ -224,7 +224,7 @@ def baseline(chosen: list[Mutant]) -> None:
 
 
 def judge(mutant: Mutant) -> dict[str, Any]:
-    """The first who notices, and what it says."""
+    """The first judge that notices the bug, and its message."""
     began = time.monotonic()
     place = copy(f"line{mutant.line}")
     (place / "rtl" / mutant.file).write_text(seeded(mutant), encoding="utf-8")
@@ -251,7 +251,7 @@ def judge(mutant: Mutant) -> dict[str, Any]:
 
 
 def complaints(mutants: list[Mutant], records: dict[tuple[str, str, str], dict[str, Any]]) -> list[str]:
-    """What is wrong with what was found: survivors without a reason, reasons without a survivor, too many survivors."""
+    """The problems of the records: survivors without a reason, reasons without a survivor, too many survivors."""
     found = []
     tried = [mutant for mutant in mutants if mutant.key in records]
     alive = [mutant for mutant in tried if records[mutant.key]["caught_by"] is None]
@@ -277,7 +277,7 @@ def read_records(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def write_records(path: Path, mutants: list[Mutant], records: dict[tuple[str, str, str], dict[str, Any]]) -> None:
-    """In the order of the list; what is no longer in it goes."""
+    """In the order of the list; records of removed mutants go."""
     kept = [{**records[mutant.key], "reason": mutant.reason} for mutant in mutants if mutant.key in records]
     new = path.with_suffix(".new")
     new.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -299,7 +299,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("files", nargs="*", help="only mutants of these files, such as core/tags.sv (all)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th only")
-    parser.add_argument("--fresh", action="store_true", help="also those that the record has already")
+    parser.add_argument("--fresh", action="store_true", help="also mutants that the record has already")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default: 1)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "bench" / "rtl-mutants.json", help="the record")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""`make bench`: how fast the simulator is and how much memory it takes, beside its peer on the same topology in the same run.
+"""`make bench`: the speed and memory of the simulator, compared with its peer on the same topology in the same run.
 
 One process at a time on one core, CPU seconds of the system's own accounting (getrusage), the median of several runs that take
 turns with the peer's. Prints a table and writes results.json: a list of {name, unit, ours, peer, peer_name, ratio, command},
@@ -50,7 +50,7 @@ class Result:
 
 @dataclass
 class Run:
-    """What a program printed, and the CPU seconds it took."""
+    """The figures that a program printed, and the CPU seconds that it took."""
 
     output: dict[str, float]
     cpu: float
@@ -80,7 +80,7 @@ def build() -> dict[str, str]:
 
 
 def why_no_peer() -> str | None:
-    """Why the peer cannot run here; None if it can."""
+    """The reason why the peer cannot run here; None if it can."""
     if not PEER_PYTHON.exists():
         return "the peer is not installed: `make bench` does it"
     if not shutil.which("iverilog"):
@@ -89,7 +89,7 @@ def why_no_peer() -> str | None:
 
 
 def peer(*arguments: str) -> Callable[[], Run]:
-    """A run of the peer. It says itself what its CPU time was, without the start of the simulator and the enumeration."""
+    """A run of the peer, which reports its CPU time without the start of the simulator and the enumeration."""
 
     def go() -> Run:
         done = run([str(PEER_PYTHON), *arguments])
@@ -167,7 +167,7 @@ def large_fabric(programs: dict[str, str], repeats: int) -> list[Result]:
 
 
 def instructions(programs: dict[str, str], op: str, fidelity: str, hop_count: int) -> tuple[float, float, str]:
-    """(hops, instructions in user mode, who counted): the processor's counter, or valgrind where a machine has none."""
+    """(hops, instructions in user mode, counter): the processor's counter, or valgrind where a machine has none."""
     command = [programs["hops"], op, fidelity, str(hop_count)]
     if shutil.which("perf"):
         done = subprocess.run(
@@ -181,7 +181,7 @@ def instructions(programs: dict[str, str], op: str, fidelity: str, hop_count: in
     done = subprocess.run([*valgrind, *command], cwd=ROOT, capture_output=True, text=True, check=True)
     match = re.search(r"Collected : (\d+)", done.stderr)
     if not match:
-        raise LookupError(f"callgrind did not say what it collected: {done.stderr[-300:]}")
+        raise LookupError(f"callgrind printed no count: {done.stderr[-300:]}")
     return json.loads(done.stdout)["hops"], float(match[1]), "valgrind --tool=callgrind"
 
 

@@ -1,7 +1,7 @@
 """`make rtl-stress`: random transfers of the DMA core by the million, in batches with seeds of their own.
 
-Runs out/rtl/stress on the core's libraries, several at a time, and writes what was done to a record after each batch, so that a
-run that is stopped loses little. A batch that fails says how to repeat it, and ends the run with status 1.
+Runs out/rtl/stress on the core's libraries, several at a time, and writes the totals to a record after each batch, so that a
+run that is stopped loses little. A batch that fails prints the command that repeats it, and ends the run with status 1.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def batches(transfers: int, size: int, seed: int) -> Iterator[list[str]]:
 
 
 def git(*arguments: str) -> str:
-    """What git says, or nothing where there is no repository."""
+    """The output of git, or nothing without a repository."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 class Record:
-    """What was done so far, as the file that is kept of it."""
+    """The work done so far, as the file that keeps it holds it."""
 
     def __init__(self, path: Path, asked: int, seed: int) -> None:
         self.path = path

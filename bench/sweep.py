@@ -1,8 +1,8 @@
 """`make bench-sweep`: a thousand points on one processor and on two, the size of their file, and how long it takes when all are known; a million known points.
 
 Wall time of `tlplab sweep bench/sweep.toml`, from its start to its end, each time with a store of its own; one and two threads take turns, and the figures are
-medians. Two threads are twice as fast only on two processors that do nothing else: the load average is written beside it, and the processor time of both, which says
-what threads cost each other. Prints the figures and writes sweep.json, in the form of results.json.
+medians. Two threads are twice as fast only on two processors that do nothing else: the load average is written with it, and the processor time of both, which shows
+the cost of threads to each other. Prints the figures and writes sweep.json, in the form of results.json.
 """
 
 from __future__ import annotations

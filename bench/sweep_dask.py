@@ -1,4 +1,4 @@
-"""A study whose runs are made by workers of dask: two workers beside one, beside as many threads, and a worker that is killed.
+"""A study whose runs are made by workers of dask: two workers, one, as many threads, and a worker that is killed.
 
 250 points of `bench/sweep.toml`, so long that each takes 100 ms or more, on a cluster that stands on this machine before the clock starts: wall time of `tlplab sweep`, from its
 start to its end, each time with a store of its own. Everything takes turns, and the figures are medians. Then a worker is killed in the middle by signal 9, and the bytes of the
@@ -65,7 +65,7 @@ def cluster(workers: int) -> Iterator[tuple[list[str], list[int]]]:
 
 
 def is_the_same_without_a_worker(folder: str) -> bool:
-    """Whether the data set is that of threads, though a worker was killed when a third of its runs were over."""
+    """True if the data set equals that of threads, though a worker was killed when a third of its runs were over."""
     with cluster(2) as (options, workers):
         begun = time.perf_counter()
         seconds("--store", f"{folder}/whole", "-o", f"{folder}/whole.csv", *options)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Are the pages built from the sources beside this? Needs Python only, no Node.
+"""Check that the pages are built from the sources next to this file. Needs Python only, no Node.
 
 `dist/SOURCE.sha256` holds the hash of everything that the pages are built from, and the hash of each page.
 Without arguments all are compared (exit status 1 if one differs); `--write`, used by build.mjs, writes them.

@@ -52,7 +52,7 @@ package tlpdma_pkg;
   localparam [2:0] CPL_CRS = 3'd2;
   localparam [2:0] CPL_CA  = 3'd4;
 
-  // How a master read ended (mrd_done_error)
+  // The end of a master read (mrd_done_error)
   localparam [2:0] ERR_NONE        = 3'd0;
   localparam [2:0] ERR_UR          = 3'd1; // Unsupported Request
   localparam [2:0] ERR_CA          = 3'd2; // Completer Abort, and a Retry Status that nobody may give
@@ -68,7 +68,7 @@ package tlpdma_pkg;
   localparam integer E_POISONED    = 2;
   localparam integer E_MISMATCH    = 3;
   localparam integer E_TIMEOUT     = 4;
-  localparam integer E_UNEXPECTED  = 5; // a completion for nobody: other requester, free tag, too late
+  localparam integer E_UNEXPECTED  = 5; // a completion without a request: other requester, free tag, too late
   localparam integer E_UNSUPPORTED = 6; // a request that we do not support
   localparam integer E_POISONED_RX = 7; // a poisoned request
 endpackage

@@ -130,7 +130,7 @@ class Ladder:
                 self.drawing.text(source * 0.8 + target * 0.2, self.y(starts) - 2, words, "middle small halo")
 
     def ledger(self, x: float, transaction: Any) -> None:
-        """Where the time of a transaction went, beside its packets."""
+        """Draw the parts of a transaction's time, next to its packets."""
         below = self.top - 6
         for interval in transaction["intervals"]:
             cause, begins, lasts = (
@@ -216,7 +216,7 @@ def credits_page() -> str:
 
 
 def replay() -> str:
-    """A damaged TLP, the Nak, and what is sent again."""
+    """A damaged TLP, the Nak, and the TLPs that are sent again."""
     document = run("examples/concepts/replay.toml")
     drawing = Drawing(560, 560)
     ladder = Ladder(drawing, document, 110, 50, 380, 0.8, 0, 600)

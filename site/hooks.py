@@ -1,4 +1,4 @@
-"""What mkdocs is told: the pages of pages.py, and the source files that they link to, each shown as a page of its own."""
+"""The hooks of mkdocs: the pages of pages.py, and the source files that they link to, each shown as a page of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Pages, pictures and source files at their paths in the repository, beside what the theme brings."""
+    """Pages, pictures and source files at their paths in the repository, and the theme's files."""
     kept = [
         file
         for file in files
@@ -59,7 +59,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def linked(endings: tuple[str, ...] | None) -> set[str]:
-    """Files that pages link to: those that end so, or all that are neither pages nor pictures."""
+    """Files that pages link to: those with these endings, or all that are neither pages nor pictures."""
     found = set()
     for page in pages.pages():
         for _, target in pages.links((pages.ROOT / page).read_text(encoding="utf-8")):

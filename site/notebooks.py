@@ -48,12 +48,12 @@ def execute(notebook: Any, folder: Path) -> Any:
 
 
 def outputs(notebook: Any) -> list[list[dict[str, str]]]:
-    """What each cell shows, by kind: text as it is, of a picture only that there is one, as its bytes are those of one version of a library."""
+    """The outputs of each cell, by kind: text as it is, of a picture only its presence, as its bytes depend on the version of a library."""
     return [[shown(output) for output in cell.get("outputs", ())] for cell in notebook.cells]
 
 
 def shown(output: Any) -> dict[str, str]:
-    """What one output shows."""
+    """The contents of one output."""
     if output["output_type"] == "stream":
         return {output["name"]: output["text"]}
     return {kind: "a picture" if kind.startswith("image/") else data for kind, data in output.get("data", {}).items()}

@@ -51,7 +51,7 @@ def pages() -> list[str]:
 
 
 def is_outside(target: str) -> bool:
-    """Whether a link leads out of the repository."""
+    """True if a link leads out of the repository."""
     return bool(re.match(r"[a-z][a-z0-9+.-]*:", target))
 
 
@@ -105,7 +105,7 @@ def anchors(text: str) -> set[str]:
 
 
 def broken_links(listed: list[str], root: Path = ROOT) -> list[str]:
-    """What is wrong with the links of the listed pages, one line each."""
+    """The broken links of the listed pages, one line each."""
     texts = {page: (root / page).read_text(encoding="utf-8") for page in listed if (root / page).is_file()}
     wrong = [f"{CONTENTS}: {page}: no such page" for page in listed if page not in texts]
     for page, text in texts.items():

@@ -1,4 +1,4 @@
-"""What is made from the schema of result documents: python site/result_types.py writes it, and a test compares it.
+"""The files that are generated from the schema of result documents: python site/result_types.py writes them, and a test compares them.
 
 The schema comes from the types in crates/experiment/src/result. From it come the types of Python and of the page, the colours of causes, and the page of the
 reference: a key, a name or a cause that is added there is in all of them.
@@ -50,7 +50,7 @@ class Type:
 
 
 def types_of(schema: Schema) -> list[Type]:
-    """All types, the document first, then those that a type refers to behind it."""
+    """All types, the document first, then referenced ones behind the type that refers to them."""
     found = {name: type_of(name, one) for name, one in schema["$defs"].items()}
     order = {"Document": type_of("Document", schema)}
     waiting = [order["Document"]]
@@ -91,7 +91,7 @@ def name_of(schema: Schema) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """How types are written."""
+    """The notation of types in a language."""
 
     simple: dict[str, str]
     list_of: Callable[[str], str]
@@ -100,7 +100,7 @@ class Language:
     anything: str
 
     def of(self, schema: Schema) -> str:
-        """The type of what a schema describes."""
+        """The type that a schema describes."""
         if "$ref" in schema:
             return name_of(schema)
         if alternatives := schema.get("anyOf"):
@@ -211,7 +211,7 @@ def python_keys(document: Type) -> str:
 
 
 def is_rows(key: Key) -> bool:
-    """Is it a list of dictionaries?"""
+    """True for a list of dictionaries."""
     return key.schema.get("type") == "array" and "$ref" in key.schema["items"] and key.name != "causes"
 
 
@@ -293,7 +293,7 @@ def reference(schema: Schema) -> str:
         "times in `_ns` nanoseconds, rates bits per second; shares and utilisations are fractions of 1. A *place* is a link direction, written `from → to`, or the name "
         "of a node.\n\n"
         "`tlplab schema --result` prints its JSON Schema ([result.schema.json](result.schema.json)), with which any language can check a document or make types; the types of "
-        "Python are in `tlplab.result`. Keys and names stay; what is added has the `revision` of the document that has it first. "
+        "Python are in `tlplab.result`. Keys and names stay; a new key has the `revision` of the document that has it first. "
         f"This page is {GENERATED}.\n"
     ]
     names = {one.name for one in types}

@@ -28,7 +28,7 @@ ATS = {"translated": TlpAt.TRANSLATED, "translation request": TlpAt.TRANSLATE_RE
 
 
 def tlp_differences(vector: dict) -> list[str]:
-    """What cocotbext-pcie sees otherwise than the vector says."""
+    """The differences between cocotbext-pcie's view and the vector."""
     meaning = vector["meaning"]
     tlp = Tlp.unpack(bytes.fromhex(vector["bytes"]))
     hint = meaning.get("hint")
@@ -98,7 +98,7 @@ def dllp_differences(vector: dict) -> list[str]:
 
 
 def supported(vector: dict) -> bool:
-    """Does cocotbext-pcie know this TLP?"""
+    """True if cocotbext-pcie knows this TLP."""
     meaning = vector.get("meaning", {})
     return meaning.get("kind") in KINDS and not meaning.get("prefixes") and not meaning.get("digest")
 

@@ -1,6 +1,6 @@
 """The peer: end point – switch – root complex of cocotbext-pcie, both links gen3 x8, saturated DMA.
 
-cocotb runs this inside the HDL simulator; `run.py` starts it. What is asked for comes in the environment (BENCH_OP, BENCH_COUNT),
+cocotb runs this inside the HDL simulator; `run.py` starts it. The request comes in the environment (BENCH_OP, BENCH_COUNT),
 and the result goes to the file BENCH_RESULT.
 """
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What ethtool asks for and sets. */
+/* The queries and settings of ethtool. */
 #include <linux/ethtool.h>
 #include <linux/log2.h>
 #include <linux/rtnetlink.h>

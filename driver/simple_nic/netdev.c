@@ -7,7 +7,7 @@
 
 /* Between two looks of the watch. */
 #define WATCH	HZ
-/* What the card is told may be lost on its way. */
+/* A write to the card may be lost on its way. */
 #define TRIES	3
 
 /* Makes the card forget its rings: nothing of it is under way after this. */

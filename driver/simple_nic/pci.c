@@ -16,7 +16,7 @@ MODULE_PARM_DESC(rings, "use rings where the card has them; otherwise one frame 
 /* Ethernet's, and a VLAN tag. */
 #define FRAME	(ETH_FRAME_LEN + 4)
 
-/* Does the card have more than the published registers, to judge by its longest frame? */
+/* True if the card has more than the published registers, by its longest frame. */
 static bool can_have_rings(u32 longest)
 {
 	return longest >= ETH_ZLEN && longest <= ETH_MAX_MTU + ETH_HLEN + 4;

@@ -125,7 +125,7 @@ void simple_nic_ring_free(struct simple_nic_ring *ring)
 	ring->descriptors = NULL;
 }
 
-/* How far the card is, by its own account. */
+/* The card's head, as the card reports it. */
 static u32 head_of_card(const struct simple_nic_ring *ring)
 {
 	if (ring->nic->published)
@@ -133,14 +133,14 @@ static u32 head_of_card(const struct simple_nic_ring *ring)
 	return le32_to_cpu(READ_ONCE(ring->nic->heads[ring->vector]));
 }
 
-/* How far the card is; what cannot be true is no news. */
+/* The card's head; an impossible value counts as no progress. */
 static u32 checked_head(struct simple_nic_ring *ring)
 {
 	u32 head = head_of_card(ring);
 
-	/* What is done was written before. */
+	/* Finished descriptors were written before. */
 	dma_rmb();
-	/* What was posted is seen with the count: post(). */
+	/* Posted descriptors are visible with the count: post(). */
 	if (head - ring->head <= smp_load_acquire(&ring->posted) - ring->head)
 		return head;
 	ring->refused_heads++;

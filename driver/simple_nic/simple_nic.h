@@ -34,7 +34,7 @@ struct simple_nic_ring {
 	u32 head;	/* descriptors done, as far as we know */
 	u32 interrupted; /* of the published protocol: descriptors posted when it interrupted */
 	u32 watched;	/* the head, when the watch looked last */
-	/* How many there are to be when the interface comes up. */
+	/* The number of descriptors when the interface comes up. */
 	u32 wanted;
 	struct u64_stats_sync sync;
 	u64_stats_t packets;
@@ -58,7 +58,7 @@ struct simple_nic {
 	bool running;		/* with rings; the interface's lock guards it */
 	u32 longest;		/* bytes of a frame */
 	u32 moderation_us;
-	__le32 *heads;		/* where the card writes how far it is */
+	__le32 *heads;		/* written by the card: its progress */
 	dma_addr_t heads_bus;
 	struct simple_nic_ring rings[SIMPLE_NIC_VECTORS];
 	struct delayed_work watch;
@@ -83,7 +83,7 @@ int simple_nic_ring_alloc(struct simple_nic_ring *ring);
 void simple_nic_ring_free(struct simple_nic_ring *ring);
 /* The card hears of all that is posted. */
 void simple_nic_ring_doorbell(struct simple_nic_ring *ring);
-/* Is there no room for another descriptor? */
+/* True if there is no room for another descriptor. */
 bool simple_nic_ring_is_full(const struct simple_nic_ring *ring);
 netdev_tx_t simple_nic_start_xmit(struct sk_buff *skb, struct net_device *netdev);
 irqreturn_t simple_nic_interrupt(int irq, void *data);

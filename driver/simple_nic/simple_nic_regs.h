@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
- * What software sees of a simple NIC: registers in BAR 4 and descriptors in memory, little-endian.
+ * The software interface of a simple NIC: registers in BAR 4 and descriptors in memory, little-endian.
  *
  * The first five registers are those of the NIC that NetTLP (2020, section 5.4) publishes, which
  * sends or receives one frame at a time; crates/device/src/simple_nic/regs.rs has all of them.
@@ -28,7 +28,7 @@
 /* Descriptors in the rings; 0 for the published protocol. A write starts the ring anew. */
 #define SIMPLE_NIC_TX_SIZE	0x20
 #define SIMPLE_NIC_RX_SIZE	0x24
-/* Where both heads are written before each interrupt, 64 bits; 0 for nowhere. */
+/* The address at which both heads are written before each interrupt, 64 bits; 0 for none. */
 #define SIMPLE_NIC_HEADS	0x28
 /* Least time between two interrupts of a vector, ns. */
 #define SIMPLE_NIC_MODERATION	0x30

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kernels before 6.3 do not have. */
+/* Functions that kernels before 6.3 do not have. */
 #ifndef TLPDMA_COMPAT_H
 #define TLPDMA_COMPAT_H
 

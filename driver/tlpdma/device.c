@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /dev/tlpdmaN: the card's local memory as a file, and what the card says of itself. */
+/* /dev/tlpdmaN: the card's local memory as a file, and the card's description. */
 #include <linux/fs.h>
 #include <linux/poll.h>
 #include <linux/uaccess.h>
@@ -201,7 +201,7 @@ void tlpdma_device_unregister(struct tlpdma_card *card)
 	for (i = 0; i < 2; i++) {
 		struct tlpdma_channel *channel = &card->channels[i];
 
-		/* Who saw the card there has put its request into the queue by now. */
+		/* A program that saw the card present has put its request into the queue by now. */
 		spin_lock(&channel->queue_lock);
 		spin_unlock(&channel->queue_lock);
 		flush_work(&channel->work);

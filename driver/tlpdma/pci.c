@@ -19,7 +19,7 @@ MODULE_PARM_DESC(ring_log2, "descriptors of a ring, as a power of two: 12 to 16 
 
 static bool msix = true;
 module_param(msix, bool, 0444);
-MODULE_PARM_DESC(msix, "use MSI-X where it can be had (true)");
+MODULE_PARM_DESC(msix, "use MSI-X if it is available (true)");
 
 static DEFINE_IDA(tlpdma_numbers);
 
@@ -74,7 +74,7 @@ static irqreturn_t tlpdma_shared_interrupt(int irq, void *data)
 	if (status == ~0u || !(status & TLPDMA_IRQ_ALL))
 		return IRQ_NONE;
 	tlpdma_write(&card->io, TLPDMA_IRQ_STATUS, status & TLPDMA_IRQ_ALL);
-	/* Who is woken may begin a transfer, whose interrupt must not be cleared with this one. */
+	/* A woken program may begin a transfer, whose interrupt must not be cleared with this one. */
 	tlpdma_read(&card->io, TLPDMA_IRQ_STATUS);
 	for (i = 0; i < 2; i++)
 		if (status & (TLPDMA_IRQ_H2C << i))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
- * What ring.c stands on, in the kernel: registers, memory that the card reads and writes, and
+ * The base of ring.c in the kernel: registers, memory that the card reads and writes, and
  * their order. user/platform.h is the same for programs that play the kernel.
  */
 #ifndef TLPDMA_PLATFORM_H
@@ -30,7 +30,7 @@ static inline u32 tlpdma_read(struct tlpdma_io *io, u32 offset)
 	return readl(io->registers + offset);
 }
 
-/* What was stored before is in memory when the card sees this: writel() says so. */
+/* Earlier stores are in memory when the card sees this: writel() guarantees it. */
 static inline void tlpdma_write(struct tlpdma_io *io, u32 offset, u32 value)
 {
 	writel(value, io->registers + offset);
@@ -43,7 +43,7 @@ static inline void tlpdma_store(struct tlpdma_io *io, struct tlpdma_memory *memo
 }
 
 /*
- * What is loaded or copied after this was written before the value that it gives. Not every
+ * Data loaded or copied after this were written before the value that it returns. Not every
  * processor loads 64 bits at once: the lower half is never older than the upper one.
  */
 static inline u64 tlpdma_load(struct tlpdma_io *io, struct tlpdma_memory *memory)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR MIT)
 #include "ring.h"
 
-#define GONE 0xffffffffu /* what reads give where no card is */
+#define GONE 0xffffffffu /* the value of reads without a card */
 #define PAUSES 1000 /* the completions that a reset waits for time out after some milliseconds */
 #define LOST 3 /* reads in a row that give all ones: one alone may be a lost completion */
 
@@ -190,7 +190,7 @@ int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops,
 			int got = ops->map(context, next % slots);
 
 			if (got < 0)
-				error = got; /* what is in flight still arrives */
+				error = got; /* completions in flight still arrive */
 			if (got <= 0)
 				break;
 			tlpdma_ring_submit(ring);
@@ -208,7 +208,7 @@ int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops,
 		first++;
 	}
 	if (first != next) {
-		/* What does not answer may work all the same. */
+		/* A card that does not answer may still work. */
 		bool safe = tlpdma_ring_reset(ring) == 0 || ops->cut_off(context);
 
 		if (!failed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
- * How software works with a tlpdma card: the card as a whole, the ring of a channel, and
+ * Software's operations on a tlpdma card: the card as a whole, the ring of a channel, and
  * transfers of any length on it.
  *
  * This is one implementation for the kernel module and for programs that play the kernel against
@@ -17,7 +17,7 @@
 #endif
 #include "tlpdma_regs.h"
 
-/* What a card says of itself. */
+/* The properties that a card reports. */
 struct tlpdma_features {
 	u32 version;
 	u32 memory_mib;
@@ -36,7 +36,7 @@ int tlpdma_card_start(struct tlpdma_io *io, struct tlpdma_features *features);
 /* No interrupts and no requests of the card after this; -ETIMEDOUT: it does not come to rest. */
 int tlpdma_card_stop(struct tlpdma_io *io);
 bool tlpdma_card_is_gone(struct tlpdma_io *io);
-/* What an error of a channel is called. */
+/* The name of a channel's error. */
 const char *tlpdma_error_name(u32 channel_status);
 
 /* The ring of a channel. */
@@ -67,7 +67,7 @@ void tlpdma_ring_submit(struct tlpdma_ring *ring);
 /* Takes descriptors back that the card has not heard of. */
 void tlpdma_ring_take_back(struct tlpdma_ring *ring, u32 tail);
 /*
- * Are all descriptors before `count` done? 1: yes; 0: not yet; -EIO: the channel halted before.
+ * 1: all descriptors before `count` are done; 0: not yet; -EIO: the channel halted before.
  * Looks into memory only, or, with `ask`, asks the card; then -ENODEV: it is gone.
  */
 int tlpdma_ring_done(struct tlpdma_ring *ring, u32 count, bool ask);
@@ -88,7 +88,7 @@ int tlpdma_ring_reset(struct tlpdma_ring *ring);
 #define TLPDMA_LOG2_TRANSFER	12
 
 /*
- * What a stream of pieces needs from its surroundings; `context` is given back. `slot` is below the
+ * The callbacks of a stream of pieces; each gets `context`. `slot` is below the
  * number of slots, and a piece has it until it is unmapped.
  */
 struct tlpdma_stream_ops {
@@ -124,7 +124,7 @@ struct tlpdma_stream_ops {
 int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops, void *context,
 		  unsigned int slots);
 
-/* What a transfer needs from its surroundings; `context` is given back. `slot` is 0 or 1. */
+/* The callbacks of a transfer; each gets `context`. `slot` is 0 or 1. */
 struct tlpdma_transfer_ops {
 	/*
 	 * Makes up to `bytes` bytes of the buffer, from `offset`, ready for the card and puts

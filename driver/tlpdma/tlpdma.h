@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What pci.c (the card comes and goes), device.c (its file), transfer.c (what moves) and counters.c
+ * The parts that pci.c (the card comes and goes), device.c (its file), transfer.c and counters.c
  * have in common.
  */
 #ifndef TLPDMA_H
@@ -40,7 +40,7 @@ struct tlpdma_channel {
 	struct tlpdma_piece pieces[2];
 	struct iov_iter *buffer;
 	u32 local;
-	/* What the card has of the queue; requests that are begun before others have a turn. */
+	/* The requests of the queue that the card has; they are begun before others have a turn. */
 	struct tlpdma_request *requests[TLPDMA_SLOTS_MAX];
 	unsigned int turn;
 	u64 missed;
@@ -57,14 +57,14 @@ struct tlpdma_channel {
 	atomic64_t interrupts;
 };
 
-/* What the bus's error recovery is at; while it is at something, no transfer begins. */
+/* The state of the bus's error recovery; no transfer begins unless it runs. */
 enum tlpdma_recovery {
 	TLPDMA_RUNS,
 	TLPDMA_FROZEN,	/* the card may be unreachable until it has been reset */
-	TLPDMA_RESTARTS, /* it was reset: what was under way is not any more */
+	TLPDMA_RESTARTS, /* it was reset: no earlier transfer is under way any more */
 };
 
-/* What of local memory programs have mapped (window.c). */
+/* The part of local memory that programs have mapped (window.c). */
 struct tlpdma_window {
 	struct mutex lock;	/* of users and mib */
 	unsigned int users;	/* mappings */
@@ -72,7 +72,7 @@ struct tlpdma_window {
 	/* Held for writing while the function is reset. */
 	struct rw_semaphore reachable;
 	resource_size_t bar;	/* 0: there is none that a program can reach */
-	struct inode *inode;	/* whose pages all mappings are, from the first open() on */
+	struct inode *inode;	/* the owner of all mapped pages, from the first open() on */
 };
 
 struct tlpdma_card {
@@ -106,7 +106,7 @@ void tlpdma_freeze(struct tlpdma_card *card);
  */
 bool tlpdma_silence(struct tlpdma_card *card);
 void tlpdma_put(struct tlpdma_card *card);
-/* Why nothing of the card can be touched, or 0. */
+/* The errno that forbids access to the card, or 0. */
 int tlpdma_refusal(struct tlpdma_card *card);
 
 /*

@@ -31,7 +31,7 @@
 #define TLPDMA_H2C_BYTES	0x038	/* ro, modulo 2^32 */
 #define TLPDMA_C2H_BYTES	0x03c
 #define TLPDMA_SCRATCH		0x040
-#define TLPDMA_WINDOW		0x044	/* where BAR 2 looks into local memory, MiB */
+#define TLPDMA_WINDOW		0x044	/* the part of local memory in BAR 2, MiB */
 #define TLPDMA_MEM_MIB		0x048	/* ro, size of local memory */
 
 #define TLPDMA_ID_VALUE		0x544c5044	/* "TLPD" */

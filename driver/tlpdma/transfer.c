@@ -28,7 +28,7 @@ MODULE_PARM_DESC(poll_us, "look for the end of a transfer for so long before sle
 
 /* Pages that are pinned at a time. */
 #define PINS	16
-/* What a worker does before others have their turn. */
+/* The number of requests that a worker does before others have their turn. */
 #define TURN	1024
 
 /* A read or write that its caller does not wait for. */
@@ -165,7 +165,7 @@ static void spin(struct tlpdma_channel *channel, u32 count)
 		cpu_relax();
 }
 
-/* Is there nothing more to wait for? */
+/* True if there is no more reason to wait. */
 static bool is_over(struct tlpdma_channel *channel, u32 count, int *done)
 {
 	*done = tlpdma_ring_done(&channel->ring, count, false);
@@ -192,7 +192,7 @@ static int wait(void *context, u32 count)
 
 	if (poll_us)
 		spin(channel, count);
-	/* What has begun ends soon: who gave it up at every signal might never get on. */
+	/* A transfer that has begun ends soon: a program that gave it up at every signal might never finish one. */
 	left = wait_event_killable_timeout(channel->done, is_over(channel, count, &done),
 					   msecs_to_jiffies(timeout_ms));
 	if (done > 0)
@@ -224,11 +224,11 @@ bool tlpdma_silence(struct tlpdma_card *card)
 		return true;
 	dev_err(&pdev->dev, "the card does not answer or come to rest: cut off from memory until bound anew\n");
 	pci_clear_master(pdev);
-	/* What was in line leaves within this time; the answer to a read is behind it. */
+	/* TLPs in line leave within this time; the answer to a read is behind them. */
 	usleep_range(1000, 2000);
 	if (!tlpdma_card_is_gone(&card->io))
 		return true;
-	dev_err(&pdev->dev, "the card may still write: what it was given is not given back\n");
+	dev_err(&pdev->dev, "the card may still write: its buffers are not freed\n");
 	return false;
 }
 

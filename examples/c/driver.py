@@ -1,4 +1,4 @@
-"""The driver of `copier.toml`: a copy, and a look at what was copied."""
+"""The driver of `copier.toml`: it copies, and looks at the copied data."""
 
 
 async def driver(host, dev):

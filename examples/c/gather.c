@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	else
 		status = 0;
 out:
-	/* What is still under way writes nothing after this. */
+	/* Requests that are still under way write nothing after this. */
 	tlp_async_close(context);
 	free(memory);
 	return status;

@@ -70,12 +70,12 @@ int main(int argc, char **argv)
 	}
 	base = nettlp_msg_get_bar4_start(contexts[0].remote_addr);
 	if (!base) {
-		fprintf(stderr, "memory: the adapter does not tell where BAR4 is: %s\n", tlp_strerror(errno));
+		fprintf(stderr, "memory: the adapter does not report the address of BAR4: %s\n", tlp_strerror(errno));
 		return 1;
 	}
 	requester = nettlp_msg_get_dev_id(contexts[0].remote_addr);
 	if (!requester) {
-		fprintf(stderr, "memory: the adapter does not tell its ID: %s\n", tlp_strerror(errno));
+		fprintf(stderr, "memory: the adapter does not report its ID: %s\n", tlp_strerror(errno));
 		return 1;
 	}
 	for (int i = 0; i < 16; i++)

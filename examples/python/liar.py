@@ -1,6 +1,6 @@
-"""An NVMe drive that lies, to see what a driver and an operating system do about it: docs/lying-devices.md shows Linux.
+"""An NVMe drive that lies, to see the reactions of a driver and an operating system: docs/lying-devices.md shows Linux.
 
-Its `lie` is one of `page-size` (a register with a wrong value), `never-ready`, `command` (completions of commands that nobody gave), `nonsense` (what
+Its `lie` is one of `page-size` (a register with a wrong value), `never-ready`, `command` (completions of commands that were never given), `nonsense` (in all
 it says of itself), `elsewhere` (data written to `address` instead of where they were wanted), `storm` (interrupts without a reason), and of a
 configuration space that changes `gone` (it reads as that of an empty slot) and `other` (it becomes a network adapter's). In all else it is a
 drive with an admin queue and nothing on it.
@@ -84,7 +84,7 @@ class Drive(tl.Device):
         self.busy = False
 
     def identify(self):
-        """What a drive says of itself and of what is on it: nothing, or nonsense."""
+        """The answer to Identify: nothing, or nonsense."""
         return b"\xa5" * 64 if self.lie in ("nonsense", "elsewhere") else bytes(4096)
 
     async def complete(self, cx, number):

@@ -1,4 +1,4 @@
-"""A device that is nothing but memory, and a driver that fills and checks it by MMIO."""
+"""A device that is only memory, and a driver that fills and checks it by MMIO."""
 
 import tlplab as tl
 

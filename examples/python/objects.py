@@ -1,4 +1,4 @@
-"""An experiment made of objects: which link of a switch has to be wider?"""
+"""An experiment made of objects, which finds the link of a switch that has to be wider."""
 
 import tlplab as tl
 

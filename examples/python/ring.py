@@ -39,7 +39,7 @@ class Ring(tl.Device):
         cx.msix(0)
 
     async def do_batch(self, cx):
-        """Fetches what is ready, up to the end of the ring, and moves it: all reads are under way together."""
+        """Fetches the ready descriptors, up to the end of the ring, and moves their data: all reads are under way together."""
         end = self.regs.tail if self.regs.tail > self.head else self.regs.entries
         count = min(end - self.head, self.batch)
         first = self.regs.base + self.head * DESCRIPTOR.size

@@ -1,4 +1,4 @@
-"""Stops a run at the doorbell of a device, and looks at what it does then."""
+"""Stops a run at the doorbell of a device, and looks at the device's actions."""
 
 from copier import Copier, driver
 

@@ -1,4 +1,4 @@
-"""The ring, tested by what is on its link: with pytest's fixture `tlplab_run`."""
+"""The ring, tested by the TLPs on its link: with pytest's fixture `tlplab_run`."""
 
 
 def test_data_are_read_in_time(tlplab_run):

@@ -1,4 +1,4 @@
-"""The driver of `memory.toml`: what it writes to the card it reads back."""
+"""The driver of `memory.toml`: it writes to the card and reads the data back."""
 
 from __future__ import annotations
 

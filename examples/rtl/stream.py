@@ -29,6 +29,6 @@ async def driver(host: Host, dev: DeviceHandle) -> None:
             assert await memory.peek(0, size) == data
             assert await move(TO_HOST, target, size) == 0
             assert host.read(target, size) == data
-        assert await move(FROM_HOST, 0x7_0000_0000_0000, 64) == 0x8000_0002, "nobody is there"
+        assert await move(FROM_HOST, 0x7_0000_0000_0000, 64) == 0x8000_0002, "no component claims the address"
         await dev.reset()
-    print("stream: what went to the card came back")
+    print("stream: the data came back from the card")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What configuration space says of stream.sv. */
+/* The configuration space of stream.sv. */
 #include "identity.h"
 
 void tlplab_rtl_identify(tlplab_rtl_identity *identity) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What configuration space says of verilog-pcie's example, which docs/attach-rtl.md builds. */
+/* The configuration space of verilog-pcie's example, which docs/attach-rtl.md builds. */
 #include "identity.h"
 
 void tlplab_rtl_identify(tlplab_rtl_identity *identity) {

@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
         prog="linux/build", description="Builds the Linux guest for virtual time: linux/README.md."
     )
     parser.add_argument("--source", type=Path, metavar="TARBALL", help="a kernel's source, instead of Debian's package")
-    parser.add_argument("--sha256", metavar="HASH", help="what the tarball's SHA-256 must be")
+    parser.add_argument("--sha256", metavar="HASH", help="expected SHA-256 of the tarball")
     parser.add_argument("--where", action="store_true", help="print the folder of the result, if it is there, and stop")
     parser.add_argument(
         "--compress", action="store_true", help="compress the initial file system: smaller, boots slower"
@@ -83,7 +83,7 @@ def inputs(variant: str) -> dict[str, str]:
 
 
 def compiler() -> str:
-    """Which compiler builds the kernel."""
+    """The version of the compiler that builds the kernel."""
     return run(["gcc", "--version"]).splitlines()[0]
 
 
@@ -99,7 +99,7 @@ def name_of_kernel(ours: dict[str, str], source: str, variant: str) -> str:
 
 
 def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
-    """Builds the kernel and what modules are built against."""
+    """Builds the kernel and the folder against which modules are built."""
     need_space(folder.parent, SPACE_GB)
     with made(folder) as work:
         tree = work / "build"
@@ -123,7 +123,7 @@ def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
 
 
 def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> None:
-    """Builds what is not in the cache."""
+    """Builds the parts that are not in the cache."""
     cache().mkdir(parents=True, exist_ok=True)
     archive = debian.Archive(cache() / "debian")
     if chosen.source:

@@ -1,4 +1,4 @@
-"""Where results and packages are kept, and what every build begins and ends with."""
+"""The folder of results and packages, and the beginning and end of every build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 
 
 def cache() -> Path:
-    """Where results and packages are kept."""
+    """The folder of results and packages."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux"
 
 
@@ -48,13 +48,13 @@ def check_tools(tools: dict[str, str]) -> None:
 
 
 def named(*content: object) -> str:
-    """The name in the cache of what depends on this."""
+    """The name in the cache of a result that depends on this."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @contextmanager
 def made(folder: Path) -> Iterator[Path]:
-    """A folder beside its place, which is moved there when it is whole, and removed where that fails."""
+    """A folder next to its place, which is moved there when it is whole, and removed if that fails."""
     work = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -68,7 +68,7 @@ def made(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One build at a time: a second one waits, and finds what it wants. What a killed one has left behind is removed."""
+    """One build at a time: a second one waits, and finds the result of the first. The remains of a killed one are removed."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as lock:
         try:
@@ -89,7 +89,7 @@ def is_there(result: Path, otherwise: str) -> Path:
 
 
 def build_once(result: Path, build: Callable[[], None], *, again: bool) -> None:
-    """Builds what is not there, or `again`; what another build makes meanwhile is there."""
+    """Builds a missing result, or `again`; the result of another build meanwhile is used."""
     if again or not (result / MANIFEST).exists():
         with alone():
             if again or not (result / MANIFEST).exists():
@@ -110,7 +110,7 @@ def exit_status(obtain: Callable[[], Path]) -> int:
 
 
 def point_to(result: Path, name: str) -> None:
-    """Makes `result` the one that `tlplab guest` takes by this name."""
+    """Makes `result` the folder that `tlplab guest` takes by this name."""
     link = cache() / name
     fresh = link.with_name("current.partial")
     fresh.unlink(missing_ok=True)

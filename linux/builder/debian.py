@@ -89,7 +89,7 @@ class Archive:
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
             raise BuildError(
-                f"Debian's lists of packages cannot be had from {MIRROR}; is there a network? "
+                f"Debian's lists of packages are not available from {MIRROR}; check the network. "
                 f"apt-get says: {said[0][3:] if said else done.stderr.strip()}"
             )
 
@@ -115,7 +115,7 @@ class Archive:
         return [line.split()[1] for line in lines if line.strip().startswith(("Depends:", "PreDepends:"))]
 
     def with_libraries(self, packages: Iterable[str], without: Iterable[str] = LEFT_OUT) -> list[Path]:
-        """Packages and the libraries that they depend on, and nothing else that they would drag in, nor those that are left out."""
+        """Packages and the libraries that they depend on, without other packages that they would drag in, and without `without`."""
         waiting = set(packages)
         files: dict[str, Path] = {}
         while waiting:
@@ -149,7 +149,7 @@ def unpack(package: Path, root: Path) -> None:
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as packed:
         run(["tar", "-x", "--no-same-owner", "--keep-directory-symlink", "-C", root], stdin=packed.stdout)
     if packed.returncode:
-        raise BuildError(f"{package} is no package, or is damaged; remove it and try again")
+        raise BuildError(f"{package} is not a package, or is damaged; remove it and try again")
 
 
 def lacking(tools: dict[str, str]) -> list[str]:

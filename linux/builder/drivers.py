@@ -1,4 +1,4 @@
-"""Where the code of drivers is in a kernel, so that what happens in it can be told from the rest."""
+"""The addresses of drivers' code in a kernel, which separate the coverage of drivers from that of the rest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def name_of(folder: str) -> str:
 
 
 def functions(objects: list[Path]) -> set[str]:
-    """The names of what is in the section .text of objects."""
+    """The names of functions in the section .text of objects."""
     lines = run(["readelf", "--sections", "--symbols", "-W", *objects]).splitlines()
     text, names = "", set()
     for line in lines:

@@ -24,7 +24,7 @@ def packages(archive: debian.Archive, kernel: str, release: str) -> list[Path]:
         if name.startswith(("linux-headers-", "linux-kbuild-"))
     ]
     if not others:
-        raise BuildError(f"Debian's archive has no {headers}; is the mirror complete?")
+        raise BuildError(f"Debian's archive has no {headers}; check that the mirror is complete")
     found = archive.download([f"{name}/{release}" for name in (headers, *others)])
     libraries = sorted({library for package in found for library in debian.libraries_of(package)})
     return [*found, *archive.with_libraries(libraries, without=())]
@@ -55,7 +55,7 @@ def build_in(folder: Path) -> Path:
 
 
 def understood(option: str) -> bool:
-    """Whether this machine's compiler knows an option."""
+    """True if this machine's compiler knows an option."""
     try:
         run(["gcc", option, "-E", "-x", "c", "/dev/null"])
     except BuildError:
@@ -64,7 +64,7 @@ def understood(option: str) -> bool:
 
 
 def is_program(path: Path) -> bool:
-    """Whether it is an executable for this machine, which may load newer libraries than the machine has."""
+    """True if the file is an executable for this machine; it may load newer libraries than the machine has."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:

@@ -44,7 +44,7 @@ def needed(path: Path) -> list[str]:
 
 
 def stand_ins(program: Path, where: Path) -> None:
-    """Builds libraries that have what the program wants of those that are left out, and fail whatever is called.
+    """Builds libraries in place of omitted ones, with the symbols that the program needs; every call of them fails.
 
     The linker looks for each name and its version when the program starts.
     """
@@ -76,7 +76,7 @@ def find(name: str, folders: Iterable[Path]) -> Path:
 
 
 def closure(programs: Iterable[Path], folders: list[Path]) -> dict[str, Path]:
-    """The libraries that programs load, and those that these load, by name."""
+    """The libraries that programs load, and their libraries, by name."""
     found: dict[str, Path] = {}
     waiting = [name for program in programs for name in needed(program)]
     while waiting:

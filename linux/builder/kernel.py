@@ -82,7 +82,7 @@ def named(path: Path) -> Source:
             with tarfile.open(path) as tarball:
                 tarball.next()
         except tarfile.TarError:
-            raise BuildError(f"{path} is no tarball, or is damaged") from None
+            raise BuildError(f"{path} is not a tarball, or is damaged") from None
     return Source(path.resolve(), path.name, debian.sha256(path), packed=path.suffix == ".deb")
 
 
@@ -106,7 +106,7 @@ def unpack(source: Source, to: Path) -> None:
     except BuildError as problem:
         raise BuildError(f"{source.path} cannot be unpacked: {problem}") from None
     if not (to / "arch/um/kernel/time.c").exists():
-        raise BuildError(f"{source.path} is no kernel's source: it has no arch/um/kernel/time.c")
+        raise BuildError(f"{source.path} is not a kernel's source: it has no arch/um/kernel/time.c")
     if source.packed:
         tarball.unlink()
 
@@ -132,7 +132,7 @@ def make(tree: Path, *goals: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The user's, without what would change the result."""
+    """The user's, without variables that would change the result."""
     kept = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "ARCH", "KCFLAGS")}
     return {**kept, **FIXED, "LC_ALL": "C"}
 
@@ -166,7 +166,7 @@ def configure(tree: Path, fragments: Sequence[Path]) -> None:
 
 
 def compile_all(tree: Path, log: Path) -> None:
-    """Compiles the kernel and what modules need. Every 15 seconds it says how far it is."""
+    """Compiles the kernel and the files that modules need. Prints the progress every 15 seconds."""
     start = said = time.monotonic()
     done = 0
     # The second, without a module, makes the list of symbols that modules are linked with.
@@ -198,12 +198,12 @@ def compile_all(tree: Path, log: Path) -> None:
 
 
 def release(tree: Path) -> str:
-    """What `uname -r` says in the guest."""
+    """The guest's `uname -r`."""
     return (tree / "include/config/kernel.release").read_text(encoding="utf-8").strip()
 
 
 def prune(tree: Path) -> None:
-    """Leaves of the build what modules are built against."""
+    """Leaves of the build the files against which modules are built."""
     for folder, folders, files in os.walk(tree):
         inside = Path(folder).relative_to(tree)
         if any(inside == Path(kept) or Path(kept) in inside.parents for kept in KEPT_FOLDERS):

@@ -104,7 +104,7 @@ def newest_kernel(archive: debian.Archive) -> str:
     """The release of the newest kernel, as `7.3.4+deb13-amd64`."""
     image = next((name for name in archive.dependencies(KERNEL) if re.match(r"linux-image-\d", name)), None)
     if image is None:
-        raise BuildError(f"Debian's archive has no {KERNEL}; is the mirror complete?")
+        raise BuildError(f"Debian's archive has no {KERNEL}; check that the mirror is complete")
     return image.removeprefix("linux-image-")
 
 
@@ -123,7 +123,7 @@ class Modules:
     """A kernel's modules, by name."""
 
     def __init__(self, folder: Path) -> None:
-        """Those in a folder `lib/modules/RELEASE`, which may be compressed."""
+        """The modules in a folder `lib/modules/RELEASE`, which may be compressed."""
         self.folder = folder
         self.files = {self.name_of(path): path for path in folder.rglob("*.ko*")}
 
@@ -133,7 +133,7 @@ class Modules:
         return path.name.partition(".ko")[0].replace("-", "_")
 
     def copy(self, names: Iterable[str], to: Path) -> None:
-        """Copies modules, those that they need, and the tables from which modprobe knows what needs what, and what is for which device."""
+        """Copies modules, with their dependencies, and the tables from which modprobe knows dependencies and devices."""
         needs: dict[str, list[str]] = {}
         aliases = []
         waiting = [name.replace("-", "_") for name in names]
@@ -160,13 +160,13 @@ class Modules:
 
     @staticmethod
     def told(modinfo: str, key: str) -> str:
-        """What a module says of itself."""
+        """The value of a key in the output of modinfo, or an empty string."""
         found = re.search(rf"\] +{key}=(\S*)", modinfo)
         return found[1] if found else ""
 
     @staticmethod
     def all_of(name: str, needs: dict[str, list[str]]) -> list[str]:
-        """What a module needs, and what that needs, behind it."""
+        """The modules that a module needs, each followed by its own needs."""
         found: list[str] = []
         waiting = list(needs[name])
         while waiting:
@@ -200,7 +200,7 @@ def build_ours(tree: Path, work: Path) -> tuple[list[Path], list[Path]]:
 
 
 def build(result: Path, ours: dict[str, str]) -> None:
-    """Fetches and assembles what is not in the cache."""
+    """Fetches and assembles the parts that are not in the cache."""
     need_space(cache(), SPACE_GB)
     packages = debian.Archive(cache() / "debian")
     with phase("fetching Debian's lists of packages"):

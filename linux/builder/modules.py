@@ -16,12 +16,12 @@ FOLDERS = (LINUX / "modules", DRIVERS / "tlpdma", DRIVERS / "simple_nic")
 
 
 def sources_in(folder: Path) -> list[Path]:
-    """What the modules of a folder are built from."""
+    """The sources of the modules of a folder."""
     return sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h") or path.name == "Kbuild")
 
 
 def sources() -> list[Path]:
-    """What all of them are built from."""
+    """The sources of all modules."""
     return [path for folder in FOLDERS for path in sources_in(folder)]
 
 

@@ -35,7 +35,7 @@ def build_all(linux: Path, driver: Path, work: Path) -> list[Path]:
 
 
 def sources(linux: Path, driver: Path) -> list[Path]:
-    """What they are built from, beside what the driver's module is."""
+    """The sources of the programs, without those of the driver's module."""
     return [
         driver / "Makefile",
         *linux.glob("programs/*.c"),

@@ -1,4 +1,4 @@
-"""What the user is told: phases with their times, and problems in one sentence."""
+"""Messages for the user: phases with their times, and problems in one sentence."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 
 
 class BuildError(Exception):
-    """What is wrong and what to do, for the user."""
+    """A problem and its fix, for the user."""
 
 
 def say(sentence: str) -> None:
-    """Tells the user; what other programs read, the folder of the result, is on the other stream."""
+    """Prints a line for the user; the output for other programs, the folder of the result, is on the other stream."""
     print(f"linux: {sentence}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def phase(what: str, estimate: str = "") -> Iterator[None]:
-    """Says what begins, and how long it took."""
+    """Prints a phase's name, and its time."""
     say(f"{what}{f' (about {estimate})' if estimate else ''}")
     start = time.monotonic()
     yield
@@ -31,7 +31,7 @@ def phase(what: str, estimate: str = "") -> Iterator[None]:
 
 
 def run(command: Sequence[str | Path], **options: object) -> str:
-    """Runs a command; its output. A failure is a problem that ends with what the command said last."""
+    """Runs a command; its output. A failure is a problem that ends with the command's last line."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()

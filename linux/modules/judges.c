@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does one thing wrong on purpose, so that it is seen whether the kernel of
- * `make linux DEBUG=1` tells: insmod judges.ko wrong=use-after-free, beyond,
- * locks, leak or mapping (of device=0000:01:00.0). Nobody should load it for
+ * Makes a mistake on purpose, to check that the kernel of
+ * `make linux DEBUG=1` reports it: insmod judges.ko wrong=use-after-free, beyond,
+ * locks, leak or mapping (of device=0000:01:00.0). Do not load it for
  * any other reason.
  */
 #include <linux/dma-mapping.h>
@@ -13,11 +13,11 @@
 
 static char *wrong = "";
 module_param(wrong, charp, 0444);
-MODULE_PARM_DESC(wrong, "what is to be done wrong");
+MODULE_PARM_DESC(wrong, "the mistake to make");
 
 static char *device = "";
 module_param(device, charp, 0444);
-MODULE_PARM_DESC(device, "whose mapping is left behind, as 0000:01:00.0");
+MODULE_PARM_DESC(device, "the function whose mapping is left behind, as 0000:01:00.0");
 
 static DEFINE_MUTEX(one);
 static DEFINE_MUTEX(other);

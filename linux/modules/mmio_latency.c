@@ -30,7 +30,7 @@ MODULE_PARM_DESC(bar, "number of the BAR (0)");
 
 static unsigned long offset;
 module_param(offset, ulong, 0444);
-MODULE_PARM_DESC(offset, "of the register in the BAR, in bytes (0)");
+MODULE_PARM_DESC(offset, "offset of the register in the BAR, in bytes (0)");
 
 static bool config;
 module_param(config, bool, 0444);
@@ -38,7 +38,7 @@ MODULE_PARM_DESC(config, "read 4 bytes of configuration space, at offset, instea
 
 static unsigned int width = 4;
 module_param(width, uint, 0444);
-MODULE_PARM_DESC(width, "of the register in bytes: 1, 2, 4 or 8 (4)");
+MODULE_PARM_DESC(width, "width of the register in bytes: 1, 2, 4 or 8 (4)");
 
 static unsigned int count = 1000;
 module_param(count, uint, 0444);
@@ -189,7 +189,7 @@ static int __init mmio_latency_init(void)
 	}
 	pdev = find_function();
 	if (!pdev) {
-		pr_err("mmio_latency: device=%s is no function of this machine\n", device ?: "");
+		pr_err("mmio_latency: device=%s is not a function of this machine\n", device ?: "");
 		return -ENODEV;
 	}
 	each = vmalloc_array(count, sizeof(*each));

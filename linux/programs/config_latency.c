@@ -38,8 +38,8 @@ static uint64_t gap_ns;
 static const char help[] =
 	"usage: config-latency [-n SAMPLES] [-g NS] [-o FILE] [DOMAIN:BUS:DEVICE.FUNCTION...]\n"
 	"\n"
-	"Reads configuration registers, of all functions unless some are named, and prints how long\n"
-	"that takes and what the links between them add.\n"
+	"Reads configuration registers, of all functions or of the named ones, and prints the time\n"
+	"of a read and the latency that each link between them adds.\n"
 	"\n"
 	"  -n SAMPLES  reads of each function (1000)\n"
 	"  -g NS       sleep for a random time up to this between two reads (0)\n"
@@ -192,7 +192,7 @@ static void write_samples(const char *path)
 		quit(path);
 }
 
-/* What a system call costs alone is in every read; the shortest is given without it, too. */
+/* Each read contains the time of a system call; the shortest is given without it, too. */
 static void print_reads(uint64_t call)
 {
 	printf("%-14s%-14s%9s%9s%9s%9s%9s%9s%9s\n", "function", "below", "samples", "bus, ns", "min", "median", "mean", "99 %", "std");
@@ -210,7 +210,7 @@ static void print_reads(uint64_t call)
 		       target->parent[0] ? target->parent : "-", samples, (int64_t)(target->ns[0] - call), target->ns[0],
 		       target->ns[samples / 2], mean, target->ns[(samples - 1) * 99ul / 100], sqrt(squares / samples));
 		if (target->ones == samples)
-			printf("  nobody answers\n");
+			printf("  no answer\n");
 	}
 }
 
@@ -230,7 +230,7 @@ static uint64_t number(const char *text, uint64_t least, uint64_t most)
 	const uint64_t value = strtoull(text, &end, 0);
 
 	if (!*text || *end || value < least || value > most) {
-		fprintf(stderr, "config-latency: %s is no number from %" PRIu64 " to %" PRIu64 "\n", text, least, most);
+		fprintf(stderr, "config-latency: %s is not a number from %" PRIu64 " to %" PRIu64 "\n", text, least, most);
 		exit(2);
 	}
 	return value;

@@ -1,6 +1,6 @@
-"""The pytest plugin: the fixture `tlplab_run`, and what `--tlplab-report` keeps of tests that fail.
+"""The pytest plugin: the fixture `tlplab_run`, and the files that `--tlplab-report` keeps of tests that fail.
 
-It is beside the package `tlplab`, which takes a while to import: whoever has tlplab installed and no test of it pays nothing.
+It is not in the package `tlplab`, which takes a while to import: an installed tlplab costs test suites without it nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def file_name(test: str) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the report of a test that failed what its runs came to, and keeps their pages."""
+    """Adds the results of its runs to the report of a test that failed, and keeps their pages."""
     report = yield
     runner = item.stash.get(RUNNER, None)
     if runner is not None and call.when == "call" and report.failed:

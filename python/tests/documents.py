@@ -8,7 +8,7 @@ from tlplab.result import SCHEMA, Direction, Document, Flow, Latency, Link
 
 
 def direction(source: str, to: str, payload: float, idle: float, credits: float = 0.0) -> Direction:
-    """A direction whose overhead takes what payload, DLLPs, ordered sets and idle leave."""
+    """A direction whose overhead takes the rest of payload, DLLPs, ordered sets and idle."""
     share = {"payload": payload, "dllp": 0.012, "ordered_sets": 0.0026, "replay": 0.0, "idle": idle}
     return {
         "from": source,

@@ -1,4 +1,4 @@
-"""What the tests with a Linux guest share."""
+"""Helpers of the tests with a Linux guest."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Guest:
     status: int
     """The command's exit status."""
     console: list[str]
-    """What the guest printed, without the times."""
+    """The lines of the guest's console, without times."""
     stamps: list[float]
     """Microseconds, one for each line."""
     result: dict[str, Any]
     """The result document."""
     errors: str
-    """What the command said on the standard error."""
+    """The command's standard error."""
 
     def said(self, text: str) -> bool:
-        """Whether a line has this text in it."""
+        """True if a line of the console contains this text."""
         return any(text in line for line in self.console)
 
     def value(self, name: str) -> str:
-        """What follows `NAME=` at the beginning of a line."""
+        """The text behind `NAME=` at the beginning of a line."""
         return next(line.split("=", 1)[1] for line in self.console if line.startswith(f"{name}="))
 
 

@@ -1,6 +1,6 @@
 """The least that a Linux guest in virtual time needs around it: a clock, and one PCI function behind `um_pci_tunnel`.
 
-The time-travel protocol is in the kernel's include/uapi/linux/um_timetravel.h, the device's messages in virtio_pcidev.h; what carries
+The time-travel protocol is in the kernel's include/uapi/linux/um_timetravel.h, the device's messages in virtio_pcidev.h; the transport that carries
 them is vhost-user.
 """
 
@@ -115,7 +115,7 @@ class Function:
         self.written: list[tuple[int, bytes]] = []
 
     def answer(self, clock: Clock, op: int, address: int, size: int, data: bytes) -> bytes:
-        """What a read gives; time passes."""
+        """The data of a read, or nothing for a write; time passes."""
         if op in (CFG_READ, CFG_WRITE):
             if not FUNCTION <= address < FUNCTION + 4096:
                 return b"\xff" * size
@@ -151,7 +151,7 @@ class Carrier:
         self.seen = 0
 
     def commands(self) -> None:
-        """Serves what the guest put in the queue of commands."""
+        """Serves the requests that the guest put in the queue of commands."""
         descriptors, used, available = self.ring[0]
         length, memory = self.length[0], self.memory
         while struct.unpack("<H", memory.read(available + 2, 2))[0] != self.seen & 0xFFFF:
@@ -221,7 +221,7 @@ def serve(clock: Clock, carrier: Carrier) -> None:
 
 
 def boot(guest: Path, folder: Path, function: Function, script: str, *options: str) -> tuple[str, Clock]:
-    """Boots the guest in an empty folder, where it runs a script; what it said, and the clock."""
+    """Boots the guest in an empty folder, where it runs a script; its output, and the clock."""
     own = folder / "own"
     (own / "tlplab").mkdir(parents=True)
     (own / "tlplab/run").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")

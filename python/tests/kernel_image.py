@@ -1,6 +1,6 @@
-"""A memory made by hand, which looks like a running Linux to who reads it: tasks, address spaces, page tables, text.
+"""A memory made by hand, which looks like a running Linux to a reader: tasks, address spaces, page tables, text.
 
-It is not a memory of a machine. What it holds is what the kernel's own structures would hold: the ring of tasks, the
+It is not a memory of a machine. It holds the content of the kernel's own structures: the ring of tasks, the
 mm of each, page tables as the processor reads them, pages scattered over memory. Everything written is remembered, so
 that tests can ask for it without reading it by the code under test.
 """

@@ -1,4 +1,4 @@
-"""Machines at random, and what lspci of several versions prints of them: the other direction of `tlplab.scan.text`, for its tests."""
+"""Machines at random, and the output of several versions of lspci for them: the other direction of `tlplab.scan.text`, for its tests."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PORTS = {
 
 @dataclass(frozen=True)
 class Style:
-    """How a version of lspci, and whoever copied its output, lays things out."""
+    """The layout of a version of lspci, and of the tools through which its output was copied."""
 
     judged: bool
-    """From 3.6 on: "(ok)" or "(downgraded)" beside speed and width."""
+    """From 3.6 on: "(ok)" or "(downgraded)" next to speed and width."""
     commas: bool
-    """Flags of Link Status are separated from what is before them by a comma (before 3.6)."""
+    """Flags of Link Status are separated from the text before them by a comma (before 3.6)."""
     split: bool
     """Device Capabilities are on two lines."""
     domains: bool
     numbers: bool
     """-nn"""
     indent: str
-    """What a tab has become: "", where all indentation was lost."""
+    """The replacement of a tab: "" if all indentation was lost."""
     newline: str
 
 
@@ -157,7 +157,7 @@ def listed(names: list[str], on: list[str] | None) -> str:
 
 
 def lines_of(function: Function, style: Style) -> list[tuple[int, str]]:
-    """A function as lspci -vvv shows it: how deep, and what."""
+    """A function as lspci -vvv shows it: depth and text of each line."""
     at = function.address
     local = f"{at.bus:02x}:{at.device:02x}.{at.function:x}"
     place = f"{at.domain:04x}:{local}" if style.domains or at.domain else local

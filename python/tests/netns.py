@@ -1,4 +1,4 @@
-"""The two ends of a cable, for tests of what talks over a network."""
+"""The two ends of a cable, for tests of programs that talk over a network."""
 
 from __future__ import annotations
 

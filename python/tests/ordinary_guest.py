@@ -1,4 +1,4 @@
-"""What the tests with an ordinary guest, under QEMU, share."""
+"""Helpers of the tests with an ordinary guest, under QEMU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that need more than everybody may: where they cannot run they are skipped, with a reason; in continuous integration they fail."""
+"""Tests that need more than a user's privileges: where they cannot run they are skipped, with a reason; in continuous integration they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process that a test has started says first."""
+"""The first output of a process that a test has started."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def wrong_places(page: str, root: Path) -> list[str]:
 
 
 def defines(file: Path, name: str) -> bool:
-    """Whether a function, type, macro or constant of that name is written in a file."""
+    """True if a function, type, macro or constant of that name is written in a file."""
     pattern = DEFINITIONS[file.suffix].format(re.escape(name.rstrip("!")))
     return re.search(pattern, file.read_text(encoding="utf-8"), re.MULTILINE) is not None
 

@@ -1,4 +1,4 @@
-"""`tlplab bench --on cuda`, with a stand-in for the driver: what it is asked to do, and what is made of its times."""
+"""`tlplab bench --on cuda`, with a stand-in for the driver: its calls, and the figures from its times."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def gpu(library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def touched(path: Path, unit: int) -> list[int]:
-    """What the last kernel did to each unit of the buffer: 1 for each write, 2 for each read."""
+    """The accesses of the last kernel to each unit of the buffer: 1 for each write, 2 for each read."""
     words: list[int] = np.frombuffer(path.read_bytes(), np.uint32)[:: unit // 4].tolist()
     return words
 
@@ -71,7 +71,7 @@ def test_bandwidth_grows_with_transfers_at_once(gpu: Path, at_once: int) -> None
 
 @pytest.mark.parametrize(("test", "a_transfer"), [("bw_rd", 2), ("bw_wr", 1), ("bw_rdwr", 1.5)])
 def test_every_transfer_is_made_once(gpu: Path, test: str, a_transfer: float) -> None:
-    """Those before the measurement and those measured go through the window's 64 units in turn; reads and writes are equally many."""
+    """The transfers before the measurement and the measured ones go through the window's 64 units in turn; reads and writes are equally many."""
     [result] = bench.run([Case(test, 64, window=SMALL, count=1000, at_once=4)], "cuda")
     directions = 2 if test == "bw_rdwr" else 1
     units = touched(gpu, 64)
@@ -94,7 +94,7 @@ def test_caches_are_thrashed_and_the_buffer_written_by_the_device(gpu: Path) -> 
 
 
 def test_command_shows_the_machine(gpu: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The table's heading is the GPU; the remark says what is in a latency."""
+    """The table's heading is the GPU; the remark names the parts of a latency."""
     out = tmp_path / "out.json"
     assert cli.status(["bench", "bw_rd", "--on", "cuda", "--at-once", "1..32/x2", "--window", "4KiB", "--count", "1000", "--json", str(out)]) == 0  # fmt: skip
     said = capsys.readouterr().out
@@ -132,7 +132,7 @@ def test_mistakes(gpu: Path, capsys: pytest.CaptureFixture[str], arguments: list
 def test_driver_refuses(
     gpu: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    """What, and why."""
+    """The message names the function and the error."""
     monkeypatch.setenv("FAKE_CUDA", function)
     assert cli.status(["bench", "lat_rd", "--on", "cuda"]) == 2
     assert f"the GPU's driver refused {function}: out of memory (status 2)" in capsys.readouterr().err

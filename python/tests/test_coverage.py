@@ -1,4 +1,4 @@
-"""Counters of drivers: which lines are there for errors, and what boots have reached of them."""
+"""Counters of drivers: the lines for errors, and the part of them that boots have reached."""
 
 from __future__ import annotations
 

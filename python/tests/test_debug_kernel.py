@@ -66,7 +66,7 @@ def test_nothing_is_told_of_what_is_right(tmp_path: Path) -> None:
 
 
 def whole(folder: Path, experiment: str, driver: str) -> Guest:
-    """Runs the script of an experiment; nothing is told of the driver, and no memory leaks."""
+    """Runs the script of an experiment; the kernel reports nothing about the driver, and no memory leaks."""
     script = (ROOT / f"experiments/linux/{experiment}.sh").read_text()
     file = folder / "whole.sh"
     file.write_text(f"{script}\n{SCANS}\n{NOTHING_LEAKS}\ndmesg -r | grep '^<[0-4]>' || true\necho no leak\n")

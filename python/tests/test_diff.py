@@ -1,4 +1,4 @@
-"""`tlplab diff`: what changed, where the nanoseconds went, and that sums are exact."""
+"""`tlplab diff`: the changes, the place of the nanoseconds, and exact sums."""
 
 from __future__ import annotations
 
@@ -500,7 +500,7 @@ def test_rounded_parts_add_up(parts: list[Fraction]) -> None:
 
 
 class Tags(HTMLParser):
-    """The elements of a page, with what is open at the end."""
+    """The elements of a page, with the open ones at the end."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

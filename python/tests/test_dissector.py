@@ -1,4 +1,4 @@
-"""The Wireshark dissector says of every frame what `tlplab dump --json` says of it."""
+"""The Wireshark dissector and `tlplab dump --json` agree about every frame."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ADDRESS_TYPES = {"translation request": 1, "translated": 2}
 def tshark(
     capture: Path, *options: str, scripts: Sequence[Path] = (DISSECTOR,), env: dict[str, str] | None = None
 ) -> str:
-    """What tshark prints about a capture."""
+    """The standard output of tshark for a capture."""
     assert TSHARK is not None
     loaded = [part for script in scripts for part in ("-X", f"lua_script:{script}")]
     command = [TSHARK, *loaded, "-n", "-r", str(capture), *options]
@@ -96,14 +96,14 @@ def ours(capture: Path) -> dict[int, dict[str, Any]]:
 
 
 def number(text: str) -> int:
-    """A number of tshark, whatever its base."""
+    """A number of tshark, in any base."""
     if text in ("True", "False"):
         return int(text == "True")
     return int(text.split()[0], 0)
 
 
 def same(wanted: Any, found: Sequence[str]) -> bool:
-    """Does a field have the value that we say it has? False, zero and absent are one."""
+    """True if a field has the value that tlplab states. False, zero and absent are equal."""
     if wanted is None:
         return all(value in ("False", "") or re.fullmatch("(0x)?0*", value) for value in found)
     if len(found) != 1:
@@ -122,7 +122,7 @@ def canonical(prefix: str) -> str:
 
 
 def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[str]:
-    """Where the two disagree about a frame."""
+    """The differences between tlplab and the dissector in a frame."""
     malformed = [text for name in MALFORMED for text in frame[name]]
     if bool(malformed) != ("malformed" in line):
         yield f"malformed: {line.get('malformed')} {malformed}"
@@ -163,7 +163,7 @@ def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[s
 
 
 def compare(capture: Path, names: Sequence[str] = ()) -> dict[int, dict[str, Any]]:
-    """Asserts that both agree about every frame, also about which are none of theirs; gives our lines."""
+    """Asserts that both agree about every frame, also about frames without a TLP; gives tlplab's lines."""
     lines, frames = ours(capture), theirs(capture)
     decoded = {frame for frame, values in frames.items() if any(values[field] for field in OWN)}
     assert decoded == lines.keys()
@@ -303,7 +303,7 @@ def test_frames_that_contradict_themselves(tmp_path: Path) -> None:
 
 
 def test_what_stands_around_a_datagram(tmp_path: Path) -> None:
-    """Other links than Ethernet, padding, tags within tags, check sequences, and what is no NetTLP."""
+    """Other links than Ethernet, padding, tags within tags, check sequences, and datagrams that are not NetTLP."""
     padded, _ = datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)
     ip, zeros = padded[14:60], bytes(60)
     asked = datagram(bytes.fromhex("3c0000000000"), 0x5001)[0][14:48]
@@ -413,7 +413,7 @@ def captured(path: Path, frames: Iterable[tuple[int, int, int, int]]) -> Path:
 
 
 def busy(seed: int, lost: Callable[[int, int], bool]) -> Iterator[tuple[int, int, int, int]]:
-    """Two threads that count by one clock, which drifts, on a machine that keeps what is captured waiting for up to 0.8 s."""
+    """Two threads that count by one clock, which drifts, on a machine that keeps captured frames waiting for up to 0.8 s."""
     draw = random.Random(seed)
     now, lag, at, sent, clock = 0, 0, 0, [0, 0], draw.randrange(1 << 32)
     for _ in range(9000):
@@ -427,7 +427,7 @@ def busy(seed: int, lost: Callable[[int, int], bool]) -> Iterator[tuple[int, int
 
 
 def summed_up(capture: Path) -> dict[str, int]:
-    """What `tlplab dump --summary` says of the numbers of the only direction."""
+    """The numbers in the only direction of `tlplab dump --summary`."""
     command = [sys.executable, "-m", "tlplab", "dump", str(capture), "--summary", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     (direction,) = json.loads(done.stdout)["directions"]

@@ -1,4 +1,4 @@
-"""Every command that the documentation shows is run, and prints what the documentation shows.
+"""Every command in the documentation is run, and prints the output shown there.
 
 A ```console block is one shell session, in the folder where the blocks of its page before it have left their files: lines
 that start with `$ ` are commands, the others their output. The output
@@ -40,7 +40,7 @@ LONG = ("docs/lying-devices.md", "docs/simple-nic-driver.md")
 
 
 def own_network() -> list[str]:
-    """What a session runs under so that the addresses of a page are its own; nothing, where that may not be."""
+    """The command that gives a session a network of its own, so that it may use the addresses of a page; empty if that is not permitted."""
     command = ["unshare", "--net", "--map-root-user"] if os.geteuid() else ["unshare", "--net"]
     command += ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     try:
@@ -130,7 +130,7 @@ def first_missing(shown: list[str], output: str) -> str | None:
 
 
 def check_session(place: str, block: str, folder: Path) -> None:
-    """Runs the commands of a block, each of which must print what is shown."""
+    """Runs the commands of a block, each of which must print the shown output."""
     if "tlplab guest qemu" in block:
         needs_tools()
     elif boots(block):
@@ -149,14 +149,14 @@ def check_session(place: str, block: str, folder: Path) -> None:
 
 
 def shown(page: Path) -> Any:
-    """A page as a parameter; one whose commands boot a Linux guest is for those who have built its kernel."""
+    """A page as a parameter; a page whose commands boot a Linux guest needs a built kernel."""
     name = str(page.relative_to(ROOT))
     marks = [pytest.mark.full] if any(boots(block) for _, block in blocks(page)) else []
     return pytest.param(page, id=name, marks=[*marks, *([pytest.mark.long] if name in LONG else [])])
 
 
 def boots(block: str) -> bool:
-    """Whether its commands boot a Linux guest."""
+    """True if the commands of a block boot a Linux guest."""
     return any(f"tlplab {command}" in block for command in ("guest", "torture"))
 
 
@@ -213,7 +213,7 @@ def first_strange(excerpt: str, file: str) -> str | None:
 
 
 def holds(lines: list[str], wanted: list[str]) -> bool:
-    """Whether the lines are those wanted, all moved by the same number of spaces."""
+    """True if the lines equal the wanted ones, all moved by the same number of spaces."""
     indent = (len(lines[0]) - len(lines[0].lstrip())) - (len(wanted[0]) - len(wanted[0].lstrip())) if lines else 0
     return indent >= 0 and lines == [" " * indent + line if line else "" for line in wanted]
 

@@ -1,4 +1,4 @@
-"""`tlplab doctor`: what is here is told with its place, what is not with what brings it."""
+"""`tlplab doctor`: present parts are listed with their place, missing ones with the command that brings them."""
 
 from __future__ import annotations
 

@@ -77,11 +77,11 @@ def test_long_transfers_fill_the_link_with_few_interrupts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ([], 2, "which card?"),
-        (["--sizes", "4k", CARD], 2, '"4k" is no size'),
+        ([], 2, "no card is named"),
+        (["--sizes", "4k", CARD], 2, '"4k" is not a size'),
         (["--sizes", "8:4", CARD], 2, "8:4 has no sizes"),
-        (["--speed", "9", CARD], 2, "--speed is no option"),
-        (["/dev/null"], 2, "/dev/null is no tlpdma card"),
+        (["--speed", "9", CARD], 2, "--speed is not an option"),
+        (["/dev/null"], 2, "/dev/null is not a tlpdma card"),
         (["/nowhere"], 2, "/nowhere: No such file"),
         (["--set", "a=b", "/dev/null"], 2, "only a simulated card"),
         (["sim:nowhere.toml"], 2, "nowhere.toml"),
@@ -149,7 +149,7 @@ def test_a_card_that_halted_goes_on(name: str, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["tlpdma", "rtl"])
 def test_a_write_that_is_lost_is_seen(name: str, tmp_path: Path) -> None:
-    """The card has sent all, and says so; the eighth write of data or records never arrived."""
+    """The card has sent all, and reports so; the eighth write of data or records never arrived."""
     experiment = tmp_path / "lost.toml"
     text = f'title = "Lost"\n[device.card]\nunder = "host.rp0"\nlink = "gen1 x8"\nmodel = "{model(name)}"\n'
     fault = '[[fault]]\nlink = "card"\ndirection = "up"\nof = "MWr"\ntlp = 8\ndamage = "lose"\n'

@@ -219,7 +219,7 @@ TUNNEL = (*LOOPBACK[:3], LOOPBACK[3] + "\nlink add other type ipip local 127.0.0
 
 
 def heard(tmp_path: Path, network: Sequence[str], *arguments: str) -> tuple[int, int, str, list[str]]:
-    """How often it was sent, and the status, last words and lines of a dump."""
+    """The number of sendings, and the status, last line and lines of a dump."""
     if os.geteuid() != 0 or not (shutil.which("unshare") and shutil.which("ip")):
         lacking("to hear an interface takes root, unshare and ip")
     payload, *ends = network

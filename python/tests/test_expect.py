@@ -1,4 +1,4 @@
-"""`tlplab expect`: what an experiment says that its figures have to be."""
+"""`tlplab expect`: the expectations of an experiment about its figures."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_a_mistake_in_a_file_that_was_read_has_the_line_of_the_file(tmp_path: Pa
         read.set("device.d.tags", 8).check()
     by_key = {one.key: one for one in (caught.value, *caught.value.others)}
     assert (by_key["device.d.lnk"].file, by_key["device.d.lnk"].line) == (str(path), 8)
-    with pytest.raises(tl.ExperimentError, match="no TOML"):
+    with pytest.raises(tl.ExperimentError, match="not TOML"):
         tl.Experiment.parse("title = ", "broken.toml")
     with pytest.raises(FileNotFoundError):
         tl.Experiment.read(tmp_path / "nowhere.toml")

@@ -1,4 +1,4 @@
-"""`tlplab explain`: transactions at a percentile beside those at the median, each of which adds up."""
+"""`tlplab explain`: transactions at a percentile compared with those at the median, each of which adds up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of `make lint` that are our own: that they find what they are for."""
+"""The checks of `make lint` that are part of tlplab find the faults that they are for."""
 
 import importlib.util
 from pathlib import Path
@@ -141,3 +141,57 @@ def test_what_the_page_ships_is_judged_more_strictly_than_tools() -> None:
 def test_a_text_of_a_crate_in_refused_words_is_found(line: str, found: str | None) -> None:
     complaints = words.findings("crates/a/src/b.rs", f"{line}\nfn f() {{}}\n")
     assert [one.split(": ")[1] for one in complaints] == ([] if found is None else [found])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('"""What a run came to."""', ['"What"', '"What …"']),
+        ('class A:\n    end: int\n    """Where it ends, fs."""', ['"Where …"']),
+        ('def f():\n    """Does it end?"""', ['"?"']),
+        ('async def f():\n    """\n    Those that wait.\n    """', ['"Those that"', '"Those …"']),
+        ('"""The end.\n\nIt is no error, whoever asks.\n"""', ['"is no"', '"whoever"']),
+        ('"""The end of a run, and its results."""', []),
+        ('"""The key of `tlplab ask?` is `what`."""', []),
+        ('raise ValueError("this is no capture file")', ['"is no"']),
+        ('raise ValueError(f"{path} is no file: "\n    f"nobody knows {name}")', ['"is no"', '"nobody"']),
+        ("f(f\"{g('what nobody knows')} are no files\")", ['"are no"', '"what"', '"nobody"']),
+        ('print("use of --beside needs two files")', []),
+        ('named = d["what"]', []),
+        ('re.sub("what is it", "", text)', []),
+        ('FORM = r"who \\w+ are you"', []),
+        ('SCRIPT = f"#!/bin/sh\\necho what is it {x}"', []),
+    ],
+)
+def test_a_text_of_python_in_refused_words_is_found(text: str, found: list[str]) -> None:
+    complaints = words.findings("python/tlplab/a.py", f"{text}\n")
+    assert sorted(one.split(": ")[1] for one in complaints) == sorted(found)
+
+
+def test_the_strings_of_tests_are_not_checked_but_their_docstrings_are() -> None:
+    text = '"""Whether it works."""\nassert said == "this is no file of ours"\n'
+    assert [one.split(": ")[1] for one in words.findings("python/tests/test_a.py", text)] == ['"Whether …"']
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.c", 'fail("%s is no size", text);', ['"is no"']),
+        ("a.cpp", 'refuse("card 1 is gone?\\n");', ['"?"']),
+        ("a.c", 'char quote = \'"\'; /* the size */ fail("there is no size");', []),
+        ("a.h", "int size; /* what it takes */", ['"what …"']),
+        ("a.h", "/*\n * How it ends.\n */", ['"How …"']),
+        ("a.hpp", "// The end, and\n// what it left.", []),
+        ("a.sv", '$fatal(1, "%m: nobody waits for it");', ['"nobody"']),
+        ("a.sv", 'if (x) $display("what is it"); // what it is', ['"what"']),
+    ],
+)
+def test_a_text_of_c_or_systemverilog_in_refused_words_is_found(name: str, text: str, found: list[str]) -> None:
+    assert [one.split(": ")[1] for one in words.findings(name, f"{text}\n")] == found
+
+
+def test_sources_in_all_languages_are_checked() -> None:
+    listed = set(words.covered())
+    assert {"crates/wire/src/lib.rs", "python/tlplab/cli.py", "driver/tlpdma/pci.c", "rtl/core/user_rules.sv"} < listed
+    assert {"crates/capi/include/libtlp.h", ".ci/words.py", "studies/p2p/README.md"} < listed
+    assert not any(name.startswith((".venv", "target", "out/")) or "node_modules" in name for name in listed)

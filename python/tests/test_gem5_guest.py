@@ -1,4 +1,4 @@
-"""`tlplab reproduce gem5 --guest`: dd and a kernel module in a Linux guest, beside the simulated host and the paper."""
+"""`tlplab reproduce gem5 --guest`: dd and a kernel module in a Linux guest, compared with the simulated host and the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tlplab reproduce gpu-host`: every figure is in one group, the page, and what it claims."""
+"""`tlplab reproduce gpu-host`: every figure is in one group, the page, and its claims."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def test_sleeping_guest_costs_nothing(tmp_path: Path) -> None:
 
 
 def registers(text: str) -> dict[str, bytes]:
-    """The configuration space of each function, from what `lspci -xxxx` prints."""
+    """The configuration space of each function, from the output of `lspci -xxxx`."""
     spaces: dict[str, bytearray] = {}
     for line in text.splitlines():
         if found := re.match(r"([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) ", line):
@@ -200,7 +200,7 @@ def registers(text: str) -> dict[str, bytes]:
 
 
 def capabilities(space: bytes) -> dict[tuple[str, int], int]:
-    """Where each capability is: ("", ID) or ("extended", ID)."""
+    """The offset of each capability: the key is ("", ID) or ("extended", ID)."""
     found, at = {}, space[0x34]
     while at:
         found["", space[at]] = at

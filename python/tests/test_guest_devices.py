@@ -1,4 +1,4 @@
-"""Devices under Linux: the DMA core with its driver, a device in Python with one of its own, and what reads of registers take, by Linux' clock."""
+"""Devices under Linux: the DMA core with its driver, a device in Python with one of its own, and the time of register reads, by Linux' clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = {"host.rp0": PORT, "host.rp1": OTHER_PORT, "sw0": SWITCH, "card": CARD, 
 
 
 def warnings(guest: Guest) -> list[str]:
-    """Of what `dmesg -r` printed; each line begins with its level."""
+    """The warnings in the output of `dmesg -r`; each line begins with its level."""
     lines = [line for line in guest.console if re.match(r"<[0-4]>", line)]
     return [line for line in lines if "out-of-tree module" not in line]
 
@@ -130,7 +130,7 @@ def test_an_error_of_the_bus_is_one_of_the_program(tmp_path: Path, fault: str, t
 def test_transfers_with_faults_arrive_and_nothing_is_warned_of(tmp_path: Path, transfers: int) -> None:
     """Requests and completions are refused, aborted, poisoned, lost and misnamed: the driver tells its callers, and warns of nothing.
 
-    Error recovery (AER) is unbound from the root port: what it says of the bus is not the driver's.
+    Error recovery (AER) is unbound from the root port: its reports about the bus are not the driver's.
     """
     needs_guest()
     random = Random(1)

@@ -1,4 +1,4 @@
-"""The NVMe controller under Linux: file systems, verified workloads, what nvme-cli reads and does, and power that is lost."""
+"""The NVMe controller under Linux: file systems, verified workloads, nvme-cli's reads and commands, and power that is lost."""
 
 from __future__ import annotations
 

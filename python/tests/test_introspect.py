@@ -1,4 +1,4 @@
-"""Introspection of a memory that the tests made: the judge is the record of what was written there, not a second reading."""
+"""Introspection of a memory that the tests made: the judge is the record of the written data, not a second reading."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MACHINE = a_machine()
 
 
 class Held:
-    """A memory in this process, that counts what is asked of it and may change between two questions."""
+    """A memory in this process, that counts requests and may change between two of them."""
 
     def __init__(self, memory: Memory, holes: Sequence[tuple[int, int]] = ()) -> None:
         self.memory = memory
@@ -220,7 +220,7 @@ def test_two_torn_places_are_both_told() -> None:
 
 
 def unlink(memory: Memory, number: int) -> None:
-    """What the kernel does when a process ends: its neighbours forget it, it still knows the next."""
+    """Unlink a process as the kernel does when it ends: its neighbours forget it, it still knows the next."""
     ring = memory.ring()
     memory.link([at for at in ring if at != memory.made[number].task])
     memory.put(memory.made[number].task + LAYOUT.task_struct.tasks + LAYOUT.list_head.prev, GONE)

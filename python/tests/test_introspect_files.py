@@ -38,7 +38,7 @@ class BtfWriter:
         return struct.pack(f"{self.order}{len(words)}I", *words)
 
     def name(self, text: str) -> int:
-        """Where a name stands."""
+        """The offset of a name in the strings, to which it is added."""
         if not text:
             return 0
         at = len(self.strings)
@@ -63,7 +63,7 @@ class BtfWriter:
 
 
 def a_kernel(order: str = "<") -> bytes:
-    """The structures that a layout needs, with what makes those of a real kernel hard: nesting, typedefs, bit fields."""
+    """The structures that a layout needs, with the difficulties of a real kernel's: nesting, typedefs, bit fields."""
     write = BtfWriter(order)
     integer = write.type(1, "int", 4, write.pack(32))
     char = write.type(1, "char", 1, write.pack(8))

@@ -1,6 +1,6 @@
 """Introspection of a real Linux: a guest in QEMU, whose memory is a file that we read while it runs.
 
-Its judge is the guest itself, which tells what it sees in its own /proc. It needs `qemu-system-x86_64`, a static `busybox`, and a
+Its judge is the guest itself, which reports its own /proc. It needs `qemu-system-x86_64`, a static `busybox`, and a
 kernel with BTF, whose bzImage `TLPLAB_GUEST_KERNEL` names (as /boot/vmlinuz of a distribution).
 """
 
@@ -56,7 +56,7 @@ while :; do busybox true & busybox true; done
 
 @dataclass
 class Guest:
-    """A guest that runs, and what it told."""
+    """A guest that runs, and its report."""
 
     memory: Path
     vmlinux: Path
@@ -65,7 +65,7 @@ class Guest:
     """(name, parent) by process id."""
     sleeper: int
     pages: dict[int, int | None]
-    """Physical address of pages of the sleeper, None for one that is not in memory."""
+    """Physical address of pages of the sleeper, None for a page that is not in memory."""
 
     def kernel(self, init_task: int | None = None) -> Kernel:
         """Looks for the kernel."""
@@ -121,7 +121,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def wait_for(process: subprocess.Popen[bytes], log: Path) -> str:
-    """What the guest has said when it is ready."""
+    """The guest's output when it is ready."""
     begun = time.monotonic()
     while time.monotonic() < begun + BOOT_SECONDS and process.poll() is None:
         text = log.read_text(errors="replace").replace("\r", "") if log.exists() else ""
@@ -132,7 +132,7 @@ def wait_for(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def told(folder: Path, text: str) -> Guest:
-    """Reads what the guest told."""
+    """Reads the guest's report."""
     parts = {part.split("\n")[0]: part.split("\n")[1:] for part in text.split("== ")[1:]}
     rows = [re.fullmatch(r"(\d+) \((.*)\) \S (\d+) .*", line) for line in parts["processes"]]
     pages = [line.split() for line in parts["pages"] if line]

@@ -1,4 +1,4 @@
-"""The commands of docs/libtlp.md: the C library is built, found by pkg-config, and what is linked with it runs behind `tlplab adapter`."""
+"""The commands of docs/libtlp.md: the C library is built, found by pkg-config, and a program linked with it runs behind `tlplab adapter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make linux`: what it says when it cannot build, what it builds, and that the guest keeps the simulation's time."""
+"""`make linux`: its messages when it cannot build, its results, and a guest that keeps the simulation's time."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def test_a_bad_tarball_and_a_bad_hash(tmp_path: Path) -> None:
     junk.write_bytes(b"junk" * 1000)
     with tarfile.open(other, "w") as file:
         file.add(ROOT / "README.md", "linux/README.md")
-    assert "junk.tar is no tarball" in refused(build("--source", str(junk), cache=tmp_path))
+    assert "junk.tar is not a tarball" in refused(build("--source", str(junk), cache=tmp_path))
     digest = hashlib.sha256(other.read_bytes()).hexdigest()
     sentence = refused(build("--source", str(other), "--sha256", "00" * 32, cache=tmp_path))
     # Before the hash is looked at, tools may be missing.
     assert f"has the SHA-256 {digest}, not {'00' * 32}" in sentence or sentence.startswith("linux: missing: ")
-    with pytest.raises(report.BuildError, match="is no kernel's source"):
+    with pytest.raises(report.BuildError, match="is not a kernel's source"):
         kernel.unpack(kernel.named(other), tmp_path / "tree")
 
 

@@ -1,4 +1,4 @@
-"""`tlplab adapter EXPERIMENT.toml --serve`: what is refused, and a machine whose device does not come."""
+"""`tlplab adapter EXPERIMENT.toml --serve`: refusals, and a machine whose device does not come."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_time_does_not_begin_before_the_device_is_there(capsys: pytest.CaptureFi
 
 
 def test_the_copier_of_the_examples_copies_from_another_process(tmp_path: Path) -> None:
-    """Its driver compares what it finds in memory, and fails if it is not what was copied."""
+    """Its driver compares the data in memory, and fails if they are not the copied ones."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     document = tmp_path / "live.json"
     tlplab = [sys.executable, "-m", "tlplab"]

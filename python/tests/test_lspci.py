@@ -53,7 +53,7 @@ Fields = dict[str, Any]
 
 
 def tlplab(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints that succeeds."""
+    """The standard output of a command that succeeds."""
     status = cli.status(arguments)
     captured = capsys.readouterr()
     assert (status, captured.err) == (0, "")
@@ -66,7 +66,7 @@ def options(root: Path, name: str) -> list[str]:
 
 
 def lspci(dump: Path, *arguments: str) -> str:
-    """What the real tool prints; it may not complain."""
+    """The output of the real tool, which may not complain."""
     done = subprocess.run(["lspci", "-F", str(dump), *arguments], capture_output=True, text=True, check=True)
     assert [line for line in done.stderr.splitlines() if "libkmod" not in line] == []  # no modules in a container
     return done.stdout

@@ -23,7 +23,7 @@ QUICK = ("--seconds", "0.2")
 
 
 def machine(folder: Path, *places: str) -> Path:
-    """A `/sys` whose functions are files: each is below those that its path names."""
+    """A `/sys` whose functions are files: each is below the functions in its path."""
     listed = folder / "bus/pci/devices"
     listed.mkdir(parents=True)
     for place in places:
@@ -48,7 +48,7 @@ def sysfs(tmp_path: Path) -> str:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
-    """What a command prints, to both streams."""
+    """The standard output and the standard error of a command."""
     found = cli.status(["measure", *arguments])
     captured = capsys.readouterr()
     assert found == status, captured

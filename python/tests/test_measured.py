@@ -204,7 +204,7 @@ def test_a_hosts_iommu_is_found_however_it_is_written(tmp_path: Path, text: str,
 
 
 class Line:
-    """A machine whose latency and bandwidth are those that were measured, and a bit more."""
+    """A machine whose latency and bandwidth are the measured ones, and a bit more."""
 
     def __init__(self, data: DataSet, labels: Labels, more: float) -> None:
         self.values = {labels.meant(point.case): point.value * (1 + more) for point in data.points()}

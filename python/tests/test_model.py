@@ -83,7 +83,7 @@ def test_the_names_of_the_mistakes_are_those_of_the_crate() -> None:
 
 
 def test_the_public_models_whole_output() -> None:
-    """Where there is a copy of its files: TLPLAB_DATA is a folder that holds pcie-model/."""
+    """All rows of the public model's output, if TLPLAB_DATA names a folder that holds pcie-model/, a copy of its files."""
     folder = Path(os.environ.get("TLPLAB_DATA", "/dev/null")) / "pcie-model"
     if not folder.is_dir():
         pytest.skip("TLPLAB_DATA does not name a folder that holds pcie-model/, the output of the public model")

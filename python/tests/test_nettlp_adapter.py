@@ -56,7 +56,7 @@ def wait_until_served() -> None:
 
 
 def ask(port: int, request: bytes, *, local: str = DEVICE) -> bytes:
-    """Sends a datagram from and to `port`; what comes back there."""
+    """Sends a datagram from and to `port`; the answer there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
         device.bind((local, port))
         device.settimeout(10)

@@ -169,7 +169,7 @@ def test_a_handler_that_fails_is_named_with_its_place(lab: Lab) -> None:
 
 @pytest.mark.parametrize("language", ["python", "c"])
 def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere(language: str, tmp_path: Path) -> None:
-    """The driver in Python checks what the device did; its experiment ends when it returns."""
+    """The driver in Python checks the device's work; its experiment ends when it returns."""
     lab = Lab()
     experiment = str(ROOT / f"examples/{language}/copier.toml")
     device = f"{COPIER}:Copier" if language == "python" else f"lib:{copier_in_c(tmp_path)}"
@@ -236,7 +236,7 @@ class Curious(Answerer):
 
 
 def test_a_server_can_be_asked_while_it_runs(lab: Lab) -> None:
-    """By another thread, and by the device itself; and ended by another thread. Nobody waits for each other."""
+    """By another thread, and by the device itself; and ended by another thread. No thread waits for another."""
     device = Curious()
     server = device.server = _core.Server.python(tl.NetTLP(lab.device, lab.adapter).site(), tl.loader.carry(device))
     runs = threading.Thread(target=lambda: server.run(20), daemon=True)

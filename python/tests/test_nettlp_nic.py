@@ -84,7 +84,7 @@ def traffic(end: End, *arguments: object) -> str:
 
 @contextlib.contextmanager
 def waiting(end: End, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """The other half of what moves in one direction."""
+    """The other half of the data in one direction."""
     with end.running(sys.executable, str(TRAFFIC), *map(str, arguments), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert said_by(process.stdout) == "ready\n"

@@ -93,7 +93,7 @@ def wait_for(condition: object) -> None:
 
 
 def taken(address: str) -> bool:
-    """Does somebody have tag 0 there?"""
+    """True if tag 0 is in use at that address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0x3000))
@@ -449,7 +449,7 @@ def test_two_machines(transport: str) -> None:
     ids=["dma-read", "dma-flush", "dma-write", "perf"],
 )
 def test_who_asks_for_the_end_does_not_wait_for_silence(arguments: list[str], number: int) -> None:
-    """Somebody listens and never answers, and the time limit is a quarter of an hour."""
+    """A peer listens and never answers, and the time limit is a quarter of an hour."""
     there = own_address()
     with contextlib.ExitStack() as stack:
         ears = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(16)]
@@ -470,7 +470,7 @@ def test_who_asks_for_the_end_does_not_wait_for_silence(arguments: list[str], nu
 
 
 def test_what_was_counted_outlives_the_terminal(tmp_path: Path) -> None:
-    """The line of figures has nowhere to go any more, nor has what is said at the end."""
+    """The line of figures has nowhere to go any more, nor have the last messages."""
     counts = tmp_path / "counts.json"
     master, slave = pty.openpty()
     ends = ["-l", own_address(), "--peer", own_address()]

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and show what is stored in them."""
+"""The notebooks run from top to bottom, and show the outputs that are stored in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which TLPs an NVMe command makes: of the model under Linux, and of the real drives in the captures of the NetTLP paper (docs/nvme.md)."""
+"""The TLPs of an NVMe command: of the model under Linux, and of the real drives in the captures of the NetTLP paper (docs/nvme.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITE, READ = 1, 2
 
 @dataclass(frozen=True)
 class Moved:
-    """What the data of one command are on the link."""
+    """The data of one command on the link."""
 
     requests: int
     size: int
@@ -70,7 +70,7 @@ class Drive:
     theirs: Moved
     ours: Moved
     base: int
-    """Where its data begin."""
+    """The first address of the drive's data."""
     relaxed: bool
 
     @property
@@ -115,12 +115,12 @@ class Tlp:
     data: bytes
 
     def beside(self) -> tuple[bool, str, int]:
-        """Who sends what of which size."""
+        """The sender, the kind and the size."""
         return self.by_drive, self.kind, self.size
 
 
 def tlps(path: Path, *filters: str, drive: str) -> list[Tlp]:
-    """Those of a capture."""
+    """The TLPs of a capture."""
     dump = _core.Dump(
         str(path), ["type=tlp", *filters], json=True, time=1, verbose=True, limit=None, copy=None, quiet=False
     )
@@ -159,7 +159,7 @@ class Command:
         return int.from_bytes(self.entry[48:50], "little") + 1
 
     def list_address(self, size: int) -> int | None:
-        """Of the list that says where the data are, if there is one."""
+        """Of the list with the data's addresses, if there is one."""
         first, second = struct.unpack_from("<QQ", self.entry, 24)
         if self.entry[1] >> 6:
             return int(first) if self.entry[39] >> 4 == 3 else None
@@ -184,7 +184,7 @@ class Command:
             size -= part
 
     def answer(self, address: int) -> bytes:
-        """What was read there."""
+        """The data that were read at that address."""
         (read,) = [number for number, tlp in enumerate(self.tlps) if (tlp.kind, tlp.address) == ("MRd", address)]
         tag = self.tlps[read].tag
         return next(tlp.data for tlp in self.tlps[read:] if tlp.kind == "CplD" and tlp.tag == tag)
@@ -227,7 +227,7 @@ def cut(pieces: Sequence[tuple[int, int]], limit: int) -> list[tuple[int, int]]:
 
 
 def moved(tlps: Sequence[Tlp], data: Sequence[Tlp]) -> Moved:
-    """What data are on the link, of all TLPs there. Fails if they are of several sizes."""
+    """The requests, sizes and tags of the data on the link. Fails if the data come in several sizes."""
     ((kind, size),) = {(tlp.kind, tlp.size) for tlp in data}
     if kind == "MWr":
         return Moved(len(data), size)
@@ -352,7 +352,7 @@ def test_nothing_else_is_on_the_link(guests: dict[int, list[Command]], drive: Dr
 
 
 def check_queues(command: Command, size: int) -> None:
-    """A command's TLPs beside its data: doorbell, entry, list, completion, interrupt, doorbell."""
+    """A command's TLPs besides its data: doorbell, entry, list, completion, interrupt, doorbell."""
     data = set(command.data(size))
     others = [tlp for tlp in command.tlps if tlp not in data and not is_answer(tlp, command, data)]
     place = command.list_address(size)
@@ -368,7 +368,7 @@ def check_queues(command: Command, size: int) -> None:
 
 
 def is_answer(tlp: Tlp, command: Command, data: set[Tlp]) -> bool:
-    """Whether a completion carries data, not an entry or a list."""
+    """True if a completion carries data, and not an entry or a list."""
     if tlp.kind != "CplD":
         return False
     asked = [one for one in command.tlps[: command.tlps.index(tlp)] if one.kind == "MRd" and one.tag == tlp.tag]

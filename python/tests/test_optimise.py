@@ -103,13 +103,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, ends: int = 0) -> Any:
-    """What a command writes as JSON."""
+    """The JSON document of a command."""
     assert status([*arguments, "--json", "-"]) == ends
     return json.loads(capsys.readouterr().out)
 
 
 def best(document: Any) -> list[dict[str, str]]:
-    """What the best points set."""
+    """The settings of the best points."""
     return [point["sets"] for point in document["points"] if point["best"]]
 
 

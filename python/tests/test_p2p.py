@@ -1,4 +1,4 @@
-"""`tlplab p2p`: matrices, flows together, and what is refused."""
+"""`tlplab p2p`: matrices, flows together, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tlplab reproduce p2p`: what was fitted, what is predicted, and the page."""
+"""`tlplab reproduce p2p`: the fitted and the predicted figures, and the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every finding of pcie-bench's measured hosts comes out on the shipped profiles, or says why not."""
+"""Every finding of pcie-bench's measured hosts comes out on the shipped profiles, or has a reason why not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXPLAINED = {
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, Row]:
-    """The rows by what they are about."""
+    """The rows by their subject."""
     found = hosts.rows({})
     assert len({row.result for row in found}) == len(found)
     return {row.result: row for row in found}

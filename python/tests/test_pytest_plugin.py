@@ -1,4 +1,4 @@
-"""The pytest plugin: runs, TLPs, figures and causes in tests; what is said and kept of those that fail."""
+"""The pytest plugin: runs, TLPs, figures and causes in tests; messages and files of failed ones."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def run(runner: Runner) -> TestedRun:
 
 
 def frames(path: str, *filters: str) -> int:
-    """How many frames of a capture `tlplab dump` shows."""
+    """The number of frames that `tlplab dump` shows of a capture."""
     dump = _core.Dump(path, filters, json=True, time=0, verbose=False, limit=None, copy=None, quiet=True)
     while dump.step() is not None:
         pass
@@ -286,7 +286,7 @@ def test_driver(tlplab_run):
 
 @pytest.fixture
 def tests(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder with tests that fail, and what they run."""
+    """A folder with tests that fail, and the files that they run."""
     (pytester.path / "ring.toml").write_text(EXPERIMENT)
     shutil.copy(ROOT / "examples/python/copier.py", pytester.path / "copier.py")
     pytester.makepyfile(test_kept=FAILING)

@@ -1,4 +1,4 @@
-"""What QEMU does with a device that another process serves when something ends: the server, the device, the machine."""
+"""QEMU and a device of another process, when one of three ends: the server, the device, the machine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def ask(self, command: str, **arguments: object) -> Mapping[str, Any]:
-        """Its answer, behind what else it tells; nothing, if it has ended."""
+        """Its answer, behind its other reports; nothing, if it has ended."""
         self.lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self.lines.flush()
         while line := self.lines.readline():
@@ -91,7 +91,7 @@ class Monitor:
         return {}
 
     def wait_for(self, event: str) -> bool:
-        """Whether it tells of the event; not, if it ends before."""
+        """True as soon as the process reports the event; False if it ends before."""
         try:
             while line := self.lines.readline():
                 if json.loads(line).get("event") == event:

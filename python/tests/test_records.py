@@ -1,4 +1,4 @@
-"""What `bench/` keeps of the DMA core and of mutants: targets are met, and what was compared says of which sources it is."""
+"""Records in `bench/` of the DMA core and of mutants: targets are met, and each comparison names its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make release`: its checks refuse what they should, and its parts build what their users can use."""
+"""`make release`: its checks refuse faulty files, and its parts build files that their users can use."""
 
 from __future__ import annotations
 

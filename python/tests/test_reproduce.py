@@ -1,4 +1,4 @@
-"""The reproductions: every figure has a verdict, the pages are what the runs give."""
+"""The reproductions: every figure has a verdict, the pages are the results of the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tlplab scan`: what is found on a machine, what is said of it, and the experiment it becomes."""
+"""`tlplab scan`: the parts of a machine, the findings about them, and the experiment that it becomes."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def space(**values: int) -> bytearray:
 
 
 def run_setpci(data: bytearray, command: str) -> None:
-    """What setpci does: `CAP_EXP+8.w=1000:7000`."""
+    """Write a register as setpci does: `CAP_EXP+8.w=1000:7000`."""
     match = re.fullmatch(r"setpci -s \S+ (CAP_EXP|ECAP_ACS)\+(\w+)\.w=(\w{4}):(\w{4})", command)
     assert match, command
     at = {"CAP_EXP": 0x40, "ECAP_ACS": 0x100}[match[1]] + int(match[2], 16)
@@ -144,7 +144,7 @@ def run_setpci(data: bytearray, command: str) -> None:
 def test_commands_do_what_is_said_and_nothing_else(
     kind: str, above: dict[str, Any], below: dict[str, Any], changes: dict[str, Any], ones: int
 ) -> None:
-    """Run on the bytes, whatever is in the other bits, and read again by the core."""
+    """Run on the bytes, with any value of the other bits, and read again by the core."""
     verdict = only(pair(above, below))
     [finding] = [finding for finding in verdict.findings if finding.kind == kind]
     data = space(control=ones, link=ones & ~0x20, link2=ones, access=ones)
@@ -227,7 +227,7 @@ def test_virtual_functions_have_what_their_physical_function_has() -> None:
 
 
 def links_of(scan: Scan) -> list[tuple[object, ...]]:
-    """What a topology keeps: the depth of each switch and device with its link and limits."""
+    """The parts of a scan that a topology keeps: the depth of each switch and device with its link and limits."""
     found: list[tuple[object, ...]] = []
     for depth, function in scan.tree.walk():
         link = scan.tree.links.get(function.address)
@@ -305,7 +305,7 @@ def test_a_bridge_to_a_parallel_bus_becomes_a_bus(tmp_path: Path, capsys: pytest
 
 
 def test_a_machine_read_twice_is_the_same(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The registers, and what the real lspci makes of them, kept from version 3.9."""
+    """The registers, and the real lspci's output for them, kept from version 3.9."""
     shown = text.read((root / "python" / "tests" / "data" / "scan" / "quickstart-vvv.txt").read_text())
     dump = tmp_path / "dump.txt"
     run(capsys, "lspci", str(root / "experiments" / "quickstart.toml"), "-o", str(dump))
@@ -355,7 +355,7 @@ def test_the_real_lspci_reads_the_same_registers(
 
 
 def compared(functions: list[Function]) -> list[dict[str, object]]:
-    """What registers and lspci's words both tell. lspci shows Link Control 2 of function 0 alone."""
+    """The facts that both registers and lspci's words have. lspci shows Link Control 2 of function 0 alone."""
     only_one = {
         "name", "class_name", "class_code", "vendor", "device", "revision", "subsystem", "fields", "unread", "capabilities",
         "ten_bit_tags", "extended_known", "egress_forbidden",
@@ -370,7 +370,7 @@ def compared(functions: list[Function]) -> list[dict[str, object]]:
 
 
 def test_a_copy_of_sys_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the kernel shows it to users who are not root: 64 bytes of registers, but the link."""
+    """As the kernel shows it to users without privileges: 64 bytes of registers, but the link."""
     devices = tmp_path / "devices"
     files = {
         "0000:00:01.0": {"class": "0x060400", "vendor": "0x8086", "device": "0x1901", "max_link_speed": "8.0 GT/s PCIe",
@@ -460,7 +460,7 @@ def test_what_goes_wrong_in_a_dump_leaves_no_file(tmp_path: Path, capsys: pytest
 
 
 def test_a_large_machine_is_read_whole(root: Path) -> None:
-    """How fast that is, `bench/scan.py` says; here it may only not explode."""
+    """A scan of 64 copies of a machine ends in reasonable time; `bench/scan.py` measures how fast it is."""
     one = (root / "examples" / "dumps" / "workstation.txt").read_text(encoding="utf-8")
     dump = "\n".join(
         re.sub(r"^(\w\w:\w\w\.\w) ", rf"{domain:04x}:\1 ", one, flags=re.MULTILINE) for domain in range(1, 168)

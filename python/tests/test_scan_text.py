@@ -1,4 +1,4 @@
-"""What lspci prints is read without loss, in whatever version it was printed; what is broken never is more than a message."""
+"""The output of lspci is read without loss, in all versions; a broken file causes a message only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLE = Style(judged=True, commas=False, split=True, domains=False, numbers=True
 
 
 def facts(function: Function, *, without: set[str] = frozenset()) -> dict[str, object]:  # type: ignore[assignment]
-    """All that is known of a function."""
+    """All known facts of a function."""
     names = {field.name for field in fields(Function)} - WORDS - without
     return {name: getattr(function, name) for name in sorted(names)}
 
@@ -127,7 +127,7 @@ def test_what_the_dump_does_not_say_is_unknown() -> None:
 
 
 def test_text_and_bytes_together_agree_or_bytes_win() -> None:
-    """`lspci -vvv -xxxx`: what only one of them has is there, too."""
+    """`lspci -vvv -xxxx`: facts that only one of them has are there, too."""
     registers = bytearray(64)
     registers[0:4], registers[8:12], registers[14] = b"\x86\x80\x04\x3c", b"\x07\x00\x04\x06", 1
     registers[4], registers[0x18:0x1B] = 4, b"\x00\x05\x07"
@@ -153,7 +153,7 @@ def test_lines_nobody_knows_are_kept_and_counted() -> None:
 
 
 def test_what_belongs_to_an_unknown_register_changes_no_known_one() -> None:
-    """Also where the indentation was lost: what continues a register is then told by its form, and a register by its colon."""
+    """Also where the indentation was lost: the continuation of a register is then known by its form, and a register by its colon."""
     for tab in ("\t", ""):
         lines = [
             HEAD + f"{tab}Capabilities: [40] Express (v2) Endpoint, IntMsgNum 0", f"{tab * 2}LnkCap:\tSpeed 16GT/s, LLActRep+",
@@ -174,7 +174,7 @@ needs_data = pytest.mark.skipif(not REAL, reason="no dumps of real machines: set
 @needs_data
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.parent.name)
 def test_dumps_of_real_machines_are_read_without_loss(path: Path) -> None:
-    """Counted and read another way: line by line, with no idea of what belongs together but the blank lines."""
+    """Counted and read another way: line by line, with only the blank lines as separators."""
     whole = path.read_text(encoding="utf-8", errors="replace")
     dump = text.read(whole)
     assert sum(dump.lines.values()) == whole.count("\n") + 1
@@ -201,7 +201,7 @@ def words(registers: list[Register]) -> list[str]:
 
 
 def check_registers(block: str, function: Function) -> Counter[str]:
-    """Compares facts with what a naive search finds in the text of one function."""
+    """Compares facts with the results of a naive search in the text of one function."""
     found: Counter[str] = Counter()
     payloads = [int(size) for size in re.findall(r"MaxPayload (\d+) bytes", block)]
     if payloads:

@@ -1,4 +1,4 @@
-"""Watching over a run: slices that adapt, Ctrl-C that keeps what was measured."""
+"""Watching over a run: slices that adapt, Ctrl-C that keeps the measurements so far."""
 
 import json
 from types import SimpleNamespace

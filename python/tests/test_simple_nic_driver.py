@@ -25,7 +25,7 @@ pytestmark = pytest.mark.full
 
 
 def counters(guest: Guest) -> dict[str, int]:
-    """What `ethtool -S` and the files of statistics told last."""
+    """The last counters of `ethtool -S` and of the files of statistics."""
     cells = [line.replace("/sys/class/net/eth0/statistics/", "").strip().split(":") for line in guest.console]
     return {name: int(value) for name, value in (cell for cell in cells if len(cell) == 2) if value.strip().isdigit()}
 

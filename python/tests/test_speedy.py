@@ -1,4 +1,4 @@
-"""`tlplab reproduce speedy`: the closed forms, what is said where the core is not built, and, with the core, the page and the goals."""
+"""`tlplab reproduce speedy`: the closed forms, the message where the core is not built, and, with the core, the page and the goals."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row], mor
 
 @pytest.mark.full
 def test_the_core_reaches_what_it_has_to(rows: list[Row]) -> None:
-    """Only Table 1 has a part that cannot be had; what is explained is known; all else is reached."""
+    """Only Table 1 has a part that is not available; explained rows are known; all else is reached."""
     assert {row.result.split(",")[0] for row in rows if row.verdict == "not reproducible"} == {"Table 1"}
     for row in rows:
         assert row.note or row.verdict == "reproduced", row

@@ -55,7 +55,7 @@ def test_pictures(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_line_has_no_points_of_other_values(study: Path) -> None:
-    """Lines are those of the axes that tell points apart, and what they go through are the figures of the points."""
+    """Lines are those of the axes that distinguish points, and they go through the figures of the points."""
     done = running.run(running.Asked("study.toml"))
     lines = plots.lines_of(done, "nic_rate", "nic.throughput").axes[0].lines
     assert [line.get_label() for line in lines] == ["gen4 x4", "gen4 x8"]
@@ -93,7 +93,7 @@ def test_axes_that_are_zipped_make_one_line(study: Path) -> None:
 
 def test_what_goes_along_with_an_axis_makes_no_lines_and_a_random_sample_does_not() -> None:
     def tied(*pairs: tuple[Any, Any]) -> bool:
-        """Whether the second of each pair follows from the first."""
+        """True if the second of each pair follows from the first."""
         values = [sorted({first for first, _ in pairs}), list(dict.fromkeys(second for _, second in pairs))]
         at = [np.array([of.index(pair[axis]) for pair in pairs]) for axis, of in enumerate(values)]
         return columns.Columns(["to", "axis"], [None, None], values, at).tied(1, 0)
@@ -173,7 +173,7 @@ def test_repeats_that_differ_have_a_band(study: Path) -> None:
 
 
 def data_of(page: str) -> dict[str, Any]:
-    """What a page of a study holds."""
+    """The data in a page of a study."""
     text = Path(page).read_text(encoding="utf-8")
     begun = text.split('<script type="application/json" id="tlplab-result">')
     assert len(begun) == 2
@@ -270,7 +270,7 @@ def test_the_finding_is_told_of_the_study_as_it_is_written(study: Path) -> None:
 
 
 def test_the_command_of_a_point_makes_its_report(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A shell runs it, with quotes, spaces and a folder that has a quote in its name; it comes to what the study has."""
+    """A shell runs it, with quotes, spaces and a folder that has a quote in its name; its result is that of the study."""
     strange = Path("it's here")
     strange.mkdir()
     for name in ("one.toml", "study.toml"):

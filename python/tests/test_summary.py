@@ -1,4 +1,4 @@
-"""The terminal summary: what it says, and that it fits."""
+"""The terminal summary: its text, and that it fits."""
 
 import io
 

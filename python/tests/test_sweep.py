@@ -33,12 +33,12 @@ Run = Callable[..., int]
 
 
 def kept(folder: Path) -> int:
-    """How many results a store holds."""
+    """The number of results in a store."""
     return _core.count_results(str(folder))
 
 
 def made(capsys: pytest.CaptureFixture[str], *arguments: str) -> int:
-    """How many runs a study makes."""
+    """The number of runs that a study makes."""
     assert status(["sweep", *arguments]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     word = told.split(": ")[1].split()[0]

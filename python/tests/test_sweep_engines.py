@@ -1,4 +1,4 @@
-"""Studies whose runs are made by workers of dask: the same bytes as in threads, whatever ends a worker, and nothing from a worker that is another."""
+"""Studies whose runs are made by workers of dask: the same bytes as in threads, however a worker ends, and nothing from a worker that is another."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def sweep(*arguments: str) -> int:
 
 
 def counted(said: str) -> tuple[int, int]:
-    """How many runs were made, and how many were known."""
+    """The numbers of runs that were made and that were known."""
     found = re.search(r": (no|\d+) runs? made, (\d+) known", said)
     assert found is not None, said
     return 0 if found[1] == "no" else int(found[1]), int(found[2])
@@ -118,7 +118,7 @@ def test_other_subjects_and_devices_in_python(study: Path, address: str, capsys:
 
 
 def other_build(_known: object = running.builds()) -> tuple[str, str]:
-    """What a worker runs that is not the client's tlplab; the client's thread is the main one."""
+    """Builds that differ from the client's in a worker, and not in the client's main thread."""
     here = threading.current_thread() is threading.main_thread()
     return ("0" * 64, "1" * 64) if here else ("2" * 64, "3" * 64)
 
@@ -183,7 +183,7 @@ def test_a_scheduler_that_is_not_there_is_told(
 
 
 def test_no_garbage_is_collected_while_a_client_starts(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that is collected closes itself, and waits for a lock that one which starts holds: a run of these tests once stood still there."""
+    """A client that is collected closes itself, and waits for a lock that a starting client holds: a run of these tests once stood still there."""
     import distributed
 
     class Forgotten:

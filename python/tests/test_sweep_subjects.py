@@ -1,4 +1,4 @@
-"""Studies of closed forms and benchmarks: their keys are the options of `tlplab model` and `tlplab bench`, and their figures what these tell."""
+"""Studies of closed forms and benchmarks: their keys are the options of `tlplab model` and `tlplab bench`, and their figures those of these commands."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def points(text: str, **more: Any) -> dict[str, Any]:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    """What a command writes as JSON."""
+    """The JSON document of a command."""
     assert status([*arguments, "--json", "-"]) == 0
     return json.loads(capsys.readouterr().out)
 

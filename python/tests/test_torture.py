@@ -1,4 +1,4 @@
-"""Driver torture: classes of TLPs, faults, verdicts; and with a guest, drivers that take a fault and one that does not."""
+"""Driver torture: classes of TLPs, faults, verdicts; and with a guest, drivers that take a fault and a driver that does not."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_what_a_process_and_its_children_take_is_counted_and_what_they_wait_is_n
 
 
 def told(faults: list[dict[str, object]], outages: list[dict[str, object]]) -> Document:
-    """What a result says of faults."""
+    """The parts of a result that describe faults."""
     return cast("Document", {"faults": faults, "outages": outages})
 
 

@@ -1,4 +1,4 @@
-"""Allocations that fail: how many there are, how a guest is told, and what drivers make of it."""
+"""Allocations that fail: their number, the guest's orders, and the reactions of drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two guests with their machines on an Ethernet cable: what each says, what went over the cable, and that it is the same again."""
+"""Two guests with their machines on an Ethernet cable: the output of each, the frames on the cable, and that both are the same again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Together:
     errors: str
 
     def of(self, machine: str) -> list[str]:
-        """What a machine's guest printed."""
+        """The lines that a machine's guest printed."""
         return [text for _, its, text in self.lines if its == machine]
 
 

@@ -60,7 +60,7 @@ INITIATE = 0x8000
 
 
 class Fabric:
-    """A fabric that is served, and what became of it."""
+    """A fabric that is served, and its fate."""
 
     def __init__(self, server: _core.FabricServer, folder: Path) -> None:
         self.server = server
@@ -159,7 +159,7 @@ def test_what_a_guest_does_without_waiting_stays_in_its_order(tmp_path: Path) ->
 
 
 def test_a_clocked_core_copies_for_a_guest(tmp_path: Path) -> None:
-    """A stand-in in C for what a verilated module is."""
+    """A stand-in in C for a verilated module."""
     source, library = ROOT / "crates/cosim/tests/cosim/rtl/copier.c", tmp_path / "copier.so"
     options = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-I", str(ROOT / "rtl/include")]
     subprocess.run([os.environ.get("CC", "cc"), *options, "-o", str(library), str(source)], check=True, timeout=60)
@@ -217,7 +217,7 @@ def test_after_a_reset_the_function_is_as_after_power_on_and_works_again(tmp_pat
 
 @pytest.mark.parametrize(("fault", "told"), [("down", 1), ("reset", 0)])
 def test_a_link_that_is_lost_is_an_error_of_the_function(tmp_path: Path, fault: str, told: int) -> None:
-    """A port that finds its link down reports a fatal error; one that holds it in reset has nothing to report."""
+    """A port that finds its link down reports a fatal error; a port that holds it in reset has nothing to report."""
     error = os.eventfd(0, os.EFD_NONBLOCK)
     text = f'{SWITCHED}\n[[fault]]\nlink = "drive"\n{fault} = "500ms"\nuntil = "600ms"\n'
     with served(tmp_path, text) as fabric, Client(fabric.copier) as client, Client(fabric.drive) as drive:

@@ -1,4 +1,4 @@
-"""Devices in a virtual machine: a client as QEMU's, with memory in a file and eventfds, beside the device in a process of its own."""
+"""Devices in a virtual machine: a client as QEMU's, with memory in a file and eventfds, and the device in a process of its own."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ while True:
 
 
 def test_a_socket_that_is_there_is_listened_at(tmp_path: Path) -> None:
-    """Whoever waits for the path may connect at once: each of 1000 first attempts that find it is accepted."""
+    """A client that waits for the path may connect at once: each of 1000 first attempts that find it is accepted."""
     copier = find(*COPIER.rsplit(":", 1))
     command = [sys.executable, "-c", CONNECTS, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -285,7 +285,7 @@ def send_junk(path: Path, process: subprocess.Popen[str]) -> None:
 
 
 def junk(random: Random) -> bytes:
-    """A message: most are commands that exist, with fields near those that mean something."""
+    """A message: most are commands that exist, with fields near meaningful values."""
     command = random.choice([2, 3, 4, 5, 7, 8, 9, 9, 10, 10, 10, 13, random.randrange(1 << 16)])
     fields = [
         random.choice([0, 1, 2, 7, 16, 24, 32, 4096, random.getrandbits(32)]) for _ in range(random.randrange(13))
@@ -296,7 +296,7 @@ def junk(random: Random) -> bytes:
 
 
 def drain(client: Client) -> None:
-    """Takes what the server sends, as long as there is something."""
+    """Takes the server's messages, as long as there are some."""
     with contextlib.suppress(OSError):
         while client.socket.recv(1 << 16):
             pass

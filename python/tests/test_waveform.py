@@ -60,7 +60,7 @@ class Signals:
         self.edges = [at for at, value in self.changes["pcie_clk"] if value]
 
     def at(self, name: str, time: int) -> int:
-        """After what changes at `time`."""
+        """After the changes at `time`."""
         place = bisect_right(self.times[name], time) - 1
         return self.changes[name][place][1] if place >= 0 else 0
 
@@ -70,7 +70,7 @@ class Signals:
 
 @dataclass
 class Tlp:
-    """One on the transaction interface: at which edges its first beat was shown, and its last one taken."""
+    """A TLP on the transaction interface, with the edges at which its first beat was shown and its last one taken."""
 
     shown: int
     taken: int
@@ -82,7 +82,7 @@ class Tlp:
 
 
 def tlps(signals: Signals, way: str) -> list[Tlp]:
-    """What passed the interface, `r`eceived by the core or `t`ransmitted.
+    """The TLPs that passed the interface, `r`eceived by the core or `t`ransmitted.
 
     An edge sees the core's outputs as they were before it. The hard IP's may change with it: they are driven in no time.
     """
@@ -110,7 +110,7 @@ def tlps(signals: Signals, way: str) -> list[Tlp]:
 
 @dataclass
 class Unit:
-    """What went over the link: when its first symbol did, and how long it took in bytes."""
+    """A TLP or DLLP on the link: the time of its first symbol, and its length in bytes."""
 
     start: int
     bytes: int
@@ -138,7 +138,7 @@ def units(dumped: str) -> dict[str, list[Unit]]:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Runs the experiment; what its capture holds."""
+    """Runs the experiment; the content of its capture."""
     monkeypatch.chdir(tmp_path)
 
     def run(name: str, width: int, link: str, clock: str, *options: str) -> str:

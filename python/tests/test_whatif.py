@@ -1,4 +1,4 @@
-"""What limits a run is found by runs: the command, the document, and what is left out."""
+"""The limit of a run is found by runs: the command, the document, and the omitted limits."""
 
 from __future__ import annotations
 

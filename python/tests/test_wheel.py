@@ -1,4 +1,4 @@
-"""The wheel of `make wheel` passes the checks of a release, and installs what the clone has."""
+"""The wheel of `make wheel` passes the checks of a release, and installs the content of the clone."""
 
 from __future__ import annotations
 

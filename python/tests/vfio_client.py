@@ -97,7 +97,7 @@ class Client:
 
 
 def signalled(event: int) -> int:
-    """How often an interrupt has come, which is waited for."""
+    """The number of times that an interrupt has come, after waiting for the first."""
     until = time.monotonic() + SECONDS
     while True:
         try:

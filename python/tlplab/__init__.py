@@ -5,7 +5,7 @@
     >>> print(result["verdict"]["sentence"])                        # doctest: +SKIP
 
 The way through the package: `cli` reads the command line, `session` runs an experiment to its end and watches over it,
-`experiment` makes one of objects, `_core` is the simulator (Rust), `result` is what comes out (`document` its shape), `summary` prints it in a terminal.
+`experiment` makes one of objects, `_core` is the simulator (Rust), `result` is the result (`document` its shape), `summary` prints it in a terminal.
 """
 
 from importlib import import_module
@@ -73,12 +73,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The closed forms need numpy, which takes a while to import: only who asks for them waits."""
+    """The closed forms need numpy, which takes a while to import: only programs that use them wait."""
     if name == "model":
         return import_module("tlplab.model")
     raise AttributeError(f"module 'tlplab' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """What is here for users, and nothing else."""
+    """The public names only."""
     return sorted(__all__)

@@ -12,7 +12,7 @@ __version__: str
 
 @final
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     @property
     def now_fs(self) -> int:
@@ -22,13 +22,13 @@ class Progress:
         """Transactions that have ended."""
     @property
     def fraction(self) -> float | None:
-        """Part of the run that is over; None if nobody can know."""
+        """Part of the run that is over; None if it is not known."""
     @property
     def events(self) -> int:
         """Events handled so far."""
     @property
     def done(self) -> bool:
-        """Whether the run has ended."""
+        """True if the run has ended."""
 
 # A run that is made elsewhere: its key, whether Python has a part in it, and all that there is to know.
 Elsewhere: TypeAlias = tuple[str, bool, str]
@@ -41,23 +41,23 @@ ColumnOf: TypeAlias = tuple[str, str | None, list[Any]]
 Mean: TypeAlias = tuple[float, float | None]
 
 class Summary(TypedDict):
-    """What the runs of a point of a study came to together."""
+    """The runs of a point of a study together."""
 
     point: int
     values: list[Any]
     """One for each axis."""
     runs: int
-    """How many went to their end."""
+    """The number of runs that came to their end."""
     trouble: tuple[str, str] | None
     """`refused` or `failed`, and the message."""
     means: list[Mean | None]
     """One for each figure."""
     limit: str | None
-    """What limits its first run, if that was asked."""
+    """The limit of its first run, if that was requested."""
 
 @final
 class Sweep:
-    """A study, and what its points are run with."""
+    """A study, and the options with which its points are run."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Sweep:
         refused: Mapping[str, str] = ...,
         chosen: Chosen | None = None,
     ) -> None:
-        """Reads a study. `store` is the folder with results, `builds` are hashes of the simulator, and of it with what carries devices in Python.
+        """Reads a study. `store` is the folder with results, `builds` are hashes of the simulator, and of it with the code of devices in Python.
 
         `shard` is a part, from 0, and how many there are. With `all_elsewhere` no run is made here. `refused` are runs that were to be made
         elsewhere and cannot be, by their keys. Raises ExperimentError.
@@ -95,40 +95,40 @@ class Sweep:
     def parameters(self) -> list[tuple[bool, list[ColumnOf]]]:
         """Of each axis whether it is a range, and its columns. A Latin hypercube's keys are axes of their own."""
     def knows_all(self, progress: Callable[[int], object]) -> bool:
-        """Whether nothing would have to be run; `progress` is told how many points were looked at. False, too, after Ctrl-C."""
+        """True if no run is needed; `progress` receives the number of points looked at. False, too, after Ctrl-C."""
     def __len__(self) -> int:
-        """How many points there are."""
+        """The number of points."""
     @property
     def inputs(self) -> tuple[str | None, str | None, list[str], dict[int, list[str]]]:
-        """With which a point is run by itself: the experiment and a file with its loads, if the study is of one, what all points set, and what each sets beyond that, by its number."""
+        """The inputs with which a point is run alone: the experiment and a file with its loads, if the study is of one, the settings of all points, and further settings of each, by its number."""
     @property
     def first_seed(self) -> int | None:
         """The seed of the first run of each point, if the study says one."""
     def run(self, threads: int, progress: Callable[[tuple[int, int, int]], object]) -> Swept:
-        """Runs what is not known; `progress` is told now and then how many runs are over, of how many, and how many of them were known.
+        """Runs the unknown points; `progress` receives now and then the numbers of finished runs, of all, and of known ones.
 
-        Ctrl-C ends it; what was done is kept. Raises OSError if a result cannot be kept, or a file changed meanwhile.
+        Ctrl-C ends it; finished runs are kept. Raises OSError if a result cannot be kept, or a file changed meanwhile.
         """
 
     def keep(self, run: str, record: bytes) -> Elsewhere | None:
-        """Keeps what a run came to that was made elsewhere; the run of its point that comes next, if its repeats depend on each other. Raises OSError."""
+        """Keeps the result of a run that was made elsewhere; the run of its point that comes next, if its repeats depend on each other. Raises OSError."""
 
 @final
 class RunMaker:
-    """Makes runs that somebody elsewhere asks for, with the files as they are when it is made."""
+    """Makes runs that another process asks for, with the files as they are when it is made."""
 
     def __init__(self, builds: tuple[str, str]) -> None: ...
     def make(self, run: str) -> tuple[str, bytes | str]:
-        """Makes a run: `ran` and what it came to, `refused` and why, or `differs` and why: here it would be another run."""
+        """Makes a run: `ran` and its result, `refused` and why, or `differs` and why: here it would be another run."""
     def differs(self, run: str) -> str | None:
-        """Why a run would be another here, if so."""
+        """The reason why a run would be another here, if so."""
     @staticmethod
     def in_python(run: str) -> str:
-        """What Python does of a run, as JSON. Raises ValueError."""
+        """The part of a run that Python does, as JSON. Raises ValueError."""
 
 @final
 class Summaries(Sequence[Summary]):
-    """What each point of a study came to, in the order of the points. A point is made when it is asked for; of a million, ask for columns."""
+    """The summary of each point of a study, in the order of the points. A point is made when it is asked for; of a million, ask for columns."""
 
     def __len__(self) -> int: ...
     @overload
@@ -137,24 +137,24 @@ class Summaries(Sequence[Summary]):
     def __getitem__(self, index: slice) -> Sequence[Summary]: ...
     @property
     def troubles(self) -> list[tuple[str, str, int]]:
-        """What was refused and what failed: kind, message, and how many points say so; the most first."""
+        """The refusals and failures: kind, message, and the number of points with it; the most frequent first."""
     @property
     def limited(self) -> bool:
-        """Whether it is said of a point what limits it."""
+        """True if points have their limit."""
     def means(self, figure: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The mean of a figure at each point, and half of its confidence interval: NaN where there is none."""
     def steps(self, column: int) -> npt.NDArray[np.uint32]:
-        """Which of its values a column of the axes has at each point."""
+        """The index of a column's value at each point, among the values of its axis."""
 
 @final
 class Swept:
-    """What came of a study."""
+    """The result of a study."""
 
     @property
     def interrupted(self) -> bool: ...
     @property
     def progress(self) -> tuple[int, int, int, int]:
-        """Runs that are over, all of them, those that were known, and those that were made."""
+        """Runs that are over, all of them, known ones, and new ones."""
     @property
     def elsewhere(self) -> list[Elsewhere]:
         """Runs that are to be made elsewhere; then the study is run again."""
@@ -163,16 +163,16 @@ class Swept:
     def figures(self, figures: str) -> list[tuple[str, str]]:
         """Name and unit of each figure in a list. Raises ExperimentError."""
     def summaries(self, figures: str) -> Summaries:
-        """What each point came to. Raises ExperimentError."""
+        """The summary of each point. Raises ExperimentError."""
     def front(self, objectives: str) -> tuple[list[tuple[str, str, bool]], Summaries, list[bool]]:
         """Name, unit and whether more is better of each objective; each point; and whether nothing beats it. Raises ExperimentError."""
     def finding(self) -> tuple[str, dict[str, tuple[float, str]], bool] | None:
-        """What the study found: the sentence, the figures in it with their units, and whether it holds. Raises ExperimentError."""
+        """The study's finding: the sentence, the figures in it with their units, and True if it holds. Raises ExperimentError."""
     def counts(self) -> tuple[int, int, int]:
         """Rows that are done, failed, refused."""
 
 def count_results(store: str) -> int:
-    """How many results the store in a folder holds."""
+    """The number of results that the store in a folder holds."""
 
 def figures(text: str) -> list[tuple[str, str]]:
     """Name and unit of each figure in a list. Raises ExperimentError."""
@@ -181,16 +181,16 @@ def comparison(text: str) -> tuple[str, str, str, str]:
     """A comparison of two figures: the left one, the sign, the right one, and their unit. Raises ExperimentError."""
 
 def expect(record: bytes, text: str) -> tuple[bool, list[tuple[str, float | None, str]], str | None]:
-    """Of what is expected of a run (`Simulation.record`): whether it holds, its figures, and what may be meant by one that is not there. Raises ExperimentError."""
+    """An expectation of a run (`Simulation.record`): True if it holds, its figures, and the likely meaning of an unknown one. Raises ExperimentError."""
 
 def record_figures(record: bytes) -> dict[str, float]:
-    """The figures of what a run came to (`Simulation.record`), by their names. Raises ValueError."""
+    """The figures of a run's result (`Simulation.record`), by their names. Raises ValueError."""
 
 def failed_record(message: str) -> bytes:
-    """What a run came to that failed, as studies keep it."""
+    """The result of a run that failed, as studies keep it."""
 
 def metric(name: str) -> tuple[str, bool | None] | None:
-    """A metric: its unit, and whether more is better, None where nobody can say. None if there is no such metric."""
+    """A metric: its unit, and True if more is better, None if that is not known. None if there is no such metric."""
 
 def metrics() -> list[tuple[str, str]]:
     """The figures of points: name, and unit with meaning."""
@@ -227,14 +227,14 @@ class AdapterService:
         """Opens the ports of an adapter at the IPv4 address `local`, as a number.
 
         `peers` are the addresses of its devices with their requester IDs; `images` are files and the addresses of their
-        first bytes. Raises ValueError for what cannot be, RunError if the network refuses, OSError for files.
+        first bytes. Raises ValueError for impossible options, RunError if the network refuses, OSError for files.
         """
 
     def serve(self, seconds: float) -> None:
         """Serves for so long."""
 
     def report(self) -> str:
-        """What it serves and has counted, as JSON."""
+        """The devices and counters, as JSON."""
 
     def finish(self) -> None:
         """Ends the capture."""
@@ -247,19 +247,19 @@ class CardServer:
         self, local: int, cards: Sequence[tuple[str, int, int, int, int]], datagrams: str | None = None
     ) -> None:
         """Opens the ports of an adapter at the IPv4 address `local`. Of each card: its socket, its device's address, its bus, device and function
-        number, and the bytes of its BARs 4 and 2. `datagrams` is a capture of what passes on the network.
+        number, and the bytes of its BARs 4 and 2. `datagrams` is a capture of the network.
 
-        Raises ValueError for what cannot be, RunError if the system refuses.
+        Raises ValueError for impossible options, RunError if the system refuses.
         """
 
     def capture(self, card: int, path: str, id: int, name: str) -> None:
-        """Writes down in a pcapng file what passes between guest and card from now on. Raises RunError."""
+        """Writes the TLPs between guest and card into a pcapng file from now on. Raises RunError."""
 
     def run(self, seconds: float) -> None:
         """Goes on for so long. Raises RunError if it cannot."""
 
     def counters(self) -> list[list[tuple[str, int]]]:
-        """What was done so far, by card."""
+        """The counters so far, by card."""
 
     def end(self) -> None:
         """Ends it and its captures; its counters stay. Raises RunError if a capture could not be written."""
@@ -291,7 +291,7 @@ class FabricServer:
         """Name and counters of each device, in the order of the sockets."""
 
     def lag(self) -> tuple[float, float, int]:
-        """How far simulated time is behind the wall clock, and was at most, in nanoseconds; how often it was more than 1 ms."""
+        """The lag of simulated time behind the wall clock, and the greatest so far, in nanoseconds; the number of times that it exceeded 1 ms."""
 
     def finish(self, stopped_by: str) -> str:
         """Closes its files; the result document as JSON. `stopped_by` is `guest-off`, `interrupted`, `time-limit` or `failed`."""
@@ -318,20 +318,20 @@ class LiveService:
         """Opens the ports of an adapter at the IPv4 address `local`, as a number; `served` are devices and their addresses,
         `taps` devices and the TAP interfaces of their drivers.
 
-        Raises ExperimentError, ValueError for what cannot be served, RunError if the network refuses, OSError for files.
+        Raises ExperimentError, ValueError for impossible devices, RunError if the network refuses, OSError for files.
         """
 
     def serve(self, seconds: float) -> str | None:
         """Serves for so long; why the run has ended, if it has. Raises RunError if it failed."""
 
     def absent(self) -> list[str]:
-        """The devices that nobody has heard of yet."""
+        """The devices that have not been heard of yet."""
 
     def lag(self) -> tuple[float, float, int]:
-        """How far simulated time is behind the wall clock, and was at most, in nanoseconds; how often it was more than 1 ms."""
+        """The lag of simulated time behind the wall clock, and the greatest so far, in nanoseconds; the number of times that it exceeded 1 ms."""
 
     def report(self) -> str:
-        """What is served and has been counted, as JSON."""
+        """The devices and counters, as JSON."""
 
     def lost_frames(self) -> list[tuple[str, str, int]]:
         """Frames lost at each TAP interface: the device, the interface, their number."""
@@ -364,13 +364,13 @@ class Simulation:
         """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
 
         `text` takes the place of the file's; `objects` are a device and its driver, by the device's name, which take
-        the place of what the experiment names. `guest` starts a user-mode Linux as the host's software: paths `kernel`
-        and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`. `machine` is the one that is meant of an experiment
+        the place of those in the experiment. `guest` starts a user-mode Linux as the host's software: paths `kernel`
+        and `folder` (which holds only its `initramfs`, and goes with it), and perhaps `share`, `arguments` and `interactive`. `machine` is the chosen one of an experiment
         with several; the cables of the NICs `open_ends` lead to others (`Cabling`). With `all_details` the document of a large fabric is as long as it gets.
         `keep_transactions` is for `transactions`; `latest` is the number of TLPs kept for `tlps_after`.
         """
     def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[GuestEnding, str, int | None] | None]:
-        """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far
+        """Lets the guest and its machine go on for a while. Its output, each piece with its simulated time in fs; how far
         simulated time is, in fs; how the guest has ended, if it has, by its name and for people, and its script's exit status. Raises RunError.
         """
     def advance(self, events: int) -> Progress:
@@ -380,7 +380,7 @@ class Simulation:
     def advance_to_tlp(self, events: int) -> Progress:
         """Handles at most `events` events, and none after the first in which a TLP is put on a wire. Raises RunError; RuntimeError without `latest`."""
     def tlps_after(self, count: int) -> tuple[int, str]:
-        """How many TLPs were put on wires, and those after the first `count`, as JSON; of more than are kept the latest. Raises RuntimeError without `latest`."""
+        """The number of TLPs that were put on wires, and those after the first `count`, as JSON; of more than are kept the latest. Raises RuntimeError without `latest`."""
     def names(self) -> tuple[list[str], list[str], list[str]]:
         """The names of flows, links and components."""
     def bars(self, device: str) -> list[tuple[int, int] | None]:
@@ -390,7 +390,7 @@ class Simulation:
     def prepare(self, case: str) -> None:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def lspci(self) -> tuple[str, str]:
-        """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
+        """Goes on until enumeration is over; its result as JSON, and the text of `lspci -xxxx`. Raises RunError."""
     def finish(
         self,
         stopped_by: str | None = None,
@@ -398,7 +398,7 @@ class Simulation:
         *,
         brief: bool = False,
     ) -> str:
-        """Closes the trace and the capture, and returns the result document as JSON. With `brief`, what only a page shows is left out: series
+        """Closes the trace and the capture, and returns the result document as JSON. With `brief`, the parts for pages only are left out: series
         of links and resources, samples, the ladder. Raises RunError, OSError.
         """
     def transactions(self) -> tuple[list[str], int, Table]:
@@ -406,16 +406,16 @@ class Simulation:
         rows if they are more than a million.
         """
     def transaction(self, index: int) -> tuple[str, list[tuple[str, str, str | None, int]]]:
-        """What one of them was, and the parts of its latency in the order of time: cause, place, behind which flow, femtoseconds. Raises IndexError."""
+        """A transaction, and the parts of its latency in the order of time: cause, place, behind which flow, femtoseconds. Raises IndexError."""
     def expected(self) -> int:
-        """How many expectations the experiment has. Raises ExperimentError for a mistake in one."""
+        """The number of expectations in the experiment. Raises ExperimentError for a mistake in one."""
     def judged(self) -> list[tuple[str, bool, list[tuple[str, float | None, str]], str | None]]:
-        """Of each expectation of a run that is over: its text, whether it holds, its figures (name, value, unit), and what may be meant by one that is not there."""
+        """Of each expectation of a run that is over: its text, True if it holds, its figures (name, value, unit), and the likely meaning of an unknown one."""
     def record(self) -> bytes:
-        """What the run, which is over, came to, as studies keep it."""
+        """The result of the run, which is over, as studies keep it."""
 
     def judge(self, *, full: bool = False) -> Judge:
-        """Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
+        """The search for the limit of the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
 
 class Cabling:
     """Several guests with their machines, on Ethernet cables."""
@@ -437,7 +437,7 @@ class Cabling:
         """Closes the capture; the number of frames that went over the cables. Raises OSError."""
 
 class Judge:
-    """Asks for runs in which something is relaxed, and is told of them, in whatever order."""
+    """Asks for runs with a relaxed resource, and takes their results, in any order."""
 
     def next_task(self) -> Task | None:
         """A run to be made now; None if there is nothing until more is told, or enough is known."""
@@ -446,13 +446,13 @@ class Judge:
     def cancel(self) -> None:
         """Tasks under way end soon, and tell nothing."""
     def is_over(self) -> bool:
-        """Whether enough is known."""
+        """True if enough is known."""
     def progress(self) -> tuple[int, int]:
         """Runs made, and runs in all, as far as it is known."""
     def limits(self) -> list[str]:
         """The names of all that limit, as far as it is known; none if nothing gains anything."""
     def candidates(self) -> list[tuple[str, str]]:
-        """What could limit: name and kind of each, those first that the figures make suspicious."""
+        """The candidates for the limit: name and kind of each, the likely ones by the figures first."""
     def task_for_table(self, candidate: int, by: str) -> Task:
         """The run with a candidate relaxed by a `tenth`, to `twice` as much, or until it is `gone` as a limit; the verdict does not need it."""
     def document(self) -> str:
@@ -464,9 +464,9 @@ class Task:
     def run(self) -> None:
         """Makes it. Other Python threads go on meanwhile."""
     def judge(self) -> Judge | None:
-        """Who finds what limits the relaxed run, of a task for a table; None: there is no such run."""
+        """The search for the limit of the relaxed run, of a task for a table; None: there is no such run."""
     def result(self) -> tuple[str, float, float, float] | None:
-        """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares; None: there is no such run."""
+        """The change, the gain in throughput, and the changes of p50 and p99 of latency, all as shares; None: there is no such run."""
 
 def check(
     path: str,
@@ -476,26 +476,26 @@ def check(
     load: str | None = None,
     loads_follow: bool = False,
 ) -> str:
-    """Reads an experiment without running it; its outline as JSON. It may have no load if `loads_follow`; `text` takes the place of what is at `path`.
+    """Reads an experiment without running it; its outline as JSON. It may have no load if `loads_follow`; `text` takes the place of the file at `path`.
 
     Raises ExperimentError.
     """
 
 def check_guests(path: str, *, overrides: Sequence[str] = ()) -> str:
-    """Reads the experiment of a guest, or of several, without running it; what `tlplab.outline.Guests` has, as JSON. Raises ExperimentError."""
+    """Reads the experiment of a guest, or of several, without running it; the keys of `tlplab.outline.Guests`, as JSON. Raises ExperimentError."""
 
 def check_device(identity: Mapping[str, object]) -> None:
-    """Whether a device can be, as `tlplab.identity` describes it. Raises ValueError: what is wrong, what would be right."""
+    """Checks a device, as `tlplab.identity` describes it. Raises ValueError with the mistake and the expected value."""
 
 def registers(dumped: bytes) -> dict[str, Any] | None:
-    """What the registers of a function say that were dumped from 0 on, by the names of `tlplab.scan.facts.Function`; what the dump
+    """The facts in a function's registers that were dumped from 0 on, by the names of `tlplab.scan.facts.Function`; a register that the dump
     does not hold is not there. None for less than a header."""
 
 def hosts() -> list[tuple[str, str]]:
     """The host profiles: name and TOML text."""
 
 def models() -> list[tuple[str, str]]:
-    """The device models: name and what it does."""
+    """The device models: the name and purpose of each."""
 
 def generations() -> list[tuple[int, float, bool]]:
     """The generations of PCIe: number, transfers per second and lane in GT/s, and whether there are links in flit mode only."""
@@ -527,12 +527,12 @@ class Dump:
         copy: str | None,
         quiet: bool,
     ) -> None:
-        """Opens a file, or an interface. Raises ValueError for a wrong filter or a file that is no capture, OSError."""
+        """Opens a file, or an interface. Raises ValueError for a wrong filter or a file that is not a capture, OSError."""
     def step(self) -> str | None:
         """Some more lines, perhaps none; None at the end."""
     @property
     def live(self) -> bool:
-        """Whether it goes on until it is told to end."""
+        """True if it goes on until it is ended."""
     def finish(self) -> tuple[int, int, int, int, int]:
         """Ends the copy; frames read, shown, malformed, of other kinds, and dropped."""
 
@@ -540,17 +540,17 @@ class CaptureReader:
     """A capture that is read, to be summed up."""
 
     def __init__(self, path: str, filter: Sequence[str], *, points: bool) -> None:
-        """Opens a file. Raises ValueError for a wrong filter or a file that is no capture, OSError. `points` remembers a row for
+        """Opens a file. Raises ValueError for a wrong filter or a file that is not a capture, OSError. `points` remembers a row for
         each TLP; without, memory does not grow with the file."""
     def step(self) -> bool:
         """Reads on; true while there is more."""
     @property
     def fraction(self) -> float | None:
-        """How much of the file has been read; None where its length is not known."""
+        """The part of the file that has been read; None if its length is not known."""
     def summary(self) -> str:
         """The summary as a JSON document, tlplab/capture/1."""
     def points(self) -> Table:
-        """What happened when, a row for each TLP, none if they were not asked for: time_ns, direction, kind (0 read, 1 write, 2 completion with data,
+        """The events, a row for each TLP, none if they were not requested: time_ns, direction, kind (0 read, 1 write, 2 completion with data,
         3 without, 4 other), tag, bytes, outstanding, latency_ns."""
 
 def dissector() -> list[tuple[str, str]]:
@@ -593,14 +593,14 @@ def rate(text: str) -> int:
     """Bits per second of a rate such as "25Gb/s". Raises ValueError."""
 
 class Rules(TypedDict):
-    """What holds for a whole grid of the closed forms."""
+    """The rules of a whole grid of the closed forms."""
 
     requests: str
     completions: str
     compat: list[str]
 
 class Use(TypedDict):
-    """What transfers make of a resource."""
+    """The use of a resource by transfers."""
 
     resource: str
     each: float
@@ -611,10 +611,10 @@ class Use(TypedDict):
     """Units under way at the rate that is wanted, on average."""
     available: float | None
     transfers_per_s: float | None
-    """What the available ones allow."""
+    """The rate that the available ones allow."""
 
 class InFlight(TypedDict):
-    """What limits transfers."""
+    """The limits of transfers."""
 
     link_transfers_per_s: float
     transfers_per_s: float
@@ -636,7 +636,7 @@ class Table:
 def table(
     columns: Sequence[tuple[str, str | None, Literal["whole", "number", "truth", "text"], Sequence[Any]]],
 ) -> Table:
-    """A table of columns: name, unit, what the values are (whole numbers from 0, numbers, truths, texts), and these, or None. Raises TypeError, OverflowError."""
+    """A table of columns: name, unit, the kind of values (whole numbers from 0, numbers, truths, texts), and these, or None. Raises TypeError, OverflowError."""
 
 def model_bandwidth(op: str, grid: Sequence[npt.NDArray[np.int64]], rules: Rules) -> Table:
     """Bandwidth of transfers. Raises ValueError, as do all of these."""
@@ -644,7 +644,7 @@ def model_bandwidth(op: str, grid: Sequence[npt.NDArray[np.int64]], rules: Rules
 def model_nic(
     file: str, text: str, ways: str, ethernet_bps: float, grid: Sequence[npt.NDArray[np.int64]], rules: Rules
 ) -> Table:
-    """What a NIC reaches. Raises ExperimentError for its file."""
+    """The rates of a NIC. Raises ExperimentError for its file."""
 
 def model_loopback(
     ethernet_bps: float, store: int, pcie_ns: float, nic_ns: float, grid: Sequence[npt.NDArray[np.int64]], rules: Rules
@@ -654,10 +654,10 @@ def model_loopback(
 def model_nettlp(
     sizes: Sequence[int], ethernet_bps: float, mps: int, mrrs: int, header: int
 ) -> list[tuple[float, float]]:
-    """What Ethernet carries of TLPs in datagrams, in bits per second: for each size of writes, of reads."""
+    """The rate of TLPs in datagrams on Ethernet, in bits per second: for each size of writes, of reads."""
 
 def model_data_path(bits: int, clock: float, payload: int, header: int) -> tuple[float, float]:
-    """What a data path carries of TLPs, in bits per second: each in words of its own, and packed."""
+    """The rate of TLPs on a data path, in bits per second: each in words of its own, and packed."""
 
 def model_in_flight(
     op: str,
@@ -685,39 +685,39 @@ class Bench:
     ) -> None:  # fmt: skip
         """The `simulator` or the closed form (`model`) of a host and a device profile. Raises ExperimentError, ValueError."""
     def run(self, case: str) -> str:
-        """Runs a case (JSON); what was measured as JSON. Other Python threads run meanwhile. Raises ValueError, RunError."""
+        """Runs a case (JSON); the measurement as JSON. Other Python threads run meanwhile. Raises ValueError, RunError."""
     def host_has_cache(self) -> bool:
-        """Whether what a cache holds makes a difference."""
+        """True if the content of a cache makes a difference."""
     def stop(self) -> None:
-        """Ends all runs soon; each returns what it has measured."""
+        """Ends all runs soon; each returns its measurements so far."""
     def done(self) -> float:
-        """How many cases are done, with the parts of those under way."""
+        """The number of cases that are done, with the parts of those under way."""
 
 @final
 class BenchRecorder:
-    """What a device in Python measures of a case. Times are in femtoseconds of simulated time."""
+    """The measurement of a case with a device in Python. Times are in femtoseconds of simulated time."""
 
     def __init__(self, case: str, hz: int, cycles_per_tick: int) -> None:
         """Timestamps count `cycles_per_tick` cycles, of which a second has `hz`. Raises ValueError."""
     def next_operation(self) -> tuple[bool, int] | None:
         """The next operation: whether it is a write (with a read behind it, in lat_wrrd), and its address. None after the last."""
     def warmup(self) -> int:
-        """Operations before those that are measured."""
+        """Operations before the measured ones."""
     def latency(self, begun_fs: int, ended_fs: int) -> None:
         """A measured operation is over."""
     def transfer(self, at_fs: int) -> None:
         """A transfer of a bandwidth is over; those before the measured ones are told, too."""
     def fraction(self) -> float:
-        """How much of the case has been measured."""
+        """The part of the case that has been measured."""
     def elapsed_ns(self) -> float:
         """From the beginning of the first measured operation to the end of the last."""
     def record(self, lanes: int) -> bytes:
-        """What was measured, as studies keep it, on a link of so many lanes."""
+        """The measurement, as studies keep it, on a link of so many lanes."""
     def document(self, complete: bool) -> str:
-        """What was measured, as JSON."""
+        """The measurement, as JSON."""
 
 def check_case(case: str) -> None:
-    """Raises ValueError for a case that cannot be: what is wrong, what would be right."""
+    """Raises ValueError for an impossible case, with the mistake and the expected value."""
 
 def bench_devices() -> list[tuple[str, str]]:
     """The device profiles: name and TOML text."""
@@ -726,7 +726,7 @@ def bench_columns() -> tuple[str, str, str]:
     """Headers of latency, bandwidth and distribution files."""
 
 class _End(Protocol):
-    """What an end point is; see `tlplab.nettlp.end.End`."""
+    """An end point; see `tlplab.nettlp.end.End`."""
 
     @property
     def local(self) -> str: ...
@@ -747,13 +747,13 @@ class Dma:
     def write(self, address: int, data: bytes) -> None:
         """Writes; it is over when it was sent. Raises RunError."""
     def flush(self, address: int) -> None:
-        """Waits until what was written before is in memory; `address` is that of its last byte. Raises RunError."""
+        """Waits until earlier writes are in memory; `address` is that of their last byte. Raises RunError."""
     def flush_by(self, how: Literal["zero", "read", "never"]) -> None:
-        """How `flush`, and long writes, wait: a read of no bytes, one of the last doubleword, or not at all."""
+        """Sets the wait of `flush`, and of long writes: a read of no bytes, one of the last doubleword, or not at all."""
     def counters(self) -> dict[str, int]:
-        """What the end point has counted."""
+        """The counters of the end point."""
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[bytes | str]:
-        """Reads several places (address, bytes) at once; where one cannot be read, a text says why."""
+        """Reads several places (address, bytes) at once; for an unreadable one, a text has the reason."""
 
 def config_read(end: _End, register: int) -> int:
     """A doubleword of the configuration space of the function that the adapter is. Raises RunError."""
@@ -776,14 +776,14 @@ def measure_on(
     """Times reads of every bridge and end point of an experiment's topology, one at a time: `tlplab/differential/1`.
 
     The experiment's loads run meanwhile unless `idle`. The counter of the simulated processor goes in steps of 3 ns; `seed` is the
-    experiment's if it is None. After Ctrl-C what there is until then. Raises ExperimentError for a mistake in the experiment, RunError where
+    experiment's if it is None. After Ctrl-C the measurements until then. Raises ExperimentError for a mistake in the experiment, RunError where
     it cannot be sampled.
     """
 
 def probe(request: object, progress: Callable[[float], None]) -> str:
     """Reads the functions of this machine and times it: `tlplab/differential/1` (`tlplab.bench.differential.command.Request`).
 
-    After Ctrl-C what there is until then, with `interrupted`. Raises ValueError for what is asked for and is not there, RunError
+    After Ctrl-C the measurements until then, with `interrupted`. Raises ValueError for missing targets, RunError
     where nothing can be measured.
     """
 
@@ -794,9 +794,9 @@ class Perf:
     def __init__(self, end: _End, plan: object) -> None:
         """Raises ValueError for numbers that contradict each other, RunError if the adapter does not answer."""
     def run(self) -> dict[str, Any]:
-        """Measures, and says what. Other Python threads run meanwhile. Raises RunError."""
+        """Measures, and returns the result. Other Python threads run meanwhile. Raises RunError."""
     def stop(self) -> None:
-        """Ends the measurement; what was measured counts."""
+        """Ends the measurement; the results so far count."""
     def progress(self) -> tuple[int, int]:
         """Operations that succeeded so far, and their bytes."""
 
@@ -809,12 +809,12 @@ class Proxy:
     def serve(self, seconds: float) -> None:
         """Passes datagrams on for so long. Raises RunError."""
     def counters(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """What happened so far to what goes to the device, and to the adapter: name and number of each counter."""
+        """The faults so far of datagrams to the device, and to the adapter: name and number of each counter."""
     def kernel_drops(self) -> int | None:
         """Datagrams that the kernel dropped before the proxy saw them, if it tells."""
 
 class _Site(Protocol):
-    """Where a device is served; see `tlplab.nettlp.serve.Site`."""
+    """The place of a served device; see `tlplab.nettlp.serve.Site`."""
 
     @property
     def end(self) -> _End: ...
@@ -849,11 +849,11 @@ class VfioServer:
     def mistake(self) -> str | None:
         """The client's mistake for which the last connection was ended."""
     def capture(self, path: str, id: int, name: str) -> None:
-        """Writes down in a pcapng file what passes from now on, of the function `id` (bus, device, function). Raises RunError."""
+        """Writes the TLPs from now on into a pcapng file, of the function `id` (bus, device, function). Raises RunError."""
     def run(self, seconds: float) -> None:
         """Goes on for so long. Raises RunError if it cannot, or when the device raises."""
     def counters(self) -> list[tuple[str, int]]:
-        """What was done so far."""
+        """The counters so far."""
     def end(self) -> None:
         """Ends it and its capture, and removes the socket; its counters stay. Raises RunError if the capture could not be written."""
 
@@ -881,6 +881,6 @@ class Server:
     def run(self, seconds: float) -> None:
         """Goes on for so long. Raises RunError if it cannot, or when the device raises."""
     def counters(self) -> list[tuple[str, int]]:
-        """What was done so far."""
+        """The counters so far."""
     def end(self) -> None:
-        """Ends it; its counters stay. Raises RunError with what its threads ended with."""
+        """Ends it; its counters stay. Raises RunError with the error of its threads."""

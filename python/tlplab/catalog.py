@@ -1,4 +1,4 @@
-"""What experiments can name, in lists of (name, one line)."""
+"""The names that experiments can use, in lists of (name, one line)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nics() -> Entries:
 
 
 def metrics() -> Entries:
-    """The figures of a point of a study: what each is called, its unit and what it is."""
+    """The figures of a point of a study: the name, unit and meaning of each."""
     return list(_core.metrics())
 
 
@@ -54,7 +54,7 @@ def experiments(folder: Path | None = None) -> Entries:
 
 
 def titled(paths: Iterable[tuple[str, Path]]) -> Entries:
-    """Those that are experiments."""
+    """The entries of the files that are experiments."""
     found = []
     for name, path in paths:
         try:
@@ -79,7 +79,7 @@ def name_of(path: Path, folder: Path) -> str:
 def find_experiment(given: str) -> str:
     """The file that `given` names: itself, or one of tlplab's own experiments, as `quickstart` or `experiments/quickstart.toml`.
 
-    What names neither is given back, for whoever reads it to say so.
+    A name that is neither is given back; its reader then reports it.
     """
     own, path = shipped(), Path(given)
     if own is None or path.exists() or path.is_absolute() or ".." in path.parts:

@@ -1,5 +1,5 @@
 """The command line: `tlplab run`, `whatif`, `sweep`, `pareto`, `optimise`, `sensitivity`, `expect`, `diff`, `explain`, `p2p`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
-`schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
+`schema`, and the commands for devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
 """

@@ -93,7 +93,7 @@ class Debugger:
 
     @property
     def done(self) -> bool:
-        """Whether the run has ended."""
+        """True if the run has ended."""
         return self._ended
 
     @property
@@ -122,7 +122,7 @@ class Debugger:
         """Goes on to the next TLP that fulfils all conditions, which is on its link then; `None` if the run ends before.
 
         `conditions` are those of `Tlps.where`: `next_tlp(kind="CplD", link="nic")`. `touches` is an address, or the name of a register of a device in
-        Python (`"go"`, `"regs.go"`, `"copier.regs.go"`): a request for bytes of it. Raises what `Tlps.where` raises, and `LookupError` for a register.
+        Python (`"go"`, `"regs.go"`, `"copier.regs.go"`): a request for bytes of it. Raises the exceptions of `Tlps.where`, and `LookupError` for a register.
         """
         # Mistakes are told before the run goes on.
         tlps.of_run(self._simulation, self._sent)[1].where(**conditions)

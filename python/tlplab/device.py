@@ -49,7 +49,7 @@ class Device:
     msi: ClassVar[int] = 0
     """Number of MSI vectors: 0, 1, 2, 4, 8, 16 or 32."""
     intx: ClassVar[bool] = False
-    """Whether it has an interrupt pin."""
+    """True if the device has an interrupt pin."""
     capabilities: ClassVar[tuple[Capability, ...]] = ()
     """Further capabilities; see `tlplab.capabilities`."""
     bars: ClassVar[dict[str, type[Bar]]] = {}
@@ -89,7 +89,7 @@ class Context:
         self._msix, self._msi = msix, msi
         self._intx = intx
         self.interrupt_mode = "msi-x"
-        """How software lets this function interrupt now: "msi-x", "msi", "intx" or "disabled"."""
+        """The kind of interrupt that software has enabled for this function: "msi-x", "msi", "intx" or "disabled"."""
 
     @property
     def now_fs(self) -> int:
@@ -132,9 +132,9 @@ class Context:
         self._party.actions.append(("intx", fits("stream", stream, 16), bool(asserted)))
 
     def set_config(self, offset: int, data: bytes) -> None:
-        """Changes what software reads of the function's configuration space, from `offset` on: IDs, class, fields of capabilities.
+        """Changes the function's configuration space for software, from `offset` on: IDs, class, fields of capabilities.
 
-        Bits that software writes or clears stay as they are, and what obeys the registers does so as before: a device that shows another
+        Bits that software writes or clears stay as they are, and the functions behind the registers work as before: a device that shows another
         size of its MSI-X table has the same. Bytes that are software's alone (Command, the address in a BAR) end the run with a
         message; so does NetTLP, whose card keeps its own configuration space.
         """
@@ -161,11 +161,11 @@ class DeviceParty(Party):
         self.bars = {index: getattr(device, name) for name, index in bar_numbers(device.bars).items()}
 
     def identity(self) -> Identity:
-        """What the device is, for the simulator."""
+        """The device's identity, for the simulator."""
         return identity(self.device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:
-        """One event, and what the device does about it."""
+        """Handles one event."""
         self.now_fs = now_fs
         kind, *details = event
         if kind == "start":

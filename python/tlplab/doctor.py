@@ -1,4 +1,4 @@
-"""`tlplab doctor`: what of a machine tlplab finds, what each missing thing would enable, and the command that brings it."""
+"""`tlplab doctor`: the parts of a machine that tlplab finds, the use of each missing one, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_LINE = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """A thing, and what was found of it: None if it is missing."""
+    """A part, and its version or path: None if it is missing."""
 
     name: str
     found: str | None
@@ -48,7 +48,7 @@ class Check:
     get: str
 
     def run(self) -> Finding:
-        """What is found now."""
+        """The present finding."""
         return Finding(self.name, self.look(), self.enables, self.get)
 
 
@@ -80,7 +80,7 @@ def ordinary_guest() -> str | None:
 
 
 def manifest(place: Path) -> str | None:
-    """Where a guest is, if it is whole."""
+    """The path of a guest, if it is whole; else None."""
     return str(place.resolve()) if (place / kernel.MANIFEST).is_file() else None
 
 
@@ -97,7 +97,7 @@ def registers() -> str | None:
 
 
 def first_bytes(path: Path) -> bytes:
-    """What may be read of the first 256."""
+    """The first 256 bytes of a file, or as many as may be read."""
     try:
         with path.open("rb") as file:
             return file.read(256)
@@ -164,7 +164,7 @@ def doctor_command(json_file: str | None, quiet: bool) -> None:
 
 
 def show(found: list[Finding]) -> None:
-    """Two tables: what is here, and what is not."""
+    """Two tables: the parts that are present, and the missing ones."""
     console = console_for(sys.stdout)
     here = Sheet(
         f"tlplab {_core.__version__}: here",

@@ -206,11 +206,11 @@ class DriverParty(Party):
         config: int,
         device: Device | None,
     ) -> None:
-        """Tells where the device is."""
+        """Receives the place of the device."""
         self.handle_of = DeviceHandle(self, name, ids, bars, config, device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:
-        """One event, and what the driver does about it."""
+        """Handles one event."""
         self.now_fs = now_fs
         assert self.handle_of is not None, "attach() comes first"
         kind, *details = event
@@ -229,6 +229,6 @@ class DriverParty(Party):
         return self.take_actions()
 
     def waits(self) -> list[tuple[str, str, str]]:
-        """What the driver still waits for: its kind, the same for people, and the place in its file; nothing when it has returned."""
+        """The operations for which the driver still waits: the kind, the same for people, and the place in its file; empty when it has returned."""
         waiting = [(task.waits_for, task.place) for task in self.tasks.values() if task.waits_for is not None]
         return [(operation.kind, operation.what, place) for operation, place in waiting]

@@ -1,4 +1,4 @@
-"""How a command ends that somebody asks to end: in order, with what it did told and its files whole."""
+"""The end of a command that the user ends: in order, with a report of the finished part, and with whole files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _asked: list[int] = []
 
 
 def end_in_order() -> None:
-    """From now on SIGTERM, and a terminal that is closed, are Ctrl-C but for the exit status: what serves, measures or writes says what it did."""
+    """Makes SIGTERM, and a terminal that is closed, act as Ctrl-C but for the exit status: a command that serves, measures or writes reports its work."""
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         signal.signal(signal.SIGHUP, _interrupt)

@@ -1,4 +1,4 @@
-"""`tlplab expect`: whether the figures of a run are what its experiment says that they have to be."""
+"""`tlplab expect`: a check of a run's figures against the expectations of its experiment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tlplab.summary import console_for
 
 @dataclass(frozen=True)
 class Judged:
-    """An expectation, and what became of it."""
+    """An expectation, and its result."""
 
     text: str
     holds: bool
@@ -92,7 +92,7 @@ def as_judged(text: str, holds: bool, figures: list[tuple[str, float | None, str
 
 
 def show(console: Console, title: str, judged: Sequence[Judged], failures: Sequence[str], *, quiet: bool) -> None:
-    """A line for each expectation; with `quiet` only for those that do not hold."""
+    """A line for each expectation; with `quiet` only for failed ones."""
     if not quiet:
         console.print(Text(title, style="bold"))
     for failure in failures:
@@ -108,7 +108,7 @@ def show(console: Console, title: str, judged: Sequence[Judged], failures: Seque
 
 
 def as_junit(experiment: str, title: str, judged: Sequence[Judged], failures: Sequence[str]) -> str:
-    """What was expected as JUnit's XML: a test case for each expectation, and one for a run that failed."""
+    """The expectations as JUnit's XML: a test case for each expectation, and one for a run that failed."""
     missed = sum(not one.holds for one in judged) + bool(failures)
     counts = {"tests": str(len(judged) + bool(failures)), "failures": str(missed), "errors": "0"}
     suites = ElementTree.Element("testsuites", counts)

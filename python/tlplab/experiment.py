@@ -1,4 +1,4 @@
-"""An experiment made of objects: what an experiment file says, said in Python.
+"""An experiment made of objects: the content of an experiment file, written in Python.
 
     >>> import tlplab as tl
     >>> e = tl.Experiment(title="One writer", stop="20us")
@@ -75,7 +75,7 @@ class Experiment:
         try:
             made._tree = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise ExperimentError(path, None, None, "", f"this is no TOML: {error}") from None
+            raise ExperimentError(path, None, None, "", f"this is not TOML: {error}") from None
         made._folder = Path(path).parent
         made._source = (path, text)
         return made
@@ -118,7 +118,7 @@ class Experiment:
         return self._put(("load", name), keys)
 
     def machine(self, name: str, **keys: Any) -> Experiment:
-        """One of several machines with Linux guests."""
+        """Add a machine with a Linux guest to an experiment of several machines."""
         return self._put(("machine", name), keys)
 
     def cable(self, name: str, **keys: Any) -> Experiment:
@@ -133,7 +133,7 @@ class Experiment:
         return self
 
     def expect(self, **keys: Any) -> Experiment:
-        """What figures of the run have to be, for `tlplab expect`."""
+        """Set expected figures of the run, for `tlplab expect`."""
         return self._put(("expect",), keys)
 
     def set(self, key: str, value: Any) -> Experiment:
@@ -157,12 +157,12 @@ class Experiment:
         return tomli_w.dumps(self._tree)
 
     def check(self, *, overrides: Sequence[str] = ()) -> Experiment:
-        """Raises `ExperimentError` where the experiment is no experiment."""
+        """Raises `ExperimentError` for mistakes in the experiment."""
         self.settings(overrides=overrides)
         return self
 
     def settings(self, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
-        """What the experiment comes to: each key with its value, defaults of devices, switches and loads included. Raises `ExperimentError`."""
+        """The experiment's settings: each key with its value, defaults of devices, switches and loads included. Raises `ExperimentError`."""
         with self.places():
             read = json.loads(_core.check(self.path, text=self.to_toml(), overrides=list(overrides)))
         settings: dict[str, Any] = read["settings"]
@@ -181,7 +181,7 @@ class Experiment:
 
     @property
     def path(self) -> str:
-        """What stands for its file: names of files are relative to the folder of this."""
+        """A path in place of the experiment's file: names of files are relative to its folder."""
         return str(self._folder / NAME)
 
     def objects(self) -> dict[str, tuple[Device | None, Driver | None]]:
@@ -230,7 +230,7 @@ class Experiment:
         return ExperimentError(path, None, None, error.key, error.message, error.hint)
 
     def _put(self, tables: Path_, keys: Mapping[str, Any]) -> Experiment:
-        """Adds keys to a table, and remembers who said them."""
+        """Adds keys to a table, with their origin."""
         table = self._tree
         for depth, name in enumerate(tables, 1):
             if name not in table:

@@ -1,4 +1,4 @@
-"""What a device written in Python says of itself, as the simulator takes it."""
+"""The identity of a device written in Python, as the simulator takes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Identity(TypedDict):
 
 
 def identity(device: Device | type[Device]) -> Identity:
-    """What `device` says of itself. Raises `ValueError` for what no register holds."""
+    """The identity of `device`. Raises `ValueError` for values that no register holds."""
     if not isinstance(device.ids, tuple) or not 2 <= len(device.ids) <= 5:
         raise ValueError(f"ids is {device.ids!r}; it must be Ids(vendor, device, …)")
     vendor, product, revision, class_code, subsystem = Ids(*device.ids)
@@ -68,7 +68,7 @@ def identity(device: Device | type[Device]) -> Identity:
 
 
 def bar_numbers(bars: Mapping[str, type[Bar]]) -> dict[str, int]:
-    """The number of each BAR: what it says, or the next free one in the order of declaration; a wide one takes two."""
+    """The number of each BAR: its own, or the next free one in the order of declaration; a wide one takes two."""
     numbers = {}
     following = 0
     for name, bar in bars.items():

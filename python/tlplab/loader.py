@@ -20,7 +20,7 @@ PREFIX = "tlplab_experiment_"
 
 
 class LoadError(ValueError):
-    """A Python file that does not hold what an experiment says it holds."""
+    """A Python file without an object that an experiment expects in it."""
 
 
 def load_device(path: str, name: str, parameters: str) -> DeviceParty:
@@ -70,7 +70,7 @@ def drive(driver: Callable[..., Any], memory: Memory) -> DriverParty:
 
 
 def find(path: str, name: str) -> Any:
-    """What is called `name` in the file at `path`; a file is run once, however often it is named."""
+    """The object called `name` in the file at `path`; a file is run once, however often it is named."""
     module = module_at(Path(path))
     if not hasattr(module, name):
         named = sorted(
@@ -82,7 +82,7 @@ def find(path: str, name: str) -> Any:
 
 
 def forget() -> None:
-    """Forgets all files: what is loaded next is run again, and finds nothing of what runs before have left in its module."""
+    """Forgets all files: a file that is loaded next is run again, without the state that earlier runs have left in its module."""
     for name in [name for name in sys.modules if name.startswith(PREFIX)]:
         del sys.modules[name]
 

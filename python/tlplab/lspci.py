@@ -1,4 +1,4 @@
-"""What software sees of a fabric, as a tree. The data are `tlplab/lspci/1`, of `crates/experiment/src/lspci.rs`."""
+"""A fabric as software sees it, as a tree. The data are `tlplab/lspci/1`, of `crates/experiment/src/lspci.rs`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNBOUNDED = 10_000
 
 
 class Link(TypedDict):
-    """A link as a port shows it: what it runs at, and what the port can."""
+    """A link as a port shows it: its present speed and width, and the port's abilities."""
 
     generation: int
     width: int
@@ -114,7 +114,7 @@ def show(document: Document, stream: TextIO) -> None:
 
 
 def label(function: Function) -> Text:
-    """Who it is; below that, its addresses and limits."""
+    """A function's address and names; below them, its addresses and limits."""
     first = Text.assemble(function["bdf"], " ", (function["component"] or "", "bold"))
     if function["below"] is not None and function["port_type"] == "downstream port":
         first.append(f" → {function['below']}")
@@ -133,7 +133,7 @@ def label(function: Function) -> Text:
 
 
 def speed(link: Link) -> str:
-    """`gen4 x4`, and what the port can where that is more."""
+    """`gen4 x4`, and the port's maximum if that is more."""
     now = f"gen{link['generation']} x{link['width']}"
     possible = f"gen{link['generation_possible']} x{link['width_possible']}"
     return now if now == possible else f"{now} of {possible}"
@@ -166,7 +166,7 @@ def size(count: int) -> str:
 
 
 def interrupts(function: Function) -> str:
-    """How the function interrupts."""
+    """The interrupts of the function in words."""
     mode = function["interrupts"]
     if mode == "msi-x":
         count = function["msix_vectors"]

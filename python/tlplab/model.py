@@ -54,15 +54,15 @@ class Connection(TypedDict, total=False):
     address_bits: Numbers
     """64, or 32 below 4 GiB."""
     ecrc: Numbers
-    """Whether TLPs end in a digest."""
+    """True if TLPs end in a digest (ECRC)."""
     flit: Numbers
-    """Whether the link is in flit mode; generations 6 and 7 always are."""
+    """True if the link is in flit mode; generations 6 and 7 always are."""
     offset: Numbers
-    """Where a transfer starts in its page of 4 KiB, bytes."""
+    """The beginning of a transfer in its page of 4 KiB, bytes."""
     requests: str
-    """Where requests are cut: `aligned`, at multiples of the MPS or MRRS, or `packed`, when they are full."""
+    """The cuts of requests: `aligned`, at multiples of the MPS or MRRS, or `packed`, when they are full."""
     completions: str
-    """Where completions are cut: `max`, as late as possible, or `rcb`, at every boundary."""
+    """The cuts of completions: `max`, as late as possible, or `rcb`, at every boundary."""
     compat: str | Iterable[str]
     """Mistakes to make, of `COMPAT`."""
 
@@ -94,7 +94,7 @@ class Grid:
         return self.to_numpy()[name]
 
     def __len__(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return len(self._table)
 
     def __arrow_c_schema__(self) -> object:
@@ -111,7 +111,7 @@ class Grid:
 
 
 def rules(connection: Mapping[str, Any]) -> _core.Rules:
-    """What holds for a whole grid."""
+    """The rules of a whole grid."""
     compat = connection.get("compat", ())
     return {
         "requests": connection.get("requests", "aligned"),
@@ -149,8 +149,8 @@ def bandwidth(size: Numbers, *, op: str = "write", **connection: Any) -> Grid:
     """Throughput of transfers of `size` bytes that only the link limits.
 
     `op` is `read`, `write` or `rdwr` (as many of each); the others are those of `Connection`. Columns, besides the parameters:
-    `bandwidth_bps` (payload, each way), `transfers_per_s`, `up_utilization` and `down_utilization` (part of what TLPs can
-    have that is used), `up_bytes` and `down_bytes` (of the link, for a transfer's TLPs), `tlp_bps` (what TLPs can have while
+    `bandwidth_bps` (payload, each way), `transfers_per_s`, `up_utilization` and `down_utilization` (part of the rate that TLPs can
+    have that is used), `up_bytes` and `down_bytes` (of the link, for a transfer's TLPs), `tlp_bps` (the rate available to TLPs while
     both ways are full), `raw_bps` (the link after line coding). Raises ValueError.
     """
     columns, shape = points(size, connection)
@@ -183,7 +183,7 @@ def loopback(
 ) -> Grid:
     """The latency of a NIC whose port is connected to itself: `pcie_ns` and `nic_ns`, which sum to it.
 
-    The parameters of these names are what host and PCIe core, and what the rest of the NIC, take for any packet; `store` is what
+    The parameters of these names are the times of host and PCIe core, and of the rest of the NIC, for any packet; `store` is the amount that
     the host stores at once. Raises ValueError.
     """
     if "offset" in connection:

@@ -1,4 +1,4 @@
-"""What an experiment is made of, read but not run."""
+"""The parts of an experiment, read but not run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Component(TypedDict):
 
 
 class Load(TypedDict):
-    """A load: which device issues it, to whom, and what it does in a few words."""
+    """A load: the device that issues it, its target, and its work in a few words."""
 
     name: str
     device: str
@@ -62,7 +62,7 @@ class Cable(TypedDict):
 
 
 class Machine(TypedDict):
-    """One of several machines."""
+    """A machine of an experiment with several."""
 
     name: str
     outline: Outline

@@ -21,7 +21,7 @@ def check_outputs(
 ) -> None:
     """Refuses output files that cannot be written, before a long run finds out.
 
-    `outputs` maps options to what they were given; those in `to_stdout` may be `-`. Raises `click.UsageError`.
+    `outputs` maps options to their values; those in `to_stdout` may be `-`. Raises `click.UsageError`.
     """
     taken: dict[str, str] = {}
     for name, path in inputs.items():
@@ -41,7 +41,7 @@ def check_outputs(
 
 
 def check_ending(option: str, path: str, endings: Sequence[str]) -> None:
-    """Refuses a file whose name does not say what will be in it. Raises `click.UsageError`."""
+    """Refuses a file whose name does not have the ending of its content. Raises `click.UsageError`."""
     if Path(path).suffix.lower() not in endings:
         names = " or ".join(part for part in (", ".join(endings[:-1]), endings[-1]) if part)
         raise click.UsageError(f"{option} {path}: name a file that ends in {names}")

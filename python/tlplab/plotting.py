@@ -1,4 +1,4 @@
-"""What the plots of all commands share: colours, kinds of files, how a file is written."""
+"""Parts that the plots of all commands share: colours, kinds of files, and writing of a file."""
 
 from __future__ import annotations
 

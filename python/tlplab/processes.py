@@ -27,9 +27,9 @@ def side_by_side(
     do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *, quiet: bool, at_once: int | None = None,
     each: Callable[[str, Done], None] | None = None,
 ) -> dict[str, Done]:  # fmt: skip
-    """Does the tasks, each in a process, `at_once` at a time (default: on all processors); what came of each, by its name.
+    """Does the tasks, each in a process, `at_once` at a time (default: on all processors); the result of each, by its name.
 
-    `what` they are, for the progress bar. `each` is told of a task's name and what came of it as soon as it is done.
+    `what` they are, for the progress bar. `each` receives a task's name and result as soon as it is done.
     """
     found: dict[str, Done] = {}
     if not tasks:

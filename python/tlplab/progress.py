@@ -20,14 +20,14 @@ WORTH_SECONDS = 2.0
 
 
 class Line:
-    """A line on stderr that says what goes on, and changes; on anything but a terminal, nothing."""
+    """A line on stderr about the present work, which changes; on anything but a terminal, nothing."""
 
     def __init__(self, *, quiet: bool) -> None:
         """`quiet` shows nothing even on a terminal."""
         self.shown = not quiet and sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Replaces what is shown, by no more than fits: what wraps could not be taken away."""
+        """Replaces the shown line, by no more than fits: a wrapped line could not be taken away."""
         if self.shown:
             width = shutil.get_terminal_size().columns - 1
             with contextlib.suppress(OSError):  # the terminal has gone; what is to be written elsewhere still is
@@ -91,7 +91,7 @@ class Bar:
 
 
 def worth_showing(elapsed: float, fraction: float | None) -> bool:
-    """Whether a run that did `fraction` of its work in `elapsed` seconds will take more than two seconds in all."""
+    """True if a run that did `fraction` of its work in `elapsed` seconds will take more than two seconds in all."""
     if elapsed < SILENT_SECONDS:
         return False
     if not fraction:

@@ -101,7 +101,7 @@ class Bar:
         number: int | None = None,
         **rest: Any,
     ) -> None:
-        """`size` is a power of two such as `"4KiB"`. With `memory=True` the host reads back what it wrote.
+        """`size` is a power of two such as `"4KiB"`. With `memory=True` the host reads back the data that it wrote.
 
         `wide` BARs may lie above 4 GiB and take two numbers, `prefetchable` ones have no side effects when they are read;
         both hold for memory and not for registers unless said otherwise (registers of 4 GiB and more are always wide). `io`
@@ -134,7 +134,7 @@ class Bar:
         self.bytes = bytearray(self.size if self.memory else 0)
 
     def read(self, offset: int, length: int, computed: dict[str, int]) -> bytes:
-        """What the host reads, with registers that the device computed; what is neither memory nor a register is zero."""
+        """The data of a host's read, with registers that the device computed; bytes that are neither memory nor a register are zero."""
         if self.memory and not self.registers:
             return bytes(self.bytes[offset : offset + length])
         data = bytearray(self.bytes[offset : offset + length] if self.memory else length)
@@ -146,7 +146,7 @@ class Bar:
         return bytes(data)
 
     def write(self, offset: int, data: bytes) -> list[tuple[Register, int]]:
-        """Takes what the host writes; the registers with handlers that it touched, with their new values."""
+        """Takes a write of the host; the registers with handlers that it touched, with their new values."""
         if self.memory:
             self.bytes[offset : offset + len(data)] = data
         told = []

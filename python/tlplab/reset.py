@@ -15,13 +15,13 @@ PCIE, MSIX = 0x10, 0x11
 FLR_CAPABLE = 1 << 28
 INITIATE_FLR = 1 << 15
 RESET_TIME = "100ms"
-"""How long software leaves a function alone after a reset (PCIe 5.0 §6.6.2)."""
+"""The time that software leaves a function alone after a reset (PCIe 5.0 §6.6.2)."""
 
 
 async def reset(device: DeviceHandle, sleep: Callable[[int | str], Operation[None]]) -> None:
     """Resets the function and gives it back its BARs, its interrupts and the bus.
 
-    Raises `RuntimeError` for one that has no function-level reset.
+    Raises `RuntimeError` for a function without function-level reset.
     """
     config = device.config
     places = await capabilities(device)
@@ -45,7 +45,7 @@ async def reset(device: DeviceHandle, sleep: Callable[[int | str], Operation[Non
 
 
 async def capabilities(device: DeviceHandle) -> dict[int, int]:
-    """Where each capability below 0x100 is, by its ID."""
+    """The offset of each capability below 0x100, by its ID."""
     places: dict[int, int] = {}
     (at,) = await device.config.read(CAPABILITIES, 1)
     while at:
@@ -56,7 +56,7 @@ async def capabilities(device: DeviceHandle) -> dict[int, int]:
 
 
 async def msix_table(device: DeviceHandle, capability: int) -> tuple[int, int, bytes]:
-    """The BAR that holds the table, where in it, and what is in it."""
+    """The BAR that holds the table, its offset there, and its content."""
     vectors = (int.from_bytes(await device.config.read(capability + 2, 2), "little") & 0x7FF) + 1
     place = int.from_bytes(await device.config.read(capability + 4, 4), "little")
     bar, start = place & 7, place & ~7

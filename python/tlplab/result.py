@@ -1,7 +1,7 @@
-"""What a run came to: the result document, as a dictionary that knows its types and can show itself.
+"""The result of a run: the result document, as a dictionary that knows its types and can show itself.
 
 Its types are in `tlplab.document`, which is generated from the simulator's own. Code of tlplab that is given a document, however it came by it, takes a
-`Document`; whoever runs an experiment gets a `Result`.
+`Document`; programs that run an experiment get a `Result`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Share(TypedDict):
 
 
 class Result(Keys):
-    """What a run came to, as `tl.run`, `tl.simulate` and the fixture of pytest give it.
+    """The result of a run, as `tl.run`, `tl.simulate` and the fixture of pytest give it.
 
     It is the result document: `result["flows"]` and `result.flows` are the same. Lists of dictionaries have `arrow()`.
     """
@@ -53,12 +53,12 @@ class Result(Keys):
 
     @property
     def sentence(self) -> str:
-        """What limited the run, in a sentence."""
+        """The limit of the run, in a sentence."""
         return self.verdict["sentence"]
 
     @cached_property
     def attribution(self) -> Rows[Share]:
-        """Where the time of all flows went, the largest part of each flow first."""
+        """The parts of the time of all flows, the largest part of each flow first."""
         rows: list[Share] = [
             {
                 "flow": flow["name"], "cause": self.causes[one["cause"]], "place": one["place"],

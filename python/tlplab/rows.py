@@ -26,7 +26,7 @@ class Rows(list[Row], Generic[Row]):
     def arrow(self) -> _core.Table:
         """A table by Arrow's PyCapsule interface, for `pyarrow.table`, `polars.DataFrame` and others; `to_numpy` needs none of them.
 
-        What is within a row has the names of its keys: `latency_ns.p99`, `up.utilization.idle`; of lists only what causes took is there.
+        Keys within a row have the names of their path: `latency_ns.p99`, `up.utilization.idle`; of lists only the causes' times are there.
         """
         found = columns(self._kind, self._causes)
         return _core.table([(one.name, one.unit, one.sort, [one.of(row) for row in self]) for one in found])

@@ -34,7 +34,7 @@ Tried: TypeAlias = "Callable[[int, int], None]"
 
 
 class Running(Protocol):
-    """What `finish` needs of a simulation."""
+    """The methods of a simulation that `finish` needs."""
 
     def advance(self, events: int) -> _core.Progress: ...
     def restless(self) -> list[str]: ...
@@ -43,21 +43,21 @@ class Running(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """What came out of a run."""
+    """The result of a run."""
 
     text: str
     """The result document, JSON."""
     interrupted: bool
-    """Whether it was stopped before its end; the document then tells what was measured until then."""
+    """True if the run was stopped before its end; the document then holds the measurements until that moment."""
     untried: bool = False
-    """Whether the search for what limits was stopped: the figures of the run speak."""
+    """True if the search for the limit was stopped: the verdict is then of the figures of the run."""
 
     def result(self) -> Document:
         """The result document."""
         return cast(Document, json.loads(self.text))
 
     def failures(self) -> list[str]:
-        """Why the run failed, in lines; none if it did not."""
+        """The reasons why the run failed, in lines; none if it did not."""
         return failures(self.result())
 
 
@@ -110,14 +110,14 @@ def finish(simulation: Running, watch: Watch | None = None) -> Finished:
 
 
 def failures(result: Document) -> list[str]:
-    """Why a run failed that came to its end: bus numbers or addresses ran out, or drivers wait for what never comes."""
+    """The reasons why a run that came to its end failed: bus numbers or addresses ran out, or drivers wait for an event that never comes."""
     exhausted = [problem["message"] for problem in result["problems"] if problem["exhausted"]]
     waits = [f"driver of {one['device']} still waits for {one['what']} ({one['place']})" for one in result["waiting"]]
     return [*exhausted, *waits]
 
 
 def succeed(finished: Finished) -> None:
-    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for one that failed."""
+    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for a failed run."""
     if finished.interrupted:
         raise KeyboardInterrupt
     if failed := finished.failures():
@@ -158,8 +158,8 @@ def judged(
 ) -> Finished:  # fmt: skip
     """`finished`, with the verdict by runs; with that of its figures, if the experiment cannot be run again or Ctrl-C comes.
 
-    In `full`, more of every resource is tried on the whole run, whatever it costs. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
-    made, and of how many.
+    In `full`, more of every resource is tried on the whole run, at any cost. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` receives the number of finished
+    runs, and of all.
     """
     if finished.interrupted:
         return finished

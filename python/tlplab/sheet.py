@@ -27,12 +27,12 @@ class Column:
 
     @property
     def width(self) -> int:
-        """What the widest cell takes."""
+        """The width of the widest cell, columns of the terminal."""
         return max(Text(line).cell_len for cell in (self.heading, *self.cells) for line in cell.split("\n"))
 
     @property
     def empty(self) -> bool:
-        """Whether it says nothing."""
+        """True if no cell has content."""
         return all(cell in ("", NOTHING) for cell in self.cells)
 
 
@@ -53,7 +53,7 @@ class Sheet:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.columns[0].cells)
 
     def print(self, console: Console) -> None:

@@ -30,7 +30,7 @@ def count(text: str) -> int:
 
 
 def values(text: str, read: Callable[[str], int]) -> list[int]:
-    """What `sizes` and `counts` have in common."""
+    """The common part of `sizes` and `counts`."""
     found: list[int] = []
     for part in text.split(","):
         match = RANGE.fullmatch(part)

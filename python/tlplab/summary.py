@@ -1,4 +1,4 @@
-"""The terminal summary of a run: what limits it, the flows, the links, where the time went. At most 100 columns."""
+"""The terminal summary of a run: its limit, the flows, the links, the parts of the time. At most 100 columns."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def show(result: Document, stream: TextIO) -> None:
 
 
 def show_headline(console: Console, result: Document) -> None:
-    """The title, the sentence that names the limit, the evidence and what would limit next."""
+    """The title, the sentence that names the limit, the evidence and the next limit."""
     span = q.time_fs(result["end_fs"] - result["start_fs"])
     run = f"{span} simulated ({result['stop_text']}), seed {result['seed']}, trace {result['trace_hash']}"
     console.print(Text(result["title"], style="bold"))
@@ -85,7 +85,7 @@ def show_headline(console: Console, result: Document) -> None:
 
 
 def print_hanging(console: Console, mark: str, line: str) -> None:
-    """Prints a line behind a mark; what follows in the next line is indented as far as its beginning."""
+    """Prints a line behind a mark; the next line is indented as far as its beginning."""
     console.print(Text(wrapped(console, line, f" {mark} ", "   ")))
 
 
@@ -192,12 +192,12 @@ ERRORS = {
 
 
 def arrow(flow: Flow) -> str:
-    """Which way the payload goes."""
+    """The direction of the payload."""
     return {"read": "←", "write": "→"}.get(flow["op"], "↔")
 
 
 def show_links(console: Console, links: list[Link]) -> None:
-    """A line for each direction of each link: what its time went to, and what held it up. A bus has one for all its ways, then theirs."""
+    """A line for each direction of each link: the parts of its time, and its stalls. A bus has one for all its ways, then theirs."""
     rows = [(link, name_of(way), way) for link in links if link["bus"] is None for way in link["directions"]]
     for bus in dict.fromkeys(link["upper"] for link in links if link["bus"] is not None):
         ways = [link for link in links if link["bus"] is not None and link["upper"] == bus]
@@ -239,7 +239,7 @@ def show_errors(console: Console, errors: list[Detected]) -> None:
 
 
 def show_host(console: Console, host: HostUse | None) -> None:
-    """What requests of devices found in the host's cache and IO-TLB."""
+    """Print the hits and misses of devices' requests in the host's cache and IO-TLB."""
     if host is None:
         return
     shown = Sheet("Host cache and IO-TLB", [
@@ -298,7 +298,7 @@ def show_translations(console: Console, devices: list[DeviceTranslations]) -> No
 
 
 def show_faults(console: Console, faults: list[Struck]) -> None:
-    """A line for each fault of TLPs, DLLPs, flits or bits, with how many it has hit: one that hits nothing shows nothing."""
+    """A line for each fault of TLPs, DLLPs, flits or bits, with the number of hits: a fault without a hit shows nothing."""
     if not faults:
         return
     shown = Sheet("Faults", [
@@ -314,7 +314,7 @@ def show_faults(console: Console, faults: list[Struck]) -> None:
 
 
 def show_outages(console: Console, outages: list[Outage]) -> None:
-    """A line for each time that a link went down: when software heard, when it was up, when what is below could be used again."""
+    """A line for each time that a link went down: when software heard, when it was up, when the devices below could be used again."""
     if not outages:
         return
     shown = Sheet("Outages of links", [
@@ -377,7 +377,7 @@ def direction_cells(direction: Direction) -> list[str]:
 
 
 def show_attribution(console: Console, result: Document) -> None:
-    """For each flow, what its latency consists of, largest first."""
+    """For each flow, the parts of its latency, largest first."""
     shown = Sheet("Where the time went, on each transaction's critical path", [
         Column("flow", name=True), Column("share %"), Column("each"), Column("cause", name=True, fold=False),
         Column("at", name=True), Column("behind", name=True),

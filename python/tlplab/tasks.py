@@ -1,7 +1,7 @@
 """Handlers that wait: coroutines which start operations and go on when these are over.
 
-A `Party` is a device or a host program. It is told of one event at a time and answers with actions; no clock and no
-thread is involved, so whatever carries it (the simulator, a socket) decides when things happen.
+A `Party` is a device or a host program. It receives one event at a time and answers with actions; no clock and no
+thread is involved, so its carrier (the simulator, a socket) decides when things happen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DmaError(RuntimeError):
 
 
 class Operation(Generic[Result]):
-    """Something under way. Await it for its result; it goes on whether or not somebody waits."""
+    """Something under way. Await it for its result; it goes on with or without a waiting task."""
 
     def __init__(self, kind: str, what: str | None = None) -> None:
         self.kind = kind
@@ -74,7 +74,7 @@ class Task:
 
 
 class Party:
-    """Runs handlers, and keeps what they started until it is over."""
+    """Runs handlers, and keeps the tasks that they started until they are over."""
 
     def __init__(self) -> None:
         self.now_fs = 0
@@ -98,7 +98,7 @@ class Party:
         return self.begin("timer", self.now_fs + femtoseconds)
 
     def end(self, key: int, result: Any, error: str | None) -> None:
-        """An operation is over: whoever waits for it goes on."""
+        """An operation is over: the tasks that wait for it go on."""
         operation = self.under_way.pop(key, None)
         if operation is not None:
             self.complete(operation, result, None if error is None else DmaError(error))
@@ -111,7 +111,7 @@ class Party:
             self.go_on(task)
 
     def start(self, called: Any) -> None:
-        """Begins what a handler returned: a coroutine runs to its first wait, anything else is over already."""
+        """Begins the return value of a handler: a coroutine runs to its first wait, anything else is over already."""
         if inspect.iscoroutine(called):
             task = Task(called)
             self.tasks[id(task)] = task
@@ -144,6 +144,6 @@ class Party:
             task.coroutine.close()
 
     def take_actions(self) -> list[Action]:
-        """What was done since the last time."""
+        """The actions since the last call."""
         actions, self.actions = self.actions, []
         return actions

@@ -43,9 +43,9 @@ class Tlp:
     bytes: int
     """Bytes on the link, with framing."""
     replay: bool
-    """Whether it is a replay."""
+    """True for a replay."""
     bad: bool
-    """Whether it was damaged on the link."""
+    """True if the TLP was damaged on the link."""
     text: str
     """The line that says it."""
     length: int | None = None
@@ -64,7 +64,7 @@ class Tlp:
     register: int | None = None
 
     def touches(self, address: int, size: int = 1) -> bool:
-        """Whether it is a request for one of `size` bytes at an address. Byte enables count."""
+        """True if it is a request for one of `size` bytes at an address. Byte enables count."""
         if self.address is None:
             return False
         words, first, last = self.length or 1, self.first_be, self.last_be
@@ -89,7 +89,7 @@ class Tlps(Sequence[Tlp]):
     def __init__(
         self, rows: Sequence[Tlp], names: Mapping[str, Collection[str]], whole: Tlps | None = None, said: str = ""
     ) -> None:
-        """`names` are those that a column may have; `whole` is the table that these rows were chosen from, by what is `said`."""
+        """`names` are the possible ones of columns; `whole` is the table from which these rows were chosen, by the conditions in `said`."""
         self._rows = list(rows)
         self._names = names
         self._whole = whole if whole is not None else self
@@ -194,12 +194,12 @@ class Tlps(Sequence[Tlp]):
 
 
 def meets(tlp: Tlp, conditions: Mapping[str, Any]) -> bool:
-    """Whether a TLP fulfils all conditions."""
+    """True if a TLP fulfils all conditions."""
     return all(fits(getattr(tlp, name), wanted) for name, wanted in conditions.items())
 
 
 def fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is what is wanted. What is not there fulfils no function."""
+    """True if a value is the wanted one, or fulfils the wanted function; an absent value fulfils none."""
     if callable(wanted):
         return value is not None and bool(wanted(value))
     if isinstance(wanted, Collection) and not isinstance(wanted, str | bytes):
@@ -220,7 +220,7 @@ def said(conditions: Mapping[str, Any]) -> str:
 
 
 def meant(name: str, known: Collection[str]) -> str:
-    """What may have been meant."""
+    """The known name that is probably meant, as the end of a message; empty without one."""
     plain = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), plain, 1)
     return f"; did you mean {plain[near[0]]}?" if near else ""
@@ -288,7 +288,7 @@ def as_tlp(packet: Mapping[str, Any], flow: str | None, link: str, sender: str, 
 
 
 def of_run(simulation: _core.Simulation, count: int = 0) -> tuple[int, Tlps]:
-    """How many TLPs a run that goes on has sent, and those after the first `count`; of more than it keeps, the latest."""
+    """The number of TLPs that an unfinished run has sent, and those after the first `count`; of more than it keeps, the latest."""
     seen, text = simulation.tlps_after(count)
     flows, links, components = simulation.names()
     rows = [as_tlp(one, one["flow_name"], one["link_name"], one["from"], one["to"]) for one in json.loads(text)]

@@ -1,4 +1,4 @@
-"""`tlplab whatif`: what an experiment gains from more of each resource."""
+"""`tlplab whatif`: the gain of an experiment from more of each resource."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS_SHOWN = 24
 
 @dataclass(frozen=True)
 class Step:
-    """A resource relaxed in one way, and what came of it. Shares: 0.5 is half as much again."""
+    """A resource relaxed in one way, and the result. Shares: 0.5 is half as much again."""
 
     change: str
     gain: float
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Row:
-    """A resource, and what came of relaxing it; of a step that cannot be, nothing."""
+    """A resource, and the results of relaxing it; None for an impossible step."""
 
     resource: str
     kind: str
@@ -51,10 +51,10 @@ class Row:
     twice: Step | None
     gone: Step | None
     then: list[str]
-    """What limits without this limit (of a resource of which there is always one, with twice as much): all that tie."""
+    """The limits without this limit (of a resource of which there is always one, with twice as much): all that tie."""
 
     def steps(self) -> list[Step]:
-        """What came of relaxing it."""
+        """The results of relaxing it."""
         return [step for step in (self.tenth, self.twice, self.gone) if step is not None]
 
     def most(self) -> float:
@@ -145,7 +145,7 @@ def table(judge: _core.Judge, finished: Finished, threads: int, bar: Bar) -> lis
 
 
 def limits_of(task: _core.Task, pool: ThreadPoolExecutor, threads: int) -> list[str]:
-    """What limits the run of a task; nothing, if more of nothing gains anything."""
+    """The limits of a task's run; empty if no increase gains anything."""
     judge = task.judge()
     if judge is None:
         return []

@@ -165,7 +165,7 @@ def choose(top: str, parameters: dict[str, int]) -> list[str]:
 
 
 def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: list[str]) -> dict[str, Area]:
-    """Area of the top and of each module in `kept`, which are not merged with what they stand in; by module."""
+    """Area of the top and of each module in `kept`, which are not merged with the module around them; by module."""
     name = "-".join([top, family, *kept])
     script = OUT / f"{name}.ys"
     stat = OUT / f"{name}.json"
@@ -188,7 +188,7 @@ def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: li
 
 
 def count(cells: dict[str, int]) -> Area:
-    """Lookup tables with those that are memory; inverters are none, as tables and slices take them in."""
+    """Lookup tables with those used as memory; inverters are none, as tables and slices take them in."""
     logic = sum(number for cell, number in cells.items() if re.fullmatch(r"LUT[1-6](_2)?", cell))
     memory = sum(number * LUTRAM[cell] for cell, number in cells.items() if cell in LUTRAM)
     flops = sum(number for cell, number in cells.items() if re.fullmatch(r"FD[RSCP]E(_1)?", cell))
@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, metavar="CHECKOUT", help="of verilog-pcie: its figures, too")
     parser.add_argument("--block", help="one module only, by its name: nothing is written")
     parser.add_argument("--seeds", type=int, default=8, metavar="N", help="place with the seeds 1 to N")
-    parser.add_argument("--again", action="store_true", help="run nothing: judge what is written already once more")
+    parser.add_argument("--again", action="store_true", help="run nothing: judge the written records once more")
     parser.add_argument("--json", type=Path, default=ROOT / "bench" / "rtl-area.json")
     arguments = parser.parse_args()
     if arguments.seeds < 1:
@@ -294,13 +294,13 @@ class Figures:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says of a folder, or nothing where it is in no repository."""
+    """The output of git in a folder, or nothing if it is in no repository."""
     done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 def tree() -> str:
-    """That of rtl/ which is measured; a change that is not committed would not be in it."""
+    """The hash of the measured tree rtl/; it lacks changes that are not committed, so these are refused."""
     if git(ROOT, "status", "--porcelain", "--", *(str(path) for path in sources([]))):
         print("rtl/ has changes that are not committed: the record would name another core", file=sys.stderr)
     return git(ROOT, "rev-parse", "HEAD:rtl")
@@ -328,7 +328,7 @@ def counted(bin_dir: Path, family: str) -> dict[str, Area]:
 
 
 def peer_counted(bin_dir: Path, checkout: Path) -> dict[str, Area]:
-    """Of the peer's parts and of those that do what ours does together, in the family of the comparison."""
+    """Of the peer's parts and of the core's parts with the same work, in the family of the comparison."""
     areas = timed(bin_dir, SCALE, PEER_TOP, read_peer(checkout), {**PEER_PARTS, **PEER_OTHERS})
     total = Area(0, 0, 0, 0)
     for name in PEER_PARTS.values():
@@ -366,7 +366,7 @@ def record(
 
 
 def area_records(figures: Figures) -> list[dict[str, Any]]:
-    """Ours: the whole behind TRN is judged by the paper's core, that behind UltraScale+ stands beside the peer's sum."""
+    """The core's records: the whole behind TRN is judged by the paper's core, that behind UltraScale+ is compared with the peer's sum."""
     records = []
     goals = GOAL.units()
     peers = figures.peer[SUM].units() if figures.peer else {}
@@ -421,7 +421,7 @@ def write(path: Path, figures: Figures) -> None:
 
 
 def read(path: Path) -> Figures:
-    """What `write` was given."""
+    """The figures of a file of `write`."""
     units: dict[str, dict[str, float]] = {}
     figures = Figures()
     for one in json.loads(path.read_text()):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What tlpdma_core promises its shim, for simulation: all words of a header are there when it shows, so that no TLP stops in the
-// middle for lack of data. A shim looks at nothing but its own ready then. Synthesis does not see this.
+// The promises of tlpdma_core to its shim, for simulation: all words of a header are there when it shows, so that no TLP stops in
+// the middle for lack of data. A shim then looks only at its own ready. Synthesis does not see this.
 `ifndef SYNTHESIS
 module shim_rules (
     input logic         pcie_clk,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the user's port of tlpdma_core asks of both sides, as rtl/README.md has it ("The user's port"), for simulation:
-// a broken rule ends the run and says which one it was. Synthesis does not see this.
+// The rules of the user's port of tlpdma_core for both sides, as rtl/README.md has them ("The user's port"), for simulation:
+// a broken rule ends the run with a message. Synthesis does not see this.
 //
-// What waits is kept and compared later, large requests and words when they are taken; nothing of a port is worked out in a
+// Waiting signals are kept and compared later, large requests and words when they are taken; no part of a port is evaluated in a
 // cycle in which it is idle. Co-simulation under load takes 2 % more instructions, and 7 % more time.
 `ifndef SYNTHESIS
 module user_rules #(
@@ -120,7 +120,7 @@ module user_rules #(
             $fatal(1, "%m: post_* changed before it was taken");
         end else begin
           if (post_four != (post_addr[63:32] != '0))
-            $fatal(1, "%m: post_four does not say whether post_addr needs 64 bits");
+            $fatal(1, "%m: post_four contradicts post_addr: it is 1 exactly for an address of 64 bits");
           if (post_two && post_addr[11:2] == '1) $fatal(1, "%m: post_* crosses 4 KiB");
           if (!post_ready) post_kept <= {post_addr, post_two, post_four, post_data};
         end
@@ -146,14 +146,14 @@ module user_rules #(
           if (!mwr_data_ready) mwr_data_kept <= mwr_data;
         end
         if (owed == '0) begin
-          if (!mwr_valid) $fatal(1, "%m: mwr_data has more words than were asked for");
+          if (!mwr_valid) $fatal(1, "%m: mwr_data has more words than requested");
           if (mwr_data_ready) $fatal(1, "%m: the core takes a word before its mwr_*");
         end
         mwr_data_waited <= !mwr_data_ready;
       end
       if (mwr_data_ready && !mwr_data_valid && owed != '0) begin
         if (waiting == STARVED)
-          $fatal(1, "%m: mwr_data has fewer words than were asked for, or keeps the line for too long");
+          $fatal(1, "%m: mwr_data has fewer words than requested, or blocks other TLPs for too long");
         waiting <= waiting + 1'b1;
       end
       if (mwr_done_valid || (mwr_valid && mwr_ready)) begin

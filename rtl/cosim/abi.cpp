@@ -10,7 +10,7 @@
 
 namespace {
 
-// What Verilator's runtime printed before it stops, "[time] %Fatal: file:line: Assertion failed in PLACE: TEXT".
+// The last output of Verilator's runtime before it stops, "[time] %Fatal: file:line: Assertion failed in PLACE: TEXT".
 thread_local std::string last_words;
 
 // PLACE: TEXT, where the text does not begin with its place anyway (%m).

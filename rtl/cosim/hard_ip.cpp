@@ -68,7 +68,7 @@ HardIp::HardIp(Parameters const &parameters)
                   (has::user_clk ? std::min(parameters.pcie_clock, parameters.user_clock) : parameters.pcie_clock)),
       busy_until_(quiet_time_), random_(parameters.seed * 2 + 1) {
     ports_.emplace(*top_);
-    top_->eval(); // what is before the first event
+    top_->eval(); // the state before the first event
     on_drive_ = trigger_of(top_->drive);
     on_pcie_clk_ = trigger_of(ports_->pcie_clk);
     on_user_clk_ = trigger_of(ports_->user_clk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What all hard IPs are around a verilated module: clocks, reset, time that is skipped, waveforms, the buffer of completions, and TLPs
- * that wait for room on the link.
+ * The common part of all hard IPs around a verilated module: clocks, reset, time that is skipped, waveforms, the buffer of
+ * completions, and TLPs that wait for room on the link.
  *
  *   clocks    pcie_clk and user_clk, each with its own frequency. Only their rising edges are evaluated; while a waveform is written
  *             the falling edges, too, in their middle.
@@ -40,7 +40,7 @@ struct ModelError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// What open() can be told, and what holds if it is not.
+// The parameters of open(), with their defaults.
 struct Parameters {
     uint64_t pcie_clock = 250'000'000; // Hz
     uint64_t user_clock = 200'000'000; // Hz
@@ -62,7 +62,7 @@ struct Received {
     uint8_t bar;
 };
 
-// What stands behind one port of the link. The public functions are what tlplab_rtl.h says of those of the same names; they throw
+// The hard IP behind a port of the link. The public functions are those of tlplab_rtl.h with the same names; they throw
 // ModelError.
 class HardIp {
 public:
@@ -91,7 +91,7 @@ protected:
     // Gives out the first TLP that has room and may pass those before it. True if there was one.
     virtual bool emit_held(tlplab_rtl_output &output) = 0;
     virtual bool nothing_under_way() const = 0;
-    // All that was received and not taken, and all that was begun to be sent, is gone.
+    // Drops all TLPs that were received and not taken, and those that the core has begun to send.
     virtual void forget() = 0;
     virtual bool intx() const = 0;
 
@@ -133,7 +133,7 @@ private:
     unsigned reset_pcie_edges_ = RESET_EDGES, reset_user_edges_ = RESET_EDGES; // still to come under reset
     uint64_t quiet_time_, busy_until_;                                         // how long the core has to say idle; not idle before
     bool idle_ = false, intx_ = false;
-    bool changed_ = true;                     // what is to be driven, since the core last saw it
+    bool changed_ = true;                     // the inputs have changed since the core last saw them
     bool driven_ = false, configured_ = true; // since the last evaluation
     uint64_t random_;
     uint8_t room_ = 0;

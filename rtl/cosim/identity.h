@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a module says of itself: one function beside it, in C or C++. */
+/* The identity of a module: a function next to it, in C or C++. */
 #ifndef TLPLAB_RTL_IDENTITY_H
 #define TLPLAB_RTL_IDENTITY_H
 

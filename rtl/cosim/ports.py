@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Fits a module to a hard IP's model: reads its ports from Verilator's JSON, writes pins.sv and ports.h (rtl/cosim/module.mk).
 
-pins.sv is the module with its inputs from the hard IP behind registers that take them when `drive` changes. What depends on an input is
-worked out by Verilator when that has changed, and once more at the clock's edge, after which the hard IP changes it again; what depends
-on a register it works out once. So the hard IP's model can say before an edge what holds after it.
+pins.sv is the module with its inputs from the hard IP behind registers that take them when `drive` changes. Logic that depends on an input is
+evaluated by Verilator when that has changed, and once more at the clock's edge, after which the hard IP changes it again; logic that depends
+on a register is evaluated once. So the hard IP's model can state before an edge the values after it.
 
 ports.h has the ports with the types that their widths have in C++, and a stand-in for each that the module does without.
 """
@@ -202,7 +202,7 @@ LARGE_USER = {137, 161, 183, 81}
 
 
 class MisfitError(Exception):
-    """What is wrong with the module, in one sentence."""
+    """A misfit of the module, in one sentence."""
 
 
 def widths_of(tree: dict[str, Any]) -> dict[str, int]:
@@ -236,13 +236,13 @@ def ports_of(tree: dict[str, Any], top: str) -> list[Found]:
     for one in module["stmtsp"]:
         if one["type"] == "VAR" and one.get("direction") in ("INPUT", "OUTPUT", "INOUT"):
             if one["direction"] == "INOUT" or one["dtypep"] not in widths:
-                raise MisfitError(f"its port {one['name']} is no vector that goes one way")
+                raise MisfitError(f"its port {one['name']} is not a vector with one direction")
             found.append(Found(one["name"], one["direction"] == "INPUT", widths[one["dtypep"]]))
     return found
 
 
 def fit(hard_ip: str, found: list[Found]) -> dict[str, Found]:
-    """Which port of the module each of the hard IP's is."""
+    """The module's port for each port of the hard IP."""
     left = {port.name: port for port in found}
     fitted = {}
     for port in HARD_IPS[hard_ip]:
@@ -269,13 +269,13 @@ def fit(hard_ip: str, found: list[Found]) -> dict[str, Found]:
 
 
 def other(hard_ip: str, left: dict[str, Found]) -> str:
-    """Whether it is for another hard IP."""
+    """A hint that the module is for another hard IP, or an empty string."""
     fits = [name for name, marks in MARKS.items() if name != hard_ip and any(mark in left for mark in marks)]
     return f"; its ports are those for HARD_IP={fits[0]}" if fits else ""
 
 
 def starts(hard_ip: str, straddling: list[str], fitted: dict[str, Found]) -> dict[str, int]:
-    """How many TLPs may begin in one beat of each stream."""
+    """The number of TLPs that may begin in one beat of each stream."""
     if hard_ip == "trn":
         if straddling:
             raise MisfitError("STRADDLE is for HARD_IP=usp")
@@ -404,7 +404,7 @@ endmodule
 
 
 def main() -> int:
-    """Writes both files into a folder, or says why not."""
+    """Writes both files into a folder, or prints the reason why not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("hard_ip", choices=HARD_IPS)
     parser.add_argument("top")

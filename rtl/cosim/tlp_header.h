@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a hard IP looks at in a TLP's header. Bits as in the specification's figures: byte 0 is the most significant of a DW. */
+/* Fields of a TLP's header that a hard IP reads. Bits as in the specification's figures: byte 0 is the most significant of a DW. */
 #ifndef TLPLAB_RTL_TLP_HEADER_H
 #define TLPLAB_RTL_TLP_HEADER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What tlpdma's configuration space says: rtl/README.md has the map of its registers. */
+/* The configuration space of tlpdma: rtl/README.md has the map of its registers. */
 #include "identity.h"
 
 void tlplab_rtl_identify(tlplab_rtl_identity *identity) {

@@ -88,7 +88,7 @@ bool UspHardIp::arrive(Received &&received) {
     return !cq_.showing;
 }
 
-// What RC says of a completion; its request is over with an error.
+// RC's descriptor of a completion; its request ends with an error.
 Packet UspHardIp::completion_packet(Received const &received) {
     std::vector<uint32_t> const &dws = received.dws;
     Read &read = reads_[dws[2] >> 8 & 0xFF];
@@ -271,7 +271,7 @@ void UspHardIp::drive_pulses() {
     if (starts::rq > 1) number(ports_->pcie_rq_seq_num1, ports_->pcie_rq_seq_num_vld1);
     pulse(ports_->cfg_interrupt_msi_sent, msi_sent_);
     pulse(ports_->cfg_interrupt_msi_fail, msi_failed_);
-    // One that has no ports for MSI-X of its own hears on those of MSI.
+    // A core without ports for MSI-X is answered on those of MSI.
     if (has::cfg_interrupt_msix_sent) pulse(ports_->cfg_interrupt_msix_sent, msix_sent_);
     else if (!ports_->cfg_interrupt_msi_sent) pulse(ports_->cfg_interrupt_msi_sent, msix_sent_);
     if (has::cfg_interrupt_msix_fail) pulse(ports_->cfg_interrupt_msix_fail, msix_failed_);
@@ -280,7 +280,7 @@ void UspHardIp::drive_pulses() {
     ports_->cfg_interrupt_sent = std::exchange(intx_told_, false);
 }
 
-// Whether there is room for one more TLP of a class is known, not for how many.
+// Only the presence of room for one more TLP of a class is known, and not the number of TLPs.
 void UspHardIp::drive_credits() {
     bool const posted = has_room(TLPLAB_RTL_POSTED), non_posted = has_room(TLPLAB_RTL_NON_POSTED),
                completion = has_room(TLPLAB_RTL_COMPLETION);

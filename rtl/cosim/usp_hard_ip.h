@@ -82,7 +82,7 @@ private:
     std::deque<uint8_t> sequence_;           // numbers to be given back
     unsigned msi_sent_ = 0, msi_failed_ = 0; // pulses to come
     unsigned msix_sent_ = 0, msix_failed_ = 0;
-    uint32_t msi_int_ = 0; // what the core asked for at the last edge
+    uint32_t msi_int_ = 0; // the core's requests at the last edge
     bool msix_int_ = false, mask_changed_ = false;
     uint8_t intx_int_ = 0;
     bool intx_told_ = false;

@@ -85,7 +85,7 @@ struct CqStream {
     }
 };
 
-// What a stream to the core shows and has begun.
+// The beat that a stream to the core shows, and the packet that it has begun.
 struct Source {
     Packet current{};
     bool begun = false; // `current` is there

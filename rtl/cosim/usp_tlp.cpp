@@ -93,7 +93,7 @@ Made rq_tlp(Sink const &sink, uint16_t id) {
     unsigned const kind = dws[2] >> 11 & 0xF, length = dws[2] & 0x7FF;
     if (kind >= REQUESTS) return wrong("a request of type " + std::to_string(kind) + ", which no end point sends through RQ here");
     if (length == 0 || length > 1024)
-        return wrong("a request of " + std::to_string(length) + " DWs by its descriptor; there are 1 to 1024");
+        return wrong("a request of " + std::to_string(length) + " DWs by its descriptor; expected 1 to 1024");
     uint32_t const fmt_type = FMT_TYPE[kind];
     size_t const data = fmt_type & 0x40 ? length : 0;
     if (dws.size() != 4 + data)
@@ -114,12 +114,12 @@ Made cc_tlp(Sink const &sink, uint16_t id) {
     std::vector<uint32_t> const &dws = sink.dws;
     if (dws.size() < 3) return wrong("a completion of " + std::to_string(dws.size()) + " DWs, less than a descriptor has");
     unsigned const status = dws[1] >> 11 & 7, length = status ? 0 : dws[1] & 0x7FF, byte_count = dws[0] >> 16 & 0x1FFF;
-    if (length > 1024) return wrong("a completion of " + std::to_string(length) + " DWs by its descriptor; there are 0 to 1024");
+    if (length > 1024) return wrong("a completion of " + std::to_string(length) + " DWs by its descriptor; expected 0 to 1024");
     // Behind one that refuses there may be the request's own descriptor, which is for the hard IP's log.
     if (dws.size() != 3 + length && !(status && dws.size() == 8))
         return wrong("a completion of " + std::to_string(dws.size()) + " DWs, " + std::to_string(3 + length) +
                      " by its descriptor");
-    if (byte_count > 4096) return wrong("a completion with Byte Count " + std::to_string(byte_count) + "; there are 0 to 4096");
+    if (byte_count > 4096) return wrong("a completion with Byte Count " + std::to_string(byte_count) + "; expected 0 to 4096");
     bool const locked = dws[0] >> 29 & 1;
     uint32_t const fmt_type = (length ? 0x4A : 0x0A) | static_cast<uint32_t>(locked);
     uint32_t const dw0 = fmt_type << 24 | (dws[2] >> 25 & 7) << 20 | with_attributes(dws[2] >> 28 & 7) | (dws[1] >> 14 & 1) << 14 |

@@ -11,7 +11,7 @@
 
 namespace tlplab {
 
-// What RC says of a completion besides the TLP.
+// RC's information about a completion besides the TLP.
 struct Judged {
     unsigned error_code;
     uint32_t address; // of its first byte: 12 bits
@@ -34,7 +34,7 @@ Packet rc_packet(Received const &received, Judged const &judged);
 struct Made {
     std::vector<uint8_t> tlp;
     tlplab_rtl_class kind;
-    std::string wrong; // what no hard IP can send; empty: nothing
+    std::string wrong; // the fault of a TLP that no hard IP can send; empty: none
 };
 Made rq_tlp(Sink const &sink, uint16_t id);
 Made cc_tlp(Sink const &sink, uint16_t id);

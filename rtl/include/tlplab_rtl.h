@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How a clocked model of hardware (RTL made into C++ by Verilator, or anything else
- * that has clocks) becomes a PCI Express function in a tlplab experiment: six
+ * Makes a clocked model of hardware (RTL made into C++ by Verilator, or another model
+ * that has clocks) a PCI Express function in a tlplab experiment: six
  * functions, which a shared library exports, at the granularity of whole TLPs.
  *
- * Who does what. The fabric keeps configuration space (identity, BARs, MSI-X
+ * Responsibilities. The fabric keeps configuration space (identity, BARs, MSI-X
  * capability, error reporting), the link and its credits, and routing. The model
  * gets every other TLP for the function as it is on the wire and gives TLPs, too:
- * it is what stands behind the hard IP of a device, and its C++ is that hard IP.
+ * it is the part behind the hard IP of a device, and its C++ is that hard IP.
  *
  * Time is in femtoseconds since the start of the run: 0 is where the simulator's
  * time is 0, so that TLPs, captures and waveforms share one time axis. Clock edges
- * are where the model's parameters put them (rising edge k of a clock of f Hz at
- * ceil(k * 10^15 / f), k from 0); nothing of them is seen here.
+ * are set by the model's parameters (rising edge k of a clock of f Hz at
+ * ceil(k * 10^15 / f), k from 0); they are not part of this interface.
  *
  * Threads. Handles are independent: a library may have several open at once, in
  * several threads. One handle is used by one thread at a time. No function may
@@ -38,7 +38,7 @@ extern "C" {
 /* Longest message of an error, with its final 0. */
 #define TLPLAB_RTL_ERROR_MAX 512
 
-/* What a BAR is. */
+/* Properties of a BAR. */
 #define TLPLAB_RTL_BAR_64BIT 0x1u        /* takes the next BAR's number, too */
 #define TLPLAB_RTL_BAR_PREFETCHABLE 0x2u /* reads have no side effects */
 #define TLPLAB_RTL_BAR_IO 0x4u           /* I/O space; neither of the above */
@@ -46,7 +46,7 @@ extern "C" {
 /* `bar` of a TLP that is no request to a BAR: a completion or a message. */
 #define TLPLAB_RTL_NO_BAR 0xFFu
 
-/* Classes of TLPs: what `taken` is counted by and bits of `room`. */
+/* Classes of TLPs: the index of `taken`, and bits of `room`. */
 enum tlplab_rtl_class {
     TLPLAB_RTL_POSTED = 0,     /* memory writes and messages */
     TLPLAB_RTL_NON_POSTED = 1, /* reads, I/O, atomic operations */
@@ -59,7 +59,7 @@ struct tlplab_rtl_bar {
     uint32_t reserved;
 };
 
-/* What configuration space says of the function. All zero when open() gets it. */
+/* The function's configuration space. All zero when open() gets it. */
 struct tlplab_rtl_identity {
     uint32_t abi; /* TLPLAB_RTL_ABI of the header that the library was built with */
     uint16_t vendor, device;
@@ -82,7 +82,7 @@ struct tlplab_rtl_identity {
     struct tlplab_rtl_bar bars[6];
 };
 
-/* What software has written to configuration space: the hard IP's outputs. */
+/* The values that software has written to configuration space: the hard IP's outputs. */
 struct tlplab_rtl_registers {
     uint16_t id;         /* bus << 8 | device << 3 | function; captured from requests */
     uint8_t mps, mrrs;   /* Max_Payload_Size, Max_Read_Request_Size: 128 << n */
@@ -100,7 +100,7 @@ struct tlplab_rtl_registers {
     uint64_t msi_address;
 };
 
-/* What came of a run. All of it is written by every call of tlplab_rtl_run(). */
+/* The result of a run. All of it is written by every call of tlplab_rtl_run(). */
 struct tlplab_rtl_output {
     uint64_t time;     /* up to here all clock edges are done, see below */
     uint32_t taken[3]; /* TLPs per class that the core took since the last call */

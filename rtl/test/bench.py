@@ -79,7 +79,7 @@ class Bench:
         )
 
     async def finish(self) -> None:
-        """All that is under way ends, and nothing is owed."""
+        """Wait until all work under way has ended, and check that nothing is missing."""
         await Timer(3, "us")
         self.checker.quiet()
         self.nothing_lost()
@@ -97,12 +97,12 @@ def chance(of: float, seed: int) -> Iterator[bool]:
 
 
 def every_case() -> bool:
-    """Whether `make rtl-test-long` runs."""
+    """True in `make rtl-test-long`."""
     return bool(os.environ.get("TLPDMA_LONG"))
 
 
 def long_run() -> bool:
-    """Whether that is on Verilator, with many rounds; Icarus, ten to twenty times as slow, runs every case with few."""
+    """True in long tests on Verilator, with many rounds; Icarus, ten to twenty times as slow, runs every case with few."""
     return os.environ.get("TLPDMA_LONG") == "1"
 
 

@@ -140,7 +140,7 @@ class Ring:
 
 
 async def within(task: Any, limit_us: float, what: str) -> Any:
-    """The task's result, or an assertion that names what did not come."""
+    """The task's result, or an assertion that names the missing event."""
     result = await First(task, Timer(int(limit_us * 1000), "ns"))
     assert not isinstance(result, Timer), f"{what} did not come within {limit_us} us"
     return result

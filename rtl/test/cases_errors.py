@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the root may do wrong: the channel halts and says why, no byte of another transfer suffers, and a reset mends it."""
+"""Faults of the root: the channel halts and gives the reason, no byte of another transfer suffers, and a reset mends it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def a_bad_completion(dut: Any, name: str) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def poison_keeps_its_own_data_out_alone(dut: Any) -> None:
-    """What is poisoned is not written; the read goes on, and what else it brings is."""
+    """Poisoned data are not written; the read continues, and its other data are written."""
     b = await bench(dut)
     h2c, _ = await both_rings(b)
     was, sent = bytes([0x5A]) * 512, bytes(number * 7 & 0xFF for number in range(512))
@@ -161,7 +161,7 @@ async def a_completion_for_nobody(dut: Any, kind: str) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def a_late_completion(dut: Any) -> None:
-    """After the timeout the tag is kept back: what comes late is dropped, and meets no other read."""
+    """After the timeout the tag is kept back: a late completion is dropped, and meets no other read."""
     b = await bench(dut)
     board = Scoreboard(b, 16 << 10)
     h2c, c2h = await both_rings(b)
@@ -247,7 +247,7 @@ async def without_bus_master(dut: Any, channel: int) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def a_reset_is_behind_its_record(dut: Any) -> None:
-    """When a channel's reset has ended, no record of what was before comes any more: it would be taken for one of the new ring."""
+    """No earlier record comes after the end of a channel's reset: it would be taken for one of the new ring."""
     b = await bench(dut, lanes=1, pcie_mhz=62.5)
     h2c, c2h = await both_rings(b)
     # The way out is full, so that records wait for it.
@@ -271,7 +271,7 @@ async def a_reset_is_behind_its_record(dut: Any) -> None:
 @cocotb.test(timeout_time=800, timeout_unit="us")
 @cocotb.parametrize(after_ns=[2000, 5000] if every_case() else [2000], late=[False, True])
 async def bus_master_off_in_mid_stream(dut: Any, after_ns: int, late: bool) -> None:
-    """What is in line then is dropped by that of UltraScale+, and none of it is told as done. The host's reads are answered all the
+    """Bus mastering ends in mid-stream: UltraScale+ drops the transfers in line, and none of them is reported as done. The host's reads are answered all the
     same; all is well after a reset."""
     b = await bench(dut)
     board = Scoreboard(b, 64 << 10)

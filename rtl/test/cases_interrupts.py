@@ -48,7 +48,7 @@ async def with_msix(b: Bench, masked: frozenset[int] = frozenset()) -> Interrupt
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def each_channel_has_its_vector(dut: Any) -> None:
-    """One for a flagged descriptor, after its data and its record; none without the flag."""
+    """One vector for a flagged descriptor, after its data and its record; none without the flag."""
     b = await bench(dut)
     board = Scoreboard(b, 8 << 10)
     irq = await with_msix(b)

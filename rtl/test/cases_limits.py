@@ -219,7 +219,7 @@ async def what_comes_back_has_room(dut: Any, aligned: bool) -> None:
 @cocotb.test(timeout_time=800, timeout_unit="us")
 @cocotb.parametrize(kind=[FcType.P, FcType.NP, FcType.CPL])
 async def a_class_without_credits(dut: Any, kind: FcType) -> None:
-    """It waits alone, but for what may not pass it: completions and reads no writes. With credits again all ends well."""
+    """It waits alone, except for TLPs that may not pass it: completions and reads may not pass writes. With credits again all ends well."""
     b = await bench(dut)
     board = Scoreboard(b, 64 << 10)
     h2c, c2h = await both_rings(b)
@@ -262,7 +262,7 @@ async def few_credits_for_reads(dut: Any) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def writes_pass_reads_that_wait(dut: Any) -> None:
-    """More reads of the host than the card has place for, which it cannot answer: what is behind them is taken all the same."""
+    """More reads of the host than the card has place for, which it cannot answer: requests behind them are taken all the same."""
     b = await bench(dut)
     h2c, _ = await both_rings(b)
     answered, pushed = [], Event()
@@ -338,7 +338,7 @@ async def the_host_gets_its_answer(dut: Any) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def a_reset_in_the_middle(dut: Any) -> None:
-    """CONTROL's reset drains and clears, whatever is under way; the card works as new. So does a channel's reset."""
+    """CONTROL's reset drains and clears at any time; the card works as new. So does a channel's reset."""
     b = await bench(dut)
     board = Scoreboard(b, 16 << 10)
     b.completions.latency, b.completions.jitter = 1e-6, 1e-6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The model of the card's memory by itself: what one port writes, the other leaves alone."""
+"""The model of the card's memory alone: bytes that one port writes, the other leaves alone."""
 
 from __future__ import annotations
 

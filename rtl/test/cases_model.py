@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The model of the hard IP by itself, against a device that gives each TLP back."""
+"""The model of the hard IP alone, against a device that gives each TLP back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The TRN shim by itself: what goes in comes back, and at the full rate."""
+"""The TRN shim alone: all TLPs come back, and at the full rate."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def all_comes_back(dut: Any) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def completions_come_back(dut: Any) -> None:
-    """Whatever lane their reads asked for."""
+    """Completions come back for reads from every lane."""
     dut.loop_cpl.value = 0
     dut.hold.value = 0
     device = await start(dut)
@@ -150,7 +150,7 @@ async def completions_wait_for_their_queue(dut: Any) -> None:
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def idle_says_that_nothing_is_inside(dut: Any) -> None:
-    """Not before the last beat of what leaves was taken, however long the hard IP waits in its middle."""
+    """Not before the last beat of a TLP on its way out was taken, however long the hard IP waits in its middle."""
     dut.loop_cpl.value = 0
     dut.hold.value = 0
     device = await start(dut)

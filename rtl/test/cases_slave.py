@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Requests of the host: enumeration, registers, the window into the local memory, and what nobody may send."""
+"""Requests of the host: enumeration, registers, the window into the local memory, and forbidden ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from usp import HEADER, ended_early
 
 @cocotb.test(timeout_time=800, timeout_unit="us")
 async def it_is_found(dut: Any) -> None:
-    """The root enumerates it, and its registers say who it is."""
+    """The root enumerates it, and its registers identify it."""
     b = await bench(dut)
     found = b.rc.find_device(b.function.pcie_id)
     assert (found.vendor_id, found.device_id) == (0x71AB, 0x7D0A)
@@ -77,7 +77,7 @@ async def a_write_behind_a_reset_is_kept(dut: Any) -> None:
 @cocotb.test(skip=ULTRASCALE_PLUS, timeout_time=800, timeout_unit="us")
 @cocotb.parametrize(clocks=[(62.5, 250), (250, 150)])
 async def a_write_right_after_reset(dut: Any, clocks: tuple[float, float]) -> None:
-    """The reset of the other clock takes its time: what comes meanwhile is not lost."""
+    """The reset of the other clock takes its time: a write meanwhile is not lost."""
     b = await bench(dut, pcie_mhz=clocks[0], user_mhz=clocks[1], after_reset_ns=1)
     await b.card.write(card.SCRATCH, 0x12345678)
     await b.card.write(card.CONTROL, card.ENABLE)
@@ -220,7 +220,7 @@ async def what_is_not_supported(dut: Any) -> None:
 
 @cocotb.test(skip=not ULTRASCALE_PLUS, timeout_time=800, timeout_unit="us")
 async def a_write_that_ends_early(dut: Any) -> None:
-    """One that the hard IP breaks off, after any number of DWs, changes nothing; those behind it are whole."""
+    """A write that the hard IP breaks off, after any number of DWs, changes nothing; the writes behind it are whole."""
     b = await bench(dut)
     copy = bytearray(b.random.randbytes(256))
     await b.rc.mem_write(b.card.bar2, bytes(copy))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Rules that every TLP of the core must keep, whatever a test does besides."""
+"""Rules that every TLP of the core must keep in every test."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Checker:
 
     def _completion(self, tlp: Tlp) -> None:
         key = (int(tlp.requester_id), tlp.tag)
-        assert key in self.owed, f"a completion that nobody waits for: {brief(tlp)}"
+        assert key in self.owed, f"a completion without a waiting request: {brief(tlp)}"
         owed = self.owed[key]
         assert tlp.completer_id == self.function.pcie_id, f"completer ID is not the function's: {brief(tlp)}"
         assert (tlp.tc, tlp.attr) == (owed.request.tc, owed.request.attr), (

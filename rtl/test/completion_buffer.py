@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where a hard IP keeps completions until the card takes them. Credits for them are infinite: what does not fit is lost."""
+"""A buffer in which a hard IP keeps completions until the card takes them. Credits for them are infinite: a completion that does not fit is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CompletionBuffer:
         self._bytes = 0
 
     def arrives(self, tlp: Tlp) -> bool:
-        """Whether it is kept."""
+        """True if the completion is kept."""
         size = -(-len(tlp.data) // CREDIT) * CREDIT
         if len(self._held) == self.headers or self._bytes + size > self.data:
             self.lost += 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Clock crossings of a netlist, and whether the constraints beside the RTL have them.
+"""Clock crossings of a netlist, and a check that the constraints of the RTL have them.
 
-Yosys elaborates a top; every path from what one clock drives to what the other one samples is walked back through the
+Yosys elaborates a top; every path from a register of one clock to a register of the other is walked back through the
 combinational cells. All ports of a top belong to `pcie_clk`, the local memory to `user_clk`.
 """
 
@@ -83,7 +83,7 @@ def declared(thing: dict[str, Any]) -> tuple[str, int]:
 
 
 class Walk:
-    """Of one module: what drives each bit, and what stands behind it."""
+    """Of one module: the driver of each bit, and its loads."""
 
     def __init__(self, module: dict[str, Any]) -> None:
         self.cells = {name: cell for name, cell in module["cells"].items() if cell["type"] not in NO_CELL}
@@ -133,7 +133,7 @@ class Walk:
         return Place(tuple(re.split("[ .]", identifier)), None, self.clock_of(name, "WR_CLK"))
 
     def before(self, bit: int) -> Iterator[tuple[Place | int, bool]]:
-        """What a bit comes from in one step: places, or other bits; and whether that is a memory."""
+        """The sources of a bit in one step: places, or other bits; and True if the step goes through a memory."""
         if bit in self.inputs:
             if bit not in self.clock:
                 yield Place(("port", self.inputs[bit]), None, PORTS), False
@@ -237,7 +237,7 @@ def walk(module: dict[str, Any]) -> Netlist:
 
 @dataclass(frozen=True)
 class Constraint:
-    """One line of a file: a command, and what it takes from and to: patterns of cells' names, or the variable of a clock."""
+    """One line of a file: a command, and its sources and targets: patterns of cells' names, or the variable of a clock."""
 
     at: str
     command: str
@@ -294,7 +294,7 @@ def form(pattern: str) -> re.Pattern[str]:
 
 
 def matches(pattern: str, place: Place, naming: tuple[tuple[str, str], ...]) -> bool:
-    """Under every naming, (what is appended to a register's name, the separator): one alone would be some tools' only."""
+    """Under every naming, (suffix of a register's name, the separator): one alone would be some tools' only."""
     if pattern.startswith("$"):
         return pattern == f"${place.clock.replace('clk', 'clock')}"
     return all(form(pattern).fullmatch(separator.join(place.path) + suffix) for suffix, separator in naming)
@@ -332,7 +332,7 @@ def files(folder: Path) -> tuple[File, File]:
 
 
 def complaints(netlist: Netlist, xdc: File, sdc: File) -> list[str]:
-    """What is wrong with the crossings, with their constraints, and with constraints of nothing; one line for the bits of a register."""
+    """The problems of the crossings, of their constraints, and of constraints that match nothing; one line for the bits of a register."""
     found: dict[str, None] = {}
     bits = Counter(first.path for first, _ in netlist.synchronisers)
     for leak in netlist.leaks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What host memory and the card's memory must hold, byte by byte, whatever order things happen in."""
+"""The right content of host memory and the card's memory, byte by byte, in every order of events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Scoreboard:
         return max(1, min(source.choice([source.randint(1, 40), around, source.randint(1, most)]), most))
 
     def check(self) -> None:
-        """Host memory is as expected: what was to be written and nothing else."""
+        """Host memory is as expected: only the expected bytes were written."""
         for base, expected in self.expected.items():
             seen = self.b.memory[base + TARGET : base + SIZE]
             if seen != bytes(expected):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Between the root's completions and the card: how late, in which order, in which pieces, and what is wrong with them."""
+"""Between the root's completions and the card: their delay, order, pieces and faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Completions:
         cocotb.start_soon(self._run())
 
     def saw_request(self, tlp: Tlp) -> None:
-        """To be told of each request that the card sends."""
+        """Takes note of each request that the card sends."""
         if tlp.fmt_type in {TlpType.MEM_READ, TlpType.MEM_READ_64}:
             self.requests[tlp.tag] = tlp
 
@@ -136,7 +136,7 @@ def cut(tlp: Tlp, at: int) -> tuple[Tlp, Tlp]:
 
 
 def strange(tlp: Tlp) -> Tlp:
-    """One that the checker must not count as the answer to a request of the card."""
+    """Mark a TLP that the checker must not count as the answer to a request of the card."""
     tlp.strange = True
     return tlp
 
@@ -160,7 +160,7 @@ def status(code: CplStatus) -> Fault:
 
 
 def changed(**fields: Callable[[int], int]) -> Fault:
-    """Fields of the header, each by a function of what it was."""
+    """Fields of the header, each by a function of its value."""
 
     def fault(tlp: Tlp) -> list[Tlp]:
         made = copy(tlp)

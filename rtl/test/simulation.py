@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Builds a top with a simulator and runs cocotb tests on it; what is built stays in `out/rtl/test`."""
+"""Builds a top with a simulator and runs cocotb tests on it; the build stays in `out/rtl/test`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def simulate(
     tests: list[str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Fails with the names of the tests that failed; the log of the simulation is beside what was built."""
+    """Fails with the names of the tests that failed; the log of the simulation is in the folder of the build."""
     if shutil.which("iverilog" if simulator == "icarus" else simulator) is None:
         lacking = f"{simulator} is not installed: .ci/install-rtl --system"
         assert not os.environ.get("TLPLAB_STRICT"), lacking
@@ -86,7 +86,7 @@ def simulate(
                 **(environment or {}),
             },
         )
-    assert results.exists(), f"the simulation did not end by itself: {log}"
+    assert results.exists(), f"the simulation ended without results: {log}"
     ran, failed = get_results(results)
     assert ran, f"no test ran: {log}"
     assert not failed, f"{failed} of {ran} failed: {log}\n" + "".join(

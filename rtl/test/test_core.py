@@ -97,7 +97,7 @@ def test_small_buffers(width: int, parameters: dict[str, int], module: str) -> N
 @pytest.mark.parametrize("top", ["tlpdma_trn", "tlpdma_usp"])
 @pytest.mark.parametrize("tool", [["verilator", "--lint-only", "--top-module"], ["iverilog", "-g2012", "-tnull", "-s"]])
 def test_too_small_a_buffer_is_refused(tool: list[str], top: str, parameter: str, least: int) -> None:
-    """One that has no room for two reads is none; the message says so."""
+    """A buffer without room for two reads is refused with a message."""
     if shutil.which(tool[0]) is None:
         pytest.skip(f"{tool[0]} is not installed")
     for value in (least, least - 1):

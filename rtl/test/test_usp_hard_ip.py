@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The model of an UltraScale+ hard IP (rtl/cosim) around a module that sends back what comes (usp_mirror.sv), at each width."""
+"""The model of an UltraScale+ hard IP (rtl/cosim) around a module that sends all TLPs back (usp_mirror.sv), at each width."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def request(
 
 
 def enabled(data: bytes, bes: tuple[int, int]) -> bytes:
-    """What the mirror lets through: bytes that are not enabled are 0."""
+    """The data behind the mirror: bytes that are not enabled are 0."""
     enables = [bes[0], *[0xF] * (len(data) // 4 - 2), *([bes[1]] if len(data) > 4 else [])]
     return bytes(byte if enables[i // 4] >> i % 4 & 1 else 0 for i, byte in enumerate(data))
 
@@ -104,7 +104,7 @@ def open_model(library: Library, parameters: str = "receive_stall=30\ntransmit_s
 
 
 def completions(chance: random.Random, read: tuple[int, int, int, tuple[int, int]]) -> list[tuple[bytes, bytes]]:
-    """Of a read (tag, address, DWs, enables): TLPs, and what the mirror makes of each."""
+    """Of a read (tag, address, DWs, enables): TLPs, and the mirror's version of each."""
     tag, address, length, bes = read
     skip = (bes[0] & -bes[0]).bit_length() - 1
     end = 4 * length - 4 + (bes[1] or bes[0]).bit_length()
@@ -133,7 +133,7 @@ def library(build: Build, request: pytest.FixtureRequest) -> Library:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_comes_goes_back(library: Library, seed: int) -> None:
-    """Requests and completions of all lengths and enables, with pauses on all streams: field by field what was given."""
+    """Requests and completions of all lengths and enables, with pauses on all streams: field by field as they were given."""
     chance = random.Random(seed)
     model = open_model(library, f"receive_stall={30 * seed}\ntransmit_stall={20 * seed}\nseed={seed}\n")
     now, sent, expected, reads = 1000 * NS, [], [], []

@@ -4,7 +4,7 @@
 Above: a `SimPort` to cocotbext-pcie's root complex, with its flow control; configuration requests are answered here.
 Below: the `trn_*` and `cfg_*` ports of a top of `rtl/top`, 64 or 128 bit wide, one TLP to a start of packet.
 
-What real ones do and a core must live with is done here, too: either side pauses in the middle of a TLP, the next TLP to
+The behaviour of real interfaces with which a core must live is here, too: either side pauses in the middle of a TLP, the next TLP to
 deliver is chosen while the one before is on the interface (so one non-posted request may still come after `trn_rnp_ok`
 fell), classes without room upstream are shown in `trn_tbuf_av`.
 """
@@ -29,7 +29,7 @@ CLASS_BIT = {FcType.P: 0, FcType.NP: 1, FcType.CPL: 2}
 
 
 class TrnFunction(Endpoint):
-    """tlpdma's configuration space: what a user of the hard IP sets in its wizard."""
+    """tlpdma's configuration space: the settings that a user of the hard IP makes in its wizard."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,13 +54,13 @@ class TrnFunction(Endpoint):
 
 
 def not_enabled(first: int, last: int) -> tuple[int, int]:
-    """How many bytes at the begin and at the end of a write's data its byte enables leave out; `last` is 0 for one DW."""
+    """The number of bytes at the begin and at the end of a write's data that its byte enables leave out; `last` is 0 for one DW."""
     stop = first | 0x10
     return (stop & -stop).bit_length() - 1, 4 - (last or first).bit_length()
 
 
 def show(dut: Any, function: Any) -> None:
-    """Drives what the configuration space says to the card's own inputs."""
+    """Drives the state of the configuration space to the card's own inputs."""
     dut.cfg_id.value = int(function.pcie_id)
     dut.cfg_mps.value = function.pcie_cap.max_payload_size
     dut.cfg_mrrs.value = function.pcie_cap.max_read_request_size
@@ -133,7 +133,7 @@ class TrnDevice(Device):
     # --- from the root ---------------------------------------------------------------------------------------------
 
     async def upstream_recv(self, tlp: Tlp) -> None:
-        """What the root sends: configuration is ours, requests that hit a BAR and completions are the core's."""
+        """Take a TLP of the root: this class answers configuration; requests that hit a BAR and completions go to the core."""
         if tlp.fmt_type in MEMORY:
             hit = self.function.match_bar(tlp.address)
             if hit is None:
@@ -178,7 +178,7 @@ class TrnDevice(Device):
     # --- to the root -----------------------------------------------------------------------------------------------
 
     def _next_upstream(self) -> Tlp | None:
-        """The first TLP that has credits and may pass what waits before it (PCI Express ordering, no relaxed ordering)."""
+        """The first TLP that has credits and may pass the TLPs that wait before it (PCI Express ordering, no relaxed ordering)."""
         blocked: set[FcType] = set()
         credits_of = self.upstream_port.fc_state[0]
         for place, tlp in enumerate(self._tx):

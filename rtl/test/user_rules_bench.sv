@@ -26,7 +26,7 @@ module user_rules_bench;
     repeat (count) @(negedge clk);
   endtask
 
-  // One of each, held for a while: a write of three words, whose last one comes late.
+  // A request of each kind, held for a while: a write of three words, whose last one comes late.
   task automatic allowed;
     {mrd_valid, drd_valid, mwr_valid, post_valid, mrd_data_valid, swr_valid, srd_valid} = '1;
     mwr_data_valid = 1;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""cocotbext-pcie's own model of the UltraScale+ hard IP around `tlpdma_usp`, with what the cases ask of a hard IP."""
+"""cocotbext-pcie's own model of the UltraScale+ hard IP around `tlpdma_usp`, with the functions of a hard IP that the cases need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAST_CREDITS, CREDITS_LATE = 12, 24
 
 
 class Beat(UsPcieTransaction):  # type: ignore[misc]
-    """What a sink sampled. The model reads whole beats, of which words past the end of a TLP may be unknown.
+    """A beat that a sink sampled. The model reads whole beats, of which words past the end of a TLP may be unknown.
 
     So may bytes at the begin and the end of a write that it does not enable; the card says which with every beat.
     """
@@ -176,7 +176,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         cocotb.start_soon(show_late())
 
     def _watch_sinks(self) -> None:
-        """What the model does not look at: reads without credits, requests that it drops, completions that pass others."""
+        """Check the properties that the model does not check: reads without credits, requests that it drops, completions that pass others."""
         requests, completions = self.rq_sink, self.cc_sink
         take_request, take_completion, next_request = requests._sink_frame, completions._sink_frame, requests.recv
 
@@ -268,7 +268,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         self.show_configuration()
 
     def deliver(self, tlp: Tlp, bar: int = 0) -> None:
-        """As `TrnDevice.deliver`. `tlp.frame`, if there is one, is what the stream brings in its place."""
+        """As `TrnDevice.deliver`. `tlp.frame`, if there is one, is the frame that the stream brings in its place."""
         stream = self.rc_source if tlp.is_completion() else self.cq_source
         frame = getattr(tlp, "frame", None)
         # The model knows no locked reads, keeps those of I/O space for itself, and CQ has no poison: an end that is not to be believed is next to it.
@@ -318,7 +318,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
 
 
 def ended_early(frame: UsPcieFrame, dws: int) -> UsPcieFrame:
-    """One that has only so many DWs."""
+    """Cut a frame to so many DWs."""
     frame.data, frame.byte_en, frame.parity = frame.data[:dws], frame.byte_en[:dws], frame.parity[:dws]
     return frame
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the model of an UltraScale+ hard IP (rtl/cosim) is tested with: sends back what comes, requests of CQ on RQ and completions of
+// A test of the model of an UltraScale+ hard IP (rtl/cosim): sends back all TLPs, requests of CQ on RQ and completions of
 // RC on CC, at any width, straddling or not.
 //
-// What the streams say and TLPs do not is put where the test sees it: bytes that are not enabled become 0; a completion's requester is
-// exclusive-ored with its error code and bits 11 to 7 of its address; `intx` rises when a sequence number is not the next one. A write to
+// Information of the streams that TLPs do not have is made visible to the test: bytes that are not enabled become 0; a completion's
+// requester is exclusive-ored with its error code and bits 11 to 7 of its address; `intx` rises when a sequence number is not the next one. A write to
 // BAR 5 asks for an interrupt besides: by MSI for the vectors in its data, or, with bit 11 of its address, by MSI-X with its data.
-// An address from F000_0000h on spoils what is sent, by its bits 26 to 24: what the hard IP must not let pass.
+// An address from F000_0000h on spoils the TLP that is sent, by its bits 26 to 24: the hard IP must not let it pass.
 module usp_mirror #(
     parameter int W = 256,
     parameter int RQ_STARTS = 1,  // TLPs that may begin in a beat
@@ -74,7 +74,7 @@ module usp_mirror #(
     for (int n = 0; n < RC_STARTS; n++) begin
       if (LARGE && RC_STARTS > 1 && rc_user[64+n]) rc_first[4*int'(rc_user[68+2*n+:2])] = 1'b1;
       if (LARGE && RC_STARTS > 1 && rc_user[76+n]) rc_last[rc_user[80+4*n+:4]] = 1'b1;
-      // One that begins behind another one's end is in the upper half.
+      // A TLP that begins behind another one's end is in the upper half.
       if (!LARGE && RC_STARTS > 1 && rc_user[32+n]) rc_first[n==1||rc_inside?N/2 : 0] = 1'b1;
       if (!LARGE && RC_STARTS > 1 && rc_user[34+4*n]) rc_last[rc_user[35+4*n+:3]] = 1'b1;
     end
@@ -334,7 +334,7 @@ module usp_mirror_ring #(
     end
   end
 
-  // Whether the TLP that begins there has no sequence number, as its last beat takes it back.
+  // True if the TLP that begins there has no sequence number, as its last beat takes it back.
   function automatic logic ring_drops(int at);
     while (!ring[at%DEPTH].last) at++;
     return ring[at%DEPTH].drop;

@@ -1,4 +1,4 @@
-"""Writes the list of the studies here, with what each found: `python -m studies.designs.index`."""
+"""Writes the list of the studies here, with the finding of each: `python -m studies.designs.index`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER / "README.md"
 HEAD = """# Studies of designs
 
-Each asks one question of a machine, over its design space, and says in a sentence what is surprising about the answer; its page has all points, and the arithmetic
+Each asks one question of a machine, over its design space, and gives the surprising part of the answer in a sentence; its page has all points, and the arithmetic
 for some of them. `tlplab sweep studies/designs/NAME.toml` runs it, and `--set` and `--where` ask it about another machine or a part ([docs/sweep.md](../../docs/sweep.md)).
 """
 
 
 def studies() -> list[Path]:
-    """The studies; what ends in -machine.toml is an experiment of one."""
+    """The studies; a file that ends in -machine.toml is an experiment of one."""
     return sorted(path for path in FOLDER.glob("*.toml") if not path.stem.endswith("-machine"))
 
 

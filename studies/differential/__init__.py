@@ -19,7 +19,7 @@ Miller, Watts and Moore time reads of single doublewords, take the minimum at ea
 components of theirs. [What each link costs](../../docs/differential.md) explains the method, which also measures real machines.
 `tlplab reproduce differential --markdown studies/differential/README.md` runs the study and writes this page.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 

@@ -24,7 +24,7 @@ CLASSES: dict[str, tuple[Link, ...]] = {
     "chipset ports and ASICs": named("E_a", "Te_r", "D", "Te_d", "Te_e"),
     "the Intel NICs": named("Te_e", "Te_d"),
 }
-"""Whose links are fitted together. The paper's choice is the second; the third has one kind of register, the last two are by who made the
+"""Sets of links that are fitted together. The paper's choice is the second; the third has one kind of register, the last two are by the maker of the
 logic."""
 
 
@@ -36,11 +36,11 @@ class Fit:
     b: float
 
     def of(self, link: Link) -> float:
-        """What it says of a link."""
+        """The fit's value for a link."""
         return self.a + self.b / link.lanes
 
     def rms(self, links: Sequence[Link]) -> float:
-        """Root of the mean square of what it misses, ns."""
+        """Root of the mean square of its errors, ns."""
         return float(np.sqrt(np.mean([(self.of(link) - link.latency_ns) ** 2 for link in links])))
 
     def r2(self, links: Sequence[Link]) -> float:
@@ -64,7 +64,7 @@ def least_squares(links: Sequence[Link], *, physical: bool) -> Fit | None:
 
 
 def left_out(links: Sequence[Link]) -> list[tuple[Link, float | None]]:
-    """What a physical fit to all others misses of each link, ns; None where the others do not determine it."""
+    """The error of a physical fit to all other links, for each link, ns; None if the others do not determine it."""
     found: list[tuple[Link, float | None]] = []
     for link in links:
         fit = least_squares([other for other in links if other is not link], physical=True)

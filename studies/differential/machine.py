@@ -35,7 +35,7 @@ TARGETS = {
     "Te_i ds": ("ich", "te_i.bar0"),
     "Te_i c": ("ich", "te_i"),
 }
-"""What is read at the near and the far end of each link of table 4; a name alone is the component's configuration space."""
+"""The targets at the near and the far end of each link of table 4; a name alone is the component's configuration space."""
 
 WHOLE = {
     2: "231 ns",
@@ -48,7 +48,7 @@ WHOLE = {
     7: "9 ns",
     8: "24 ns",
 }
-"""What the experiment has: the fit, with clocks of state machines made whole."""
+"""The experiment's values: the fit, with clocks of state machines made whole."""
 
 NOTES = {
     "Tb_v": "a different bridge, the ICH's, assumed equal to the hub's",
@@ -86,7 +86,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def note(link: Link) -> str:
-    """What the other rows say of this one, and why it is missed."""
+    """The error of a prediction of this row from the other rows, and its reason."""
     error = left_out(link)
     alone = (
         "a parameter is fitted to it, and no other row determines it"

@@ -1,4 +1,4 @@
-"""The paper's model of links, its identities on parallel buses, and what it says of InfiniBand: arithmetic on published figures."""
+"""The paper's model of links, its identities on parallel buses, and its statements about InfiniBand: arithmetic on published figures."""
 
 from __future__ import annotations
 

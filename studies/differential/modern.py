@@ -1,4 +1,4 @@
-"""Links of today: what each stage of the paper's pipeline costs at the clocks of each generation, and that the method finds it."""
+"""Links of today: the cost of each stage of the paper's pipeline at the clocks of each generation, and a check that the method finds it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def measured(outcomes: Outcomes, generation: int) -> dict[str, Any]:
 
 
 def stages(outcomes: Outcomes, generation: int) -> dict[str, float]:
-    """Where the time of one read over that link goes, ns; what is left is on the wire."""
+    """The parts of the time of one read over that link, ns; the rest is on the wire."""
     flow = next(one for one in outcomes[f"stages, gen{generation}"]["flows"] if one["name"] == "direct")
     found = dict.fromkeys([*STAGES, "on the wire"], 0.0)
     for part in flow["attribution"]:
@@ -55,7 +55,7 @@ def stages(outcomes: Outcomes, generation: int) -> dict[str, float]:
 
 
 def rows(outcomes: Outcomes) -> list[Row]:
-    """The method beside the parts."""
+    """The method compared with the parts."""
     listed = []
     for generation in range(FIRST, LAST + 1):
         link, parts = measured(outcomes, generation), stages(outcomes, generation)

@@ -21,7 +21,7 @@ PARAMETERS = {
     "the same, at 133 MHz": "ns",
     "the same, at 66 and 33 MHz": "ns",
 }
-"""All that is fitted, with its unit. None may be negative."""
+"""All fitted parameters, with their units. None may be negative."""
 
 PORT, CHIP, DMI, NIC_OWN, NIC_LINK, CONFIG, HUB, HUB_FAST, HUB_SLOW = range(9)
 LINK_CLOCK_NS = 32.0
@@ -31,14 +31,14 @@ TRANSMIT_AND_RECEIVE = sum(delay for _, delay in TABLE_5)
 
 @dataclass(frozen=True)
 class Expected:
-    """A link's latency: what is known of it, and how much of each parameter it has."""
+    """A link's latency: its known part, and its amount of each parameter."""
 
     known_ns: float
     of: Mapping[int, float]
 
 
 def expected(link: Link) -> Expected:
-    """How the simulated machine makes up a row of table 4."""
+    """The composition of a row of table 4 in the simulated machine."""
     if link.bus == "parallel":
         return on_bus(link)
     wire = 176 / link.lanes
@@ -54,7 +54,7 @@ def expected(link: Link) -> Expected:
 
 
 def on_bus(link: Link) -> Expected:
-    """Transactions of a parallel bus: clocks of their phases, and what the hub adds to each."""
+    """Transactions of a parallel bus: clocks of their phases, and the hub's addition to each."""
     medium, split = link.name == "Tb_v", link.name.endswith("ds")
     address_before = 4 if link.name.endswith(" c") and link.cycle_ns < 30 else 0
     # Address, attributes or turnaround, select, data, idle; the second transaction of a split read is the hub's, which claims two clocks sooner.
@@ -65,7 +65,7 @@ def on_bus(link: Link) -> Expected:
 
 
 def system(links: Sequence[Link]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What parameters have to make up in each row, and how much of each it has."""
+    """The sum that parameters have to make up in each row, and the row's share of each parameter."""
     made = [expected(link) for link in links]
     left = np.array([link.latency_ns - one.known_ns for link, one in zip(links, made, strict=True)])
     shares = np.array([[one.of.get(index, 0.0) for index in range(len(PARAMETERS))] for one in made])
@@ -79,7 +79,7 @@ def fitted(links: Sequence[Link] = TABLE_4) -> NDArray[np.float64]:
 
 
 def left_out(link: Link) -> float | None:
-    """What the machine says of a row if all others fit it, less what is published; None if they do not determine it."""
+    """The machine's value of a row if all others fit it, less the published one; None if they do not determine it."""
     others = [one for one in TABLE_4 if one is not link]
     _, shares = system(others)
     (missing,), (mine,) = system([link])

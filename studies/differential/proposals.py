@@ -1,4 +1,4 @@
-"""What the paper proposes and what it leaves open: a checksum of the header's own, and reads behind posted writes that have taken all credits."""
+"""The paper's proposals and open questions: a checksum of the header's own, and reads behind posted writes that have taken all credits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALONE, ENDLESS, EXHAUSTED = STARVED
 
 
 def runs() -> list[Run]:
-    """One write of each size through each kind of switches; a register read beside writes of three kinds."""
+    """One write of each size through each kind of switches; a register read during writes of three kinds."""
     listed = []
     for size in SIZES:
         for how in FORWARDING:
@@ -48,7 +48,7 @@ def read(outcomes: Outcomes, beside: str) -> float:
 
 
 def rows(outcomes: Outcomes) -> list[Row]:
-    """Nothing of this was measured by the paper: it says what it expects."""
+    """The paper measured nothing of this: its rows are expectations."""
     listed = []
     for size in SIZES:
         stored, checked, cut = (forwarded(outcomes, how, size) for how in FORWARDING)

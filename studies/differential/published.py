@@ -1,4 +1,4 @@
-"""What the paper publishes: Miller, Watts, Moore, "Motivating Future Interconnects: A Differential Measurement Analysis of PCI Latency" (ANCS 2009)."""
+"""The figures of the paper: Miller, Watts, Moore, "Motivating Future Interconnects: A Differential Measurement Analysis of PCI Latency" (ANCS 2009)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Link:
 
     @property
     def latency_ns(self) -> int:
-        """What the row says of the link."""
+        """The latency of the link according to the row, ns."""
         return self.far_ns - self.near_ns
 
 

@@ -1,4 +1,4 @@
-"""How the rows of this study are judged."""
+"""Judgement of the rows of this study."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def nanoseconds(result: str, published: float, ours: float, note: str) -> Row:
 
 
 def absent(result: str, published: float | None, unit: str, why: str) -> Row:
-    """What cannot be had here."""
+    """A row for a figure that is not available here."""
     return Row(PAPER, result, published, None, unit, "not reproducible", why)

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 and figure 2: what the paper validates its method with."""
+"""Tables 1 to 3 and figure 2: the paper's validation of its method."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ KERNEL = "measured by a program in the kernel; `tlplab measure` runs in user spa
 
 
 def target(outcomes: Outcomes, name: str) -> dict[str, Any]:
-    """What was read at the far end of a link of table 4."""
+    """The target at the far end of a link of table 4, as it was read."""
     document = cast("dict[str, Any]", outcomes[RUN])
     return next(one for one in document["targets"] if one["name"] == TARGETS[name][1])
 
 
 def from_near(outcomes: Outcomes, name: str, near_ns: float) -> float:
-    """Minimum at a target, ns, from where the paper begins to count: its own near end stands for what is before it."""
+    """Minimum at a target, ns, from the paper's starting point: its own near end stands for the part before it."""
     near, far = TARGETS[name]
     found = minima(outcomes)
     return near_ns + found[far] - found[near]
@@ -40,7 +40,7 @@ NEAR = {"Tx_h di": 315, "Tx_h ds": 315, "Te_m ds": 63}
 
 def rows(outcomes: Outcomes) -> list[Row]:
     """Means and deviations, and reads in turn."""
-    why = "cores under a vendor's licence, of which only the sizes are published; the area of our own core is in `tlplab reproduce speedy`"
+    why = "cores under a vendor's licence, of which only the sizes are published; the area of tlplab's core is in `tlplab reproduce speedy`"
     listed = [absent("table 1, PCI Express against PCI-X, registers", 6, "times", why)]
     for column in TABLE_2:
         found = target(outcomes, column.target)
@@ -85,7 +85,7 @@ def drawings(outcomes: Outcomes) -> Sequence[Drawing]:
 
 
 def text(_: Outcomes) -> str:
-    """Nothing but the rows."""
+    """The section without a text: only the rows."""
     return ""
 
 

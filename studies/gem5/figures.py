@@ -1,4 +1,4 @@
-"""The paper's figures with a simulated host: what is run, what comes out, and the study's page."""
+"""The paper's figures with a simulated host: the runs, the results, and the study's page."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def runs() -> list[Run]:
 
 @dataclass(frozen=True)
 class Disk:
-    """What a run of the disk says."""
+    """The figures of a run of the disk."""
 
     dd: float
     """Gb/s that dd measured."""
@@ -130,7 +130,7 @@ def judged(result: str, published: float | None, ours: float, unit: str, good: b
 
 
 def within(ours: float, published: float, relative: float) -> bool:
-    """Is the error at most so large?"""
+    """True if the error is at most so large."""
     return abs(ours / published - 1) <= relative
 
 
@@ -162,7 +162,7 @@ def table_2(outcomes: Outcomes) -> list[Row]:
 
 
 def sector(outcomes: Outcomes) -> list[Row]:
-    """The disk by itself."""
+    """The disk alone."""
     paper, hardware = disk(outcomes["sector"]), disk(outcomes["sector credits"])
     baseline = disk(outcomes["crossbar"])
     return [
@@ -246,7 +246,7 @@ def buffers(outcomes: Outcomes, sweep: str, published: dict[int, float]) -> list
 
 
 def never_none() -> str:
-    """Why a replay buffer of one cannot be without timeouts."""
+    """The reason why a replay buffer of one always has timeouts."""
     room = 16 * ONE_BY_ONE_NS
     return (
         f"none is impossible: one write each {ONE_BY_ONE_NS:g} ns fills a port of 16 in {room:.0f} ns, "
@@ -255,7 +255,7 @@ def never_none() -> str:
 
 
 def saturation(outcomes: Outcomes) -> list[Row]:
-    """What dd reaches when nothing is dropped."""
+    """The rate of dd when nothing is dropped."""
     ours = disk(outcomes["port 28"]).dd
     serial = [disk(outcomes[f"serial width {lanes}"]).dd for lanes in (1, 2)]
     slow = disk(outcomes["serial port 28"]).dd
@@ -312,11 +312,11 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
 PAGE = """# The gem5 PCI-Express model of 2018, run again
 
 Alian, Srinivasan and Kim put root complex, switch and links into gem5 and measured `dd` on them ("Simulating PCI-Express Interconnect for
-Future System Exploration", IISWC 2018). Here their experiments run on this fabric, in their mode: no credits, a full port drops what arrives,
+Future System Exploration", IISWC 2018). Here their experiments run on this fabric, in their mode: no credits, a full port drops arriving TLPs,
 the replay timer sends it again, every write waits for a response. This page is written by the runs:
 `tlplab reproduce gem5 --markdown studies/gem5/README.md`.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
@@ -340,15 +340,15 @@ No parameter is fitted to 3.072 Gb/s, 1.67 times, 80 Mb/s, or any of the percent
 The arithmetic of one timeout: at x8 a write arrives at the switch every 37 ns. A port of 16 is full after 16 writes, 592 ns; the response of the first
 leaves after {first:g} ns. So one write of each sector's 32 is dropped; the replay timer, 277.5 ns, sends it and the three behind it again, and from then
 on there is room. That is 1 timeout in 33 TLPs (32 writes, and the read of the page's address), 3 %, and no loss of throughput to speak of.
-The column "as written" below is that: what the paper's *text* describes.
+The column "as written" below is that mode, as the paper's *text* describes it.
 
 The 27 % come from two slips of its *code*, which `flow_control = "drop-and-replay-slipping"` repeats. The replay walks through the replay
 buffer by index, and an Ack that arrives meanwhile takes TLPs from the front: as many are passed over. And when an Ack of the other direction is
-due, it takes the turn of the TLP that was to be replayed. What comes behind a TLP that was passed over is out of sequence; it is
+due, it takes the turn of the TLP that was to be replayed. A TLP behind a skipped TLP is out of sequence; it is
 discarded, and acknowledged with the old number, which starts the replay timer anew. So the second half of a sector takes 9 timeouts of
 277 ns, each of which brings one TLP or two: 9 in 33 are 27 %. With a buffer of 2 there is little to pass over, with ports of 24 nothing is dropped to begin with.
 
-A replay buffer of 1 has 3 timeouts a sector here, 9 %, where the paper has none. None cannot be, with its own figures: one write each {one:g} ns, its Ack included,
+A replay buffer of 1 has 3 timeouts a sector here, 9 %, where the paper has none. None is impossible with its own figures: one write each {one:g} ns, its Ack included,
 fills a port of 16 in {room:.0f} ns, before the first response leaves it after {first:g} ns, so at least one of the 32 is dropped: 3 %.
 
 How often a replay slips hangs on when Acks come, and so on the time that memory takes for a line. It changes in steps, and the 115 ns, which are not
@@ -361,19 +361,19 @@ fitted, are near one:
 First the paper's mode, then timeouts without the slips ("as written"), then credits with posted writes, all else equal.
 
 {sweeps}
-## What becomes of the surprising results
+## The surprising results, explained
 
-* **x8 slower than x4.** It is the slips that cost the time. Without them x8 is no slower in the paper's mode either; with credits the transmitter
+* **x8 slower than x4.** It is the slips that cost the time. Without them x8 is not slower in the paper's mode either; with credits the transmitter
   waits for as long as the port is full and no longer: nothing is sent twice.
 * **27 % replays.** There is not one with credits, at any width or buffer: without a bit error nothing is ever lost.
 * **A larger replay buffer is worse.** It gives a replay more to pass over. With credits it only bounds how many are unacknowledged, and larger
   is never slower.
-* **Larger port buffers help.** From 24 on a port holds what is on its way, {first:g} ns of it. With credits and posted writes they matter only until
+* **Larger port buffers help.** From 24 on a port holds all TLPs on their way, {first:g} ns of it. With credits and posted writes they matter only until
   they cover the round trip of the credits.
 * **1.67 and 5.08 Gb/s.** If the operating system did its work between requests, one figure would contradict the other (the row "figure 9d, saturation").
   It does most of it while the disk works, so it is a ceiling, not an addition: x1 and x2 lie below it, x4 meets it.
 
-## What is missing
+## Missing figures
 
 The bars of the physical machine (an Intel P3700 behind a Gen2 x1 slot) and of figure 9 are not in the paper's text; nor is a figure for its baseline,
 devices on a crossbar, which `studies/gem5/crossbar.toml` runs. Blocks of
@@ -391,7 +391,7 @@ PUBLISHED_TIMEOUTS: dict[str, dict[int, float]] = {
 
 
 def charts(outcomes: Outcomes) -> list[Chart]:
-    """Table II, figures 9 (a) to (d) in the paper's mode beside credits, and timeouts beside the published ones."""
+    """Table II, figures 9 (a) to (d) in the paper's mode and with credits, and timeouts with the published ones."""
     seen = tuple(seen_ns(read_ns(outcomes[f"read {latency}"])) for latency in TABLE_2)
     true = tuple(read_ns(outcomes[f"read {latency}"]) for latency in TABLE_2)
     published = ("published", tuple(float(ns) for ns in TABLE_2.values()))

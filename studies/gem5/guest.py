@@ -96,7 +96,7 @@ def runs(largest: int) -> list[GuestRun]:
 
 @dataclass(frozen=True)
 class Dd:
-    """What dd in a guest measured, and what went over the link above the disk."""
+    """The measurement of dd in a guest, and the traffic of the link above the disk."""
 
     gbps: float
     """As dd says."""
@@ -113,10 +113,10 @@ COPIED = re.compile(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s, ")
 
 
 def dd(told: Told) -> Dd:
-    """Reads what dd said, and the run's document."""
+    """Reads the output of dd, and the run's document."""
     said = next((found for line in told.console if (found := COPIED.match(line))), None)
     if said is None:
-        raise RunError("dd in the guest has not said what it measured; build the guest again with `make linux`")
+        raise RunError("dd in the guest printed no rate; build the guest again with `make linux`")
     size, seconds = int(said[1]), float(said[2])
     latency = next(flow for flow in told.result["flows"] if flow["name"] == "disk.to_host")["latency_ns"]
     assert latency is not None
@@ -126,7 +126,7 @@ def dd(told: Told) -> Dd:
 
 
 def module_ns(told: Told) -> float:
-    """What the kernel module measured; all of its reads take the same time."""
+    """The kernel module's median, ns; all of its reads take the same time."""
     words = dict(line.split()[:2] for line in told.console if re.match(r"(min|median|max) \d+ ns$", line))
     return float(words["median"])
 
@@ -186,7 +186,7 @@ def baseline(outcomes: Outcomes, guests: GuestOutcomes) -> list[Row]:
         judged(
             "the paper's disk against the P3700 on a Gen2 x1 slot", (least + most) / 2, share, "%",
             abs(share - (least + most) / 2) <= 5,
-            f"{least} to {most} % published; the physical machine in the guest, as far as the text tells of it, reads {physical.gbps:.2f} Gb/s, and its "
+            f"{least} to {most} % published; the physical machine in the guest, as far as the text describes it, reads {physical.gbps:.2f} Gb/s, and its "
             "processor costs nothing",
         ),
     ]  # fmt: skip
@@ -264,7 +264,7 @@ def buffers(outcomes: Outcomes, guests: GuestOutcomes, sweep: str, published: di
 
 
 def saturation(guests: GuestOutcomes) -> list[Row]:
-    """What dd reaches when nothing is dropped."""
+    """The rate of dd when nothing is dropped."""
     paper, cost = (dd(guests[f"port 28{mode}"]) for mode in ("", " cost"))
     note = (
         f"here the processor costs nothing, there it is the limit; {cost.gbps:.2f} Gb/s if an interrupt costs {COST_NS / 1000:g} us, which is not "
@@ -342,18 +342,18 @@ def page(outcomes: Outcomes, guests: GuestOutcomes, listed: list[Row]) -> str:
 PAGE = """# The gem5 PCI-Express model of 2018 under Linux
 
 The figures of [README.md](README.md) once more, with an unmodified Linux as the host's software: it enumerates the fabric, its drivers nvme and
-e1000e probe the devices, `dd` reads one block of the disk past the page cache and says what it measured, a kernel module times register reads. This
+e1000e probe the devices, `dd` reads one block of the disk past the page cache and prints its rate, a kernel module times register reads. This
 page is written by the runs: `tlplab reproduce gem5 --guest --markdown studies/gem5/guest.md`, after `make linux`.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
 The verdicts are those of README.md.
 
-## What is different from the paper, and from the simulated host
+## Differences from the paper, and from the simulated host
 
-* **The disk.** The paper's IDE disk needs I/O BARs, which a user-mode Linux has not. In its place is our NVMe drive, made to do as that one does: transfers of
+* **The disk.** The paper's IDE disk needs I/O BARs, which a user-mode Linux has not. In its place is tlplab's NVMe drive, made to do as that one does: transfers of
   4 KiB (`max_sectors_kb`), one at a time (a queue of two entries), a legacy interrupt, 1 us of access, writes that wait for responses.
 * **One command for each 4 KiB.** The IDE disk has one for many sectors, and Linux prepares the next meanwhile. Here each 4 KiB takes {ns} ns at x1, of which {data} ns
   are its data; before them are doorbell, fetch of the command and access, after them its completion and the interrupt, none of which overlap.
@@ -375,15 +375,15 @@ By the paper's clock a time is whole ticks of 39.736 ns. The module's own clock 
 
 ## Figure 9, side by side
 
-dd's rates were published as figures only; what the text says of them is above.
+dd's rates were published as figures only; the values in the text are above.
 
 {sweeps}
 ## The physical machine
 
 The text has a P3700 (2800 MB/s) in an x1 slot of the X99 chipset behind DMI 2.0, "similar to a PCI-Express Gen 2 X4 link", and the bars of a figure. `guest-p3700.toml` is that, with credits,
-posted writes, MSI-X, transfers of 128 KiB and the queue depth of Linux. Latencies of root complex and chipset, MPS, and what the processor took are not told.
+posted writes, MSI-X, transfers of 128 KiB and the queue depth of Linux. Latencies of root complex and chipset, MPS, and the processor's time are not given.
 
-## What it takes
+## Run time
 
 dd's block has 64 MiB, or less with `--block`; `--block 512MiB` adds blocks of 128 to 512 MiB to the first table. A boot takes a second. Each 4 KiB of the paper's mode take half a millisecond: one part
 is the simulator's, 33 TLPs with responses over two links, the other a command's dozen of messages between two processes. So 64 MiB take 8 s, 512 MiB a minute; the physical machine, whose commands are
@@ -392,7 +392,7 @@ larger, reads 512 MiB in 14 s.
 
 
 def charts(outcomes: Outcomes, guests: GuestOutcomes) -> list[Chart]:
-    """dd's rates in the paper's mode, the simulated host's beside the guest's."""
+    """dd's rates in the paper's mode, the simulated host's with the guest's."""
     listed = []
     for sweep, title in TITLES.items():
         points = [point for point in SWEEPS[sweep] if called(sweep, point) in guests]

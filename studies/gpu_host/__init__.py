@@ -1,6 +1,6 @@
 """A GPU that measures its host over a Gen5 link, November 2026: three machines, the first fitted, the others predicted.
 
-`first.json`, `second.json` and `third.json` are what `tlplab bench --on cuda` measured; `h200.toml` and `host.toml` are the profiles, made before the
+`first.json`, `second.json` and `third.json` are measurements of `tlplab bench --on cuda`; `h200.toml` and `host.toml` are the profiles, made before the
 second machine was measured and not changed since. `points` simulates all of it, `groups` says which figures belong together.
 """
 
@@ -48,7 +48,7 @@ def row(group: Group, machine: str, mine: list[Point]) -> Row:
 
 
 def said(case: Case) -> str:
-    """What distinguishes a case."""
+    """The parameters that distinguish a case."""
     parts = [f"{case.size} B"]
     parts += [f"at {case.host_offset} B"] if case.host_offset else []
     parts += [f"{case.at_once} at once"] if case.at_once else []
@@ -112,7 +112,7 @@ def lines(name: str, found: list[tuple[int, Point]]) -> list[Line]:
 
 
 def text(_outcomes: Outcomes) -> str:
-    """What is seen."""
+    """The observations, as the text of the page."""
     bound = [group for group in GROUPS if group.within == BY_LINK]
     by_link = [point for point in points() if any(group.has(point.case) for group in bound)]
     within = [point for point in by_link if abs(point.error) <= BY_LINK]
@@ -140,8 +140,8 @@ PROFILES = [
 
 TEXT = """## How it was measured
 
-The machine is a virtual one with an H200 passed through: a Xeon of the fifth generation, Gen5 x16, MPS 256 B, MRRS 4096 B, 10-bit tags, as the GPU's
-registers say (`tlplab scan`). Neither the root port nor the IOMMU's settings are visible from there. The GPU's warps are the device of
+The machine is a virtual one with an H200 passed through: a Xeon of the fifth generation, Gen5 x16, MPS 256 B, MRRS 4096 B, 10-bit tags, according to the GPU's
+registers (`tlplab scan`). Neither the root port nor the IOMMU's settings are visible from there. The GPU's warps are the device of
 [the benchmarks](../../docs/bench.md), `tlplab bench --on cuda`. Parameters were fitted to a few figures of the first machine:
 
 {profiles}
@@ -150,25 +150,25 @@ Then a second machine of the kind, another GPU in another server, was measured: 
 once that the first had not been asked. The profiles have not been changed since; simulated and measured differ by {second_median} % (median of all). A third machine with an H100 in a server of the same kind was
 asked all of it, {third} cases, and is held against the same two profiles: {third_median} %.
 
-## What is seen
+## Observations
 
-- **Writes of whole lines are what the link carries**: {writes_within} of {writes} figures of the three machines are within 2 %, the farthest is off by {writes_worst} %: three of the third machine are lower than all its others, which is taken for what else its server did meanwhile. A warp's
+- **Writes of whole lines reach the link's rate**: {writes_within} of {writes} figures of the three machines are within 2 %, the farthest is off by {writes_worst} %: three of the third machine are lower than all its others, which is attributed to other work of its server. A warp's
   store of 128 B is one TLP; the MPS of 256 B is never used.
-- **Reads stop at {read} Gb/s**, between what completions of 64 B (382) and of 128 B (433) allow. If nothing but the link's bytes decides, {split} % of the requests of 128 B are answered in two pieces.
+- **Reads stop at {read} Gb/s**, between the limits of completions of 64 B (382) and of 128 B (433). If only the link's bytes count, {split} % of the requests of 128 B are answered in two pieces.
 - **Little's law holds with a latency that grows**: 1.34 µs alone, 1.41 with 128 reads at once, 1.67 with 512 (128 B), at 70 % of the link. The model's reads meet no queue before the link, so
-  it is too fast by a tenth to a third there. Where they wait, in the GPU or in the host, these figures do not tell; a second kind of device on the same host would.
+  it is too fast by a tenth to a third there. These figures do not show whether they wait in the GPU or in the host; a second kind of device on the same host would.
 - **Small reads end at {least} to {greatest} million a second** on the three machines (64 B and less, 1024 at once and more), and the most not with the most at once. On the first machine reads of the largest window take
-  5 to 10 % longer and are as many a second, which speaks for a rate that limits and against the number of tags; more these figures do not tell.
+  5 to 10 % longer and are as many a second, which speaks for a rate that limits and against the number of tags; these figures do not show more.
 """
 
 PAGE = """# A GPU measures its host, 2026
 
-What servers of one kind do to a GPU's reads and writes, measured with `tlplab bench --on cuda`, and simulated. This page is written by the command
+The effect of one kind of server on a GPU's reads and writes, measured with `tlplab bench --on cuda`, and simulated. This page is written by the command
 that does it: `tlplab reproduce gpu-host --markdown studies/gpu_host/README.md`.
 
-## Measured and ours
+## Measured and simulated
 
-*Published* is measured. Of each group of figures the row shows the one in the middle of the errors. *Reproduced* is within 2 % for what the link bounds, 10 % otherwise; *explained*
+*Published* is measured. Of each group of figures the row shows the one in the middle of the errors. *Reproduced* is within 2 % for figures that the link bounds, 10 % otherwise; *explained*
 is not, for the reason in the note.
 
 {rows}

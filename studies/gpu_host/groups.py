@@ -1,4 +1,4 @@
-"""Which figures one thing decides, how near the model should be, and why it is not."""
+"""Groups of figures that have one cause, with the model's expected error, and its reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Group:
     why: str = ""
 
     def has(self, case: Case) -> bool:
-        """Whether a case is one of them."""
+        """True if a case belongs to the group."""
         first, last = self.at_once or (None, None)
         if case.test != self.test or not self.sizes[0] <= case.size <= self.sizes[1]:
             return False

@@ -1,4 +1,4 @@
-"""What was measured, and what the simulator makes of the same cases."""
+"""The measured points, and the simulator's results for the same cases."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kuga, Nakamura, Matsuya, Sekiya: NetTLP: A Development Platform for PCIe Devices in Software Interacting with Hardware (NSDI 2020).
 
-The study has five parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
+The study has five parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads the published captures;
 `topologies` makes captures of tlplab's own devices, for the same figures; `machine` measures this machine, and `guest` the memory of a virtual one. Only the first is in the page that comes with
 tlplab.
 """
@@ -20,7 +20,7 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
 
 
 def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:
-    """What is not simulated."""
+    """The parts of the study that are not simulated."""
     return [captures.beside(folder), topologies.beside(experiments), machine.beside(quiet=quiet)]
 
 
@@ -38,13 +38,13 @@ for PCIe Devices in Software Interacting with Hardware", NSDI 2020). tlplab repe
 * against the memory of a QEMU guest, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`. With `--library FOLDER`, a checkout of the published
   library, its `tlpperf` makes the same measurements.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
 A row is *reproduced* if it is within 10 % for throughput (figure 11: 15 %), 15 % for the medians of Table 2 and 20 % for measured rows; within the range or
 below the bound that the paper gives; equal, for exact counts; or of the shape that the paper describes. An *explained* row
-differs for the reason in its note, or was fitted and is no evidence; a row that differs without a reason is *not reproducible*.
+differs for the reason in its note, or was fitted and is not evidence; a row that differs without a reason is *not reproducible*.
 
 {text}
 """

@@ -1,4 +1,4 @@
-"""Figures 13 to 15, from captures: those that were published, or others of the same names."""
+"""Figures 13 to 15, from captures: the published ones, or others of the same names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGE = 0xFFF
 
 @dataclass(frozen=True)
 class Step:
-    """A TLP of figure 15: who sends it, its kind, its length in doublewords, and what its address is the address of."""
+    """A TLP of figure 15: its sender, its kind, its length in doublewords, and the object at its address."""
 
     by: str
     kind: str
@@ -61,7 +61,7 @@ class Seen:
 
     @property
     def tags(self) -> list[int]:
-        """All that requests had."""
+        """All tags of requests."""
         return sorted({tag for direction in self.document["directions"] for tag in direction["tags"]["used"]})
 
     @property
@@ -76,9 +76,9 @@ class Source:
 
     place: Path
     label: str
-    """What its rows begin with."""
+    """The beginning of the names of its rows."""
     remark: str = ""
-    """What is to be said of the tags that its devices use."""
+    """A remark about the tags that its devices use."""
     rows: list[Row] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
 
@@ -106,7 +106,7 @@ class Source:
         self.rows.append(Row(PAPER, f"{self.label}, {result}", published, ours, unit, verdict, note))  # type: ignore[arg-type]
 
     def tried(self, result: str, published: float, part: Callable[[], None]) -> None:
-        """Does a part; if it cannot be done, its row says why."""
+        """Does a part; if it cannot be done, its row has the reason."""
         try:
             part()
         except ValueError as error:
@@ -151,7 +151,7 @@ class Source:
         self.row(f"figure 14, {device}: tags up to", most, max(used), "", note)
 
     def ping(self) -> None:
-        """Figure 15: the TLPs for a packet of 98 B that is sent, and for one that comes."""
+        """Figure 15: the TLPs for a packet of 98 B that is sent, and for a received one."""
         path = self.one(PING)
         try:
             frames = [(line, found) for line, found in capture.frames(str(path)) if "tlp" in found]
@@ -162,14 +162,14 @@ class Source:
         # The other ring's descriptors are read, too, while a packet is sent.
         others = {address_of(found[number]) for number in received[1:2]}
         sent = longest(found, TRANSMIT, others)
-        note = "in this order, of these lengths; what belongs together has one address or one tag"
+        note = "in this order, of these lengths; requests and their completions share an address or a tag"
         self.row("figure 15a: TLPs of a packet sent", len(TRANSMIT), len(sent), "", note)
         self.row("figure 15b: TLPs of a packet received", len(RECEIVE), len(received), "", note)
         lines = [frames[number][0] for number in (*sent, *received)]
         self.drawings.append(Lines(f"Figure 15, {self.label}: a packet of 98 B sent, and one received", lines))
 
     def others(self) -> Iterator[str]:
-        """Draws captures that nobody knows; tells what came of it."""
+        """Draws unknown captures, with a remark about the result."""
         for path in sorted(set(self.files("*")) - self.known()):
             try:
                 seen = self.read(path)
@@ -182,7 +182,7 @@ class Source:
             )
 
     def known(self) -> set[Path]:
-        """Those of which a figure is made."""
+        """The captures of which a figure is made."""
         names = [PING, *(name for _, name, _, _ in PASSAGES), *(f"{device}-*" for device in TAGS)]
         return {path for name in names for path in self.files(name)}
 
@@ -197,7 +197,7 @@ def only_passage(name: str, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def longest(frames: Sequence[dict[str, Any]], steps: Sequence[Step], others: Container[int] = ()) -> list[int]:
-    """The frames in which most of the steps are, in their order; what belongs to other packets, with descriptors at `others`, may be between them."""
+    """The frames in which most of the steps are, in their order; TLPs of other packets, with descriptors at `others`, may be between them."""
     found = (matched(frames, begin, steps, others) for begin in range(len(frames)))
     return max(found, key=len, default=[])
 
@@ -240,7 +240,7 @@ def matched(frames: Sequence[dict[str, Any]], begin: int, steps: Sequence[Step],
 
 
 def beside(folder: str | None) -> Beside:
-    """The rows and drawings; a row that says why, if there are no captures."""
+    """The rows and drawings; a row with the reason, if there are no captures."""
     title = "From the captures that were published"
     place = folder or os.path.join(os.environ.get("TLPLAB_DATA", ""), "captures")
     if not os.path.isdir(place):

@@ -126,7 +126,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def timed(size: int) -> str:
-    """What a latency of figure 9 is of."""
+    """The extent of a latency of figure 9, in words."""
     return (
         f"of one request of {MRRS} B, the largest in the paper: tlpperf times each request, not their sum"
         if size > MRRS

@@ -1,4 +1,4 @@
-"""Figures 7 to 11, 13 to 15 and Table 2 with a real root complex: cards in a guest of QEMU, whose memory is what is read (`tlplab reproduce nettlp --guest`)."""
+"""Figures 7 to 11, 13 to 15 and Table 2 with a real root complex: cards in a guest of QEMU, whose memory is read (`tlplab reproduce nettlp --guest`)."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Cards:
 
     @property
     def bar4(self) -> str:
-        """Where the guest has put the pseudo memory."""
+        """The address of the pseudo memory in the guest."""
         return (self.folder / "bar4").read_text(encoding="ascii").strip()
 
     def perf(self, *arguments: str) -> Answer:
@@ -152,7 +152,7 @@ class Cards:
 
 @dataclass(frozen=True)
 class Published:
-    """What the published tlpperf said, in operations per second and microseconds; nothing if it was not run."""
+    """The figures of the published tlpperf, in operations per second and microseconds; empty if it was not run."""
 
     reads: dict[tuple[int, int], float] = field(default_factory=dict)
     """By size and threads."""
@@ -210,7 +210,7 @@ def measure_library(program: Path, cards: Cards) -> Published:
 
 
 def by_library(theirs: Published, ours: Measured, here: Surroundings) -> list[Row]:
-    """The published library's rows, and its rate beside ours; none if it was not measured."""
+    """The published library's rows, and its rate compared with tlplab's; none if it was not measured."""
     if not theirs.reads:
         return [
             absent("guest, published tlpperf", None, "", "no --library, a checkout of the published library, was given")
@@ -249,7 +249,7 @@ def captures(folder: Path) -> Source:
         if what == "switch":
             source.passage(what, name, behind, size)
         else:
-            why = "QEMU leads no TLP from a function of another process to another: what is here is a switch"
+            why = "QEMU carries no TLP from a function of another process to another: this path is a switch"
             source.rows.append(absent(f"guest, figure 13, {what}", behind, "", why))
     for name, (least, most) in TAGS.items():
         source.tags(name, least, most)
@@ -273,7 +273,7 @@ def in_guest(row: Row) -> Row:
 
 TEXT = (
     "Two cards of one adapter in a guest of QEMU (`tlplab guest qemu nettlp,table=1MiB nettlp,table=1MiB,peer=…`): the software reads and writes memory of the guest that "
-    "Linux was not told of, and, for figures 11, 13 and 14 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
+    "Linux does not know, and, for figures 11, 13 and 14 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
     "cards the adapter is a switch. Figure 15: Linux pings through a card behind which is the simple NIC with a loop-back plug, by the driver of `driver/simple_nic`. All of it is on {processors} processors, with the guest, which waits. Meanwhile other work took {others:.0f} % of the processors, "
     "and {failures:.2f} % of the operations failed. With `--library FOLDER`, a checkout of the published library, its `tlpperf` reads and writes the same memory through the same adapter. These figures are of the machine and the moment."
 )
@@ -285,5 +285,5 @@ As written by `tlplab reproduce nettlp --guest --markdown FILE`, after `make gue
 
 {text}
 
-Only hardware could give more: a link of PCI Express, and how a root complex cuts what passes from port to port.
+Only hardware could give more: a link of PCI Express, and the cuts of a root complex in TLPs that pass from port to port.
 """

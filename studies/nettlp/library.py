@@ -17,7 +17,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Said:
-    """What tlpperf has said of one run."""
+    """The output of one run of tlpperf."""
 
     output: str
 

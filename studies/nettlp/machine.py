@@ -44,7 +44,7 @@ Answer = dict[str, Any]
 
 @dataclass
 class Measured:
-    """What `tlplab perf` said, by what was asked."""
+    """The results of `tlplab perf`, by request."""
 
     reads: dict[tuple[int, int], Answer] = field(default_factory=dict)
     teeth: dict[int, Answer] = field(default_factory=dict)
@@ -59,7 +59,7 @@ Job = tuple[Callable[[Answer], None], tuple[str, ...]]
 
 
 def jobs(found: Measured, *, memory: str = "0", bar4: str = BAR4) -> list[Job]:
-    """What is measured, of `memory` and of the pseudo memory at `bar4`, and where it goes."""
+    """The measurements, of `memory` and of the pseudo memory at `bar4`, and the places of their results."""
     listed: list[Job] = []
 
     def ask(into: dict[Any, Answer], key: Any, *arguments: str) -> None:
@@ -135,7 +135,7 @@ def microseconds(answer: Answer, what: str) -> float:
 
 
 def beside(*, quiet: bool) -> Beside:
-    """The rows and figures; rows that say why, if there can be no namespaces here, or something fails."""
+    """The rows and figures; rows with the reason, if there can be no namespaces here, or a part fails."""
     title = "Measured on this machine"
     try:
         found, here = measure(quiet=quiet)
@@ -149,7 +149,7 @@ def beside(*, quiet: bool) -> Beside:
 
 @dataclass(frozen=True)
 class Clocks:
-    """Seconds that have passed, that all processors together have worked, and those of this process and what it has run."""
+    """Seconds that have passed, that all processors together have worked, and those of this process and its children."""
 
     passed: float
     worked: float
@@ -157,20 +157,20 @@ class Clocks:
 
     @classmethod
     def now(cls) -> Clocks:
-        """By now. Interrupts are left out: nobody knows for whom they were."""
+        """The present clocks. Interrupts are left out: their cause is not known."""
         user, nice, system, _, _, _, _, steal = map(int, Path("/proc/stat").read_text("ascii").split()[1:9])
         own = os.times()
         worked = (user + nice + system + steal) / os.sysconf("SC_CLK_TCK")
         return cls(time.monotonic(), worked, own.user + own.system + own.children_user + own.children_system)
 
     def others_since(self, before: Clocks) -> float:
-        """How many processors worked for others meanwhile."""
+        """The number of processors that worked for other programs meanwhile."""
         return max((self.worked - before.worked) - (self.own - before.own), 0.0) / (self.passed - before.passed)
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What else there is to say of this machine."""
+    """The circumstances on this machine."""
 
     processors: int
     others: float = 0.0
@@ -180,11 +180,11 @@ class Surroundings:
 
     @property
     def other(self) -> str:
-        """Why absolute figures differ."""
+        """The reason why absolute figures differ."""
         return f"another machine: both ends on {self.processors} processors, 16 threads and a card there"
 
     def claimed(self, row: Row) -> Row:
-        """On a machine that does other things meanwhile neither what comes out nor what does not says anything; nor where operations fail."""
+        """On a machine with other work meanwhile neither a reproduced nor a missed figure has a meaning; nor with failed operations."""
         if self.others > OTHERS:
             why = f"not to be told here: other work took {100 * self.others:.0f} % of the processors"
         elif self.failures > FAILURES:

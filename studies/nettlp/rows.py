@@ -1,4 +1,4 @@
-"""How the rows of this study are judged."""
+"""Judgement of the rows of this study."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ PAPER = "nettlp"
 
 
 def judged(good: bool, excuse: str) -> Verdict:
-    """Only what is excused is explained."""
+    """Only an excused row is explained."""
     return "reproduced" if good else "explained" if excuse else "not reproducible"
 
 
 def remarks(note: str, excuse: str, good: bool) -> str:
-    """An excuse is said only of what does not come out."""
+    """An excuse is stated only if the figure is missed."""
     return "; ".join(filter(None, (note, "" if good else excuse)))
 
 
@@ -48,7 +48,7 @@ def fitted(result: str, published: float, ours: float, unit: str, what: str) -> 
 
 
 def shape(result: str, ours: float, unit: str, good: bool, note: str, excuse: str = "") -> Row:
-    """A shape that the paper describes without a figure: the note says what it is."""
+    """A shape that the paper describes without a figure: the note names it."""
     return Row(PAPER, result, None, ours, unit, judged(good, excuse), remarks(note, excuse, good))
 
 
@@ -72,5 +72,5 @@ def teeth(figure: str, found: dict[int, float], within: float) -> list[Row]:
 
 
 def absent(result: str, published: float | None, unit: str, why: str) -> Row:
-    """What could not be had here."""
+    """A row for a figure that is not available here."""
     return Row(PAPER, result, published, None, unit, "not reproducible", why)

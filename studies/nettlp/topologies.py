@@ -1,7 +1,7 @@
 """The topologies of figure 12, with tlplab's own adapter and devices on the loopback interface: captures as the published ones, made here.
 
 Figure 12a: a device reads 512 B of another, the pseudo memory, and between them is a switch or a root complex. Figure 12b: devices that use tags in
-different ways read the pseudo memory by way of a switch. Beside them the simple NIC of section 6.2, with a driver on a simulated host, gets back what
+different ways read the pseudo memory by way of a switch. With them the simple NIC of section 6.2, with a driver on a simulated host, gets back the frames that
 it sends.
 """
 
@@ -34,15 +34,15 @@ SLICE, LONGEST = 0.05, 60.0
 PACKET = "98B"
 TEXT = (
     "tlplab adapter and devices in one process, on the loopback interface. Figure 12a: a device reads another's pseudo memory through an adapter that "
-    "is a switch, or a root complex. Figure 12b: devices read the pseudo memory through the switch. They were given the tags of those in the paper; that "
-    "switch and pseudo memory leave them as they are is what comes out. The upper axes are before the adapter, the lower ones behind it. Figure 15: the simple NIC with its driver on a simulated host, and a "
-    "plug that leads what it sends back to it."
+    "is a switch, or a root complex. Figure 12b: devices read the pseudo memory through the switch. They were given the tags of the devices in the paper; the "
+    "result is that switch and pseudo memory leave them unchanged. The upper axes are before the adapter, the lower ones behind it. Figure 15: the simple NIC with its driver on a simulated host, and a "
+    "plug that leads its frames back to it."
 )
 
 
 @dataclass(frozen=True)
 class Reads:
-    """What a device reads, all of it at once."""
+    """The reads of a device, all of them at once."""
 
     count: int
     bytes: int
@@ -57,7 +57,7 @@ DEVICES = {"x520": Reads(32, 1500), "p4600": Reads(64, 512), "pm1725": Reads(128
 
 
 def beside(experiments: Path) -> Beside:
-    """Makes the captures, and the rows and drawings of what they show."""
+    """Makes the captures, and their rows and drawings."""
     title = "Captured here, of tlplab's own devices"
     with tempfile.TemporaryDirectory(prefix="tlplab-") as folder:
         try:
@@ -81,7 +81,7 @@ def make(folder: Path, experiments: Path) -> None:
 
 
 def read_as(device: str, end: End, base: int) -> None:
-    """Reads at once what a device of figure 12b reads of the pseudo memory at `base`. Raises RunError."""
+    """Makes at once the reads of a device of figure 12b, of the pseudo memory at `base`. Raises RunError."""
     answers = _core.Dma(end).read_many(DEVICES[device].places(base))
     if failed := [answer for answer in answers if isinstance(answer, str)]:
         raise RunError(f"{device}: {len(failed)} of {len(answers)} reads failed, the first: {failed[0]}")
@@ -91,7 +91,7 @@ def read_as(device: str, end: End, base: int) -> None:
 def pseudo_memory(
     capture: Path, *, root_complex: bool = False
 ) -> Iterator[tuple[Callable[[tuple[int, int]], End], int]]:
-    """A device of pseudo memory behind an adapter; makes the end of another device, given its tags, and tells where the memory is."""
+    """A device of pseudo memory behind an adapter; makes the end of another device, given its tags, and returns the memory's address."""
     adapter, software, reader = (own_address() for _ in range(3))
     peers = [(int(IPv4Address(reader)), READER), (int(IPv4Address(software)), SOFTWARE)]
     service = _core.AdapterService(
@@ -113,7 +113,7 @@ def pseudo_memory(
 
 @contextmanager
 def served(serve: Callable[[float], object], finish: Callable[[], object]) -> Iterator[threading.Event]:
-    """An adapter that serves in a thread of its own meanwhile; the event is set when it has ended by itself."""
+    """An adapter that serves in a thread of its own meanwhile; the event is set when it has ended on its own."""
     stop, over = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 

@@ -23,11 +23,11 @@ PATIENCE, LONGEST = 20.0, 120.0
 
 
 class CommandError(Exception):
-    """What a command said that did not do what it should."""
+    """The message of a command that failed."""
 
 
 class Wire:
-    """The two ends: each command runs at one of them. What was started is ended with `stack`."""
+    """The two ends: each command runs at one of them. Started commands are ended with `stack`."""
 
     def __init__(self, device: End, host: End, stack: ExitStack) -> None:
         self.device, self.host, self.stack = device, host, stack
@@ -38,7 +38,7 @@ class Wire:
         return end.command([sys.executable, "-m", "tlplab", *arguments])
 
     def start(self, end: End, *arguments: str) -> None:
-        """Starts what serves."""
+        """Starts a server."""
         process = subprocess.Popen(
             self.command(end, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(),
         )  # fmt: skip
@@ -68,7 +68,7 @@ class Wire:
 
 
 def answer_of(command: Sequence[str], asked: Sequence[str]) -> dict[str, Any]:
-    """What a command of `tlplab perf` measures. Raises `CommandError`."""
+    """The answer of a command of `tlplab perf`. Raises `CommandError`."""
     try:
         done = subprocess.run(command, capture_output=True, check=False, env=environment(), timeout=LONGEST)
     except subprocess.TimeoutExpired:
@@ -80,13 +80,13 @@ def answer_of(command: Sequence[str], asked: Sequence[str]) -> dict[str, Any]:
 
 
 def said(errors: bytes, status: int) -> str:
-    """Why a command failed: its last line."""
+    """The reason why a command failed: its last line."""
     lines = errors.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"exit status {status}, without a word"
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """Asks a command to end; one that does not is ended."""
+    """Asks a command to end, and kills it if it does not."""
     process.terminate()
     try:
         process.communicate(timeout=PATIENCE)
@@ -96,13 +96,13 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Where the commands find this tlplab."""
+    """The environment in which the commands find this tlplab."""
     here = str(Path(tlplab.__file__).resolve().parents[1])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}
 
 
 @contextmanager
 def laid() -> Iterator[Wire]:
-    """Lays the cable, and takes it away again when what was started at its ends has ended. Raises `NoNamespacesError`."""
+    """Lays the cable, and takes it away again when the commands at its ends have ended. Raises `NoNamespacesError`."""
     with cable((SOFTWARE, MEMORY), (ADAPTER,)) as (device, host), ExitStack() as stack:
         yield Wire(device, host, stack)

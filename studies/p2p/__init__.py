@@ -1,6 +1,6 @@
 """Gen5 machines with eight and sixteen GPUs under switches, as their owners measured them in 2026: flows from GPU to GPU.
 
-The sections: `flat`, `four_roots` and `three_switches` are a machine each, `redirect` is access control, `harness` is what reads beyond an uplink mean, `collapse` what nobody explains.
+The sections: `flat`, `four_roots` and `three_switches` are a machine each, `redirect` is access control, `harness` explains reads beyond an uplink, `collapse` is the unexplained one.
 `published` has the measurements.
 """
 
@@ -21,15 +21,15 @@ SECTIONS = (
 
 PAGE = """# GPUs that write to each other, 2026
 
-A community of people who run eight and sixteen GPUs under Gen5 switches publishes what it measures (github.com/voipmonitor/rtx6kpro, folder `hardware`). Three of its machines are
+A community of users of eight and sixteen GPUs under Gen5 switches publishes its measurements (github.com/voipmonitor/rtx6kpro, folder `hardware`). Three of its machines are
 simulated here: parameters are fitted to single pairs and single reads, one set for each machine, and flows together are predicted. [peer-to-peer.md](../../docs/peer-to-peer.md) has the command that measures an
 experiment so. This page is written by the command that runs it: `tlplab reproduce p2p --markdown studies/p2p/README.md`.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
-*Reproduced* is within 2 % for pairs, 5 % for latencies, 10 % for what is predicted. *Explained* is not, for the reason in the note. GB/s are 10^9 bytes of payload a second.
+*Reproduced* is within 2 % for pairs, 5 % for latencies, 10 % for predictions. *Explained* is not, for the reason in the note. GB/s are 10^9 bytes of payload a second.
 
 {sections}"""
 

@@ -1,4 +1,4 @@
-"""The collapse of writes to several roots: hypotheses as mechanisms, what each predicts, which measurement decides. Nothing is fitted."""
+"""The collapse of writes to several roots: hypotheses as mechanisms, the prediction of each, and the measurement that decides. Nothing is fitted."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def in_runs(count: int) -> float:
 
 
 def text(outcomes: Outcomes) -> str:
-    """The table of hypotheses, and what was simulated."""
+    """The table of hypotheses, and the simulated ones."""
     lines = []
     for pattern in PATTERNS:
         cells = [pattern]
@@ -86,28 +86,28 @@ def text(outcomes: Outcomes) -> str:
     )  # fmt: skip
 
 
-TEXT = """## The collapse that nobody explains
+TEXT = """## The unexplained collapse
 
 On an older state of the machine with four switches, GPUs of one switch that wrote to GPUs behind two other roots carried {two} GB/s together, behind three {three}; one destination alone was as it should
-be, and so was the reverse direction. On a server with switches of another maker and two EPYC processors it was {broadcom} GB/s. Nothing here is fitted to that. These are mechanisms that could make it, what each of
-them predicts, and what of it is contradicted:
+be, and so was the reverse direction. On a server with switches of another maker and two EPYC processors it was {broadcom} GB/s. No parameter here is fitted to that. These are mechanisms that could make it, the predictions of
+each, and the measurements that contradict them:
 
-| mechanism | predicts | against what was measured | what would decide |
+| mechanism | predicts | against the measurements | deciding measurement |
 | --- | --- | --- | --- |
 | **Head-of-line blocking**: writes of one root port wait in one buffer; one destination takes them slowly, and all others wait behind | all flows get the rate of the slowest; in all, the number of flows times that rate; the slow destination is slow alone, too | each destination alone was fast; three flows carried less in all than two, where more was to be expected | the same pattern with one flow at a time stopped: if one destination is the cause, the others recover as soon as its flow stops |
-| **Few posted credits at an egress**: a destination's port takes few writes at a time | single flows are slow as well: what is on its way at a time, over a round trip; more destinations carry more in all | single flows were fast, and more destinations carried less | the rate of a single pair against the size of its writes: the credits for headers bind with small ones first |
+| **Few posted credits at an egress**: a destination's port takes few writes at a time | single flows are slow as well: the data on their way at a time, over a round trip; more destinations carry more in all | single flows were fast, and more destinations carried less | the rate of a single pair against the size of its writes: the credits for headers bind with small ones first |
 | **A small buffer at the source's root port**: few writes of the source may be in the root complex | single flows are slow as well, and by as much | single flows were fast | as above |
-| **A round trip for each change of destination**: a root complex that keeps writes in order across its root ports sends none to another one before those before it have been accepted there | in all payload of a run to one destination over that round trip, for two flows as for three, and for 16; one GPU that writes to two roots in long runs is fast; reads are not affected; host memory, interleaved over the quadrants, is | nothing of what was published contradicts it. A round trip would be {between_two} to {between_three} ns for each TLP of 128 B, {between_broadcom} ns on the other server | one GPU that writes to two roots in turn, with a run of 128 B, 1 KiB, 8 KiB, … to each: only here does the rate grow with the run; and the same with Relaxed Ordering allowed for the GPUs' writes, which nobody has to keep in order |
-| **An arbiter of the switch** that stalls between writes for several root ports | the same as the last, but not if the switch is another maker's or if the destinations are under one root | both makers' switches showed it, and a switch does not see which root port is meant, as all of it goes up | a GPU on a root port of its own beside one under the switch, each to another root: no switch is between them and the root complex |
+| **A round trip for each change of destination**: a root complex that keeps writes in order across its root ports sends none to another one before those before it have been accepted there | in all payload of a run to one destination over that round trip, for two flows as for three, and for 16; one GPU that writes to two roots in long runs is fast; reads are not affected; host memory, interleaved over the quadrants, is | no published figure contradicts it. A round trip would be {between_two} to {between_three} ns for each TLP of 128 B, {between_broadcom} ns on the other server | one GPU that writes to two roots in turn, with a run of 128 B, 1 KiB, 8 KiB, … to each: only here does the rate grow with the run; and the same with Relaxed Ordering allowed for the GPUs' writes, which need not be kept in order |
+| **An arbiter of the switch** that stalls between writes for several root ports | the same as the last, but not if the switch is another maker's or if the destinations are under one root | both makers' switches showed it, and a switch does not see which root port is meant, as all of it goes up | a GPU on a root port of its own next to one under the switch, each to another root: no switch is between them and the root complex |
 
 The first four are simulated on `experiments/p2p/four-roots.toml`: SW3's uplink at Gen2, which takes 6.7 GB/s; {credits} posted headers at the switches of the destinations;
-{credits} at the root port of the source; `host.write_turnaround` of {turnaround} ns, which is no measured value:
+{credits} at the root port of the source; `host.write_turnaround` of {turnaround} ns, which is not a measured value:
 
 {simulated}
 
 Head-of-line blocking makes the total out of a slow destination, and its {two} GB/s out of 6.7 are a coincidence: with three flows it predicts half as much again, and less was measured. Credits make every flow slow, or none, and with credits at each egress two destinations carry twice as much as one. So the first three are not the cause, unless they come and
 go with the pattern. With a round trip for each change of destination single flows and those to one root are as fast as without, and several carry a TLP's payload in each, {turnaround} ns here, whether there are two or three:
-that is the pattern which was published, at another rate. It has not been shown, since the length of the round trip is free; what would show it is one GPU that writes to two roots in turn. By hand, with {turnaround} ns:
+that is the published pattern, at another rate. It has not been shown, since the length of the round trip is free; one GPU that writes to two roots in turn would show it. By hand, with {turnaround} ns:
 
 {runs}
 

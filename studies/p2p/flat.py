@@ -39,7 +39,7 @@ SMALL = tuple(f"link.gpu{n}.upper.buffers.posted_headers={ROOM}" for n in range(
 
 ELSEWHERE = (
     "four GPUs each to each reach 121 to 130 GB/s by p2pmark on this machine, on one with another maker's switches and on one without any switch, its GPUs on root ports of "
-    "their own: what holds the GPUs back to three quarters of their links is in the GPUs, not between them, and GPUs have no such limit here"
+    "their own: the limit of three quarters of their links is in the GPUs, not between them, and GPUs have no such limit here"
 )
 
 
@@ -120,7 +120,7 @@ def drawings(outcomes: Outcomes) -> list[Chart]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """What bounds what."""
+    """The bounds of each pattern, as the text of the page."""
     fast, slow = (f(rates(outcomes, "flat ring +2")) for f in (max, min))
     small = total(outcomes, "flat in one, small")
     return TEXT.format(
@@ -135,11 +135,11 @@ def text(outcomes: Outcomes) -> str:
 
 TEXT = """## Eight GPUs under two switches
 
-`experiments/p2p/flat.toml` has five fitted figures: the payload of a TLP (128 B: of the powers of two the one that makes a pair), an Ack for each TLP (both
+`experiments/p2p/flat.toml` has five fitted figures: the payload of a TLP (128 B: of the powers of two, the one with which a pair's rate is right), an Ack for each TLP (both
 ways at once), and three latencies. Everything of several flows then follows from links that are full: at distance 2 of the rings two of four flows that leave
 a switch share its uplink ({slow} GB/s each), the others have a GPU's link for themselves ({fast}).
 
-Twelve flows within a switch are the one thing here that no link bounds: the simulated GPUs fill their links, the real ones do not, on any machine of that
+Twelve flows within a switch are the only pattern here that no link bounds: the simulated GPUs fill their links, the real ones do not, on any machine of that
 source, with or without switches; and two harnesses differ by a fifth on this one (149 and 121 GB/s). Head-of-line blocking at the switch does not make it, either: with room for {room} TLPs
 at each of its ports the simulated GPUs carry {small} GB/s. Nor does a limit of all that passes a switch (`core` with a `rate`): the ring of distance 1 was measured, too, and sends five flows of {ring:.1f} GB/s through each
 switch at once, {through:.0f} GB/s, which a switch of 149 GB/s does not carry. So the limit is in the GPUs or their driver, as machines without a switch have it, too."""

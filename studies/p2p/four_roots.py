@@ -65,7 +65,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """What the two states differ in."""
+    """The differences of the two states, as the text of the page."""
     return TEXT.format(
         small=f"{total(outcomes, 'roots pair across'):.1f}",
         large=f"{total(outcomes, 'newer without digests'):.1f}",
@@ -77,10 +77,10 @@ DIPS = "the source itself has 52 to 56 GB/s for patterns like this one, and does
 
 TEXT = """## Sixteen GPUs under four switches
 
-`experiments/p2p/four-roots.toml` has the same links, switches and GPUs; its latencies are fitted again. What was published of it comes from two states of firmware, kernel and driver: single
+`experiments/p2p/four-roots.toml` has the same links, switches and GPUs; its latencies are fitted again. The published figures are from two states of firmware, kernel and driver: single
 pairs of 52 to 54 GB/s and four independent ones from an older, pairs and uplinks of 56.3 GB/s from a newer. A link that carries 56.3 GB/s cannot do so with TLPs of 128 B, which make {small} at most,
 with 256 B it carries {large}, and with four bytes more in each TLP {digests}. So the newer state is simulated with `--set defaults.link.mps=256B --set host.ecrc=true`, as a digest has four bytes. That its TLPs are larger and have digests is
-inferred from its pairs alone; nobody has published a capture. The machine with two switches was measured in the older state.
+inferred from its pairs alone; no capture has been published. The machine with two switches was measured in the older state.
 
 All four roots are alike here, since nothing is published of the root complex's inside, and none is made up (`host.domain` could be): writes to one, two or three of them are the source's uplink. The published dips to 51.8 GB/s have no cause in this model."""
 

@@ -1,4 +1,4 @@
-"""Reads beyond the uplink: what the link carries, and what the harness prints of it. An inference; nothing is fitted to it."""
+"""Reads beyond the uplink: the rate of the link, and the harness's figure for it. An inference; nothing is fitted to it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """The reasoning, with what it rests on."""
+    """The reasoning, with its evidence."""
     lines = []
     for name in READS:
         for kind in (EQUAL, TURNS):
@@ -107,10 +107,10 @@ TEXT = """## Reads beyond the uplink
 
 81.1 and 108.1 GB/s were published for reads by the GPUs of one switch, whose uplink carries 63 GB/s at most in a direction. They cannot be rates of data. The published harness
 (`collapse-report.md`, method 1) starts copies of all pairs, calls `torch.cuda.synchronize()` without a device, which waits for the current device only, and divides the bytes of all pairs by
-that time. The current device is that of the last pair. So it prints **the number of pairs times the rate of the last pair**, whatever the others did meanwhile: the sum where all share alike, more where the last pair is the fastest.
-(PyTorch moreover runs a copy on a stream of its source, which pushes: a "read" is a write of the other side.) This is an inference from its text. What speaks for it: the same table has {writes} GB/s
-for *writes* of GPUs of one switch, which its uplink cannot carry, either; where the source repeats the pattern of 81.1 GB/s with more iterations, it prints 56.4; and the figures are what comes out if the last pair
-has half of the uplink, whatever the others have:
+that time. The current device is that of the last pair. So it prints **the number of pairs times the rate of the last pair**, independently of the others: the sum if all share alike, more if the last pair is the fastest.
+(PyTorch moreover runs a copy on a stream of its source, which pushes: a "read" is a write of the other side.) This is an inference from its text. Evidence: the same table has {writes} GB/s
+for *writes* of GPUs of one switch, which its uplink cannot carry, either; where the source repeats the pattern of 81.1 GB/s with more iterations, it prints 56.4; and the figures result if the last pair
+has half of the uplink, independently of the others:
 
 {by_hand}
 
@@ -119,7 +119,7 @@ last root is alone behind one of them. The root complex of `four-roots.toml` has
 
 {simulated}
 
-What decides it: time each pair by events of its own stream, or synchronise every device. If the sum is then below 63 GB/s, the harness it was; the rates of the single pairs, half, a quarter and a quarter against thirds, tell how
+A measurement would decide it: time each pair by events of its own stream, or synchronise every device. If the sum is then below 63 GB/s, the harness is the cause; the rates of the single pairs, half, a quarter and a quarter against thirds, show how
 the root port's inputs take turns."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)

@@ -1,4 +1,4 @@
-"""What was measured, as github.com/voipmonitor/rtx6kpro (folder hardware, May 2026) reports it: figures only, cited as facts. GB/s is 10^9 bytes a second.
+"""The measurements that github.com/voipmonitor/rtx6kpro (folder hardware, May 2026) reports: figures only, cited as facts. GB/s is 10^9 bytes a second.
 
 The harness of the flows is a script with PyTorch (collapse-report.md, "Method 1"); that of rings and latencies is p2pmark, version 3c39f36
 (github.com/lukealonso/p2pmark), whose rings pull: each GPU reads.

@@ -37,7 +37,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """What redirect costs, and where it does not strike."""
+    """The cost of redirection, and the patterns without one, as the text of the page."""
     first, *_ = CASES
     return TEXT.format(up=f"{total(outcomes, f'redirect {first}'):.1f}")
 
@@ -45,6 +45,6 @@ def text(outcomes: Outcomes) -> str:
 TEXT = """## Request redirect
 
 On a server with two PEX890xx chips of two partitions each, two GPUs of one partition exchanged 50 GB/s while access control redirected requests, and 103 without. All of it then goes up the partition's uplink and comes down again, so that both
-directions share it: {up} GB/s here. Between two partitions of a chip it was 103 either way: what passes inside a chip sees no access control."""
+directions share it: {up} GB/s here. Between two partitions of a chip it was 103 either way: access control does not apply inside a chip."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)

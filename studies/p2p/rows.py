@@ -1,4 +1,4 @@
-"""How the rows of this study are judged, and what is read off a run."""
+"""Judgement of the rows of this study, and figures of a run."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def judged(result: str, published: float, ours: float, unit: str, within: float,
 
 
 def by_harness(each: Sequence[float]) -> float:
-    """What the harness prints for flows with these steady rates: it waits for the last one only, and multiplies.
+    """The harness's figure for flows with these steady rates: it waits for the last one only, and multiplies.
 
     Flows move as many bytes each. The last one is over after its own bytes if no other is faster; if it is the slowest of flows that share one link,
-    the link is full until it ends, and what is printed is the link's rate.
+    the link is full until it ends, and the printed figure is the link's rate.
     """
     last, fastest = each[-1], max(each)
     return len(each) * last if last >= 0.98 * fastest else sum(each)

@@ -82,7 +82,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def text(outcomes: Outcomes) -> str:
-    """Which of two topologies the rings tell."""
+    """The topology that the rings indicate, of two, as the text of the page."""
 
     def of(name: str) -> str:
         return ", ".join(f"{total(outcomes, f'{name} ring +{by}') / GPUS:.1f}" for by in INSIDE)
@@ -93,8 +93,8 @@ def text(outcomes: Outcomes) -> str:
 
 TEXT = """## Eight GPUs under three switches
 
-Nothing is fitted to this machine: `studies/p2p/three-switches.toml` has the parameters of the one with two switches. (Its latencies say what a switch takes, as they differ by
-four passages.) Two leaf switches each are one chip with a way between them inside. Rings tell: at distances 2, 3, 5 and 6 each flow gets {inside} GB/s here (by hand: each flow across has half of
-an uplink, each within a chip a whole link), and {tree} if each leaf is a chip of its own; measured were {told}. So the inside is there, as the latencies say, too. Distances 1, 4 and 7 do not depend on it."""
+Nothing is fitted to this machine: `studies/p2p/three-switches.toml` has the parameters of the one with two switches. (Its latencies give the time of a switch, as they differ by
+four passages.) Two leaf switches each are one chip with a way between them inside. Rings show it: at distances 2, 3, 5 and 6 each flow gets {inside} GB/s here (by hand: each flow across has half of
+an uplink, each within a chip a whole link), and {tree} if each leaf is a chip of its own; measured were {told}. So the inside is there, as the latencies show, too. Distances 1, 4 and 7 do not depend on it."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)

@@ -13,20 +13,20 @@ SECTIONS = (bandwidth.SECTION, latency.SECTION, hosts.SECTION)
 
 PAGE = """# pcie-bench, 2018, calculated again
 
-Neugebauer and others modelled what PCIe leaves of a link for a NIC, and measured hosts ("Understanding PCIe performance for end host
+Neugebauer and others modelled the part of a link's rate that PCIe leaves to a NIC, and measured hosts ("Understanding PCIe performance for end host
 networking", SIGCOMM 2018). Their model is public (github.com/pcie-bench/pcie-model). Here it is calculated twice: with the public model's
 mistakes (`--compat pcie-model`), and without. This page is written by the command that does it:
 `tlplab reproduce pcie-bench --markdown studies/pcie_bench/README.md`.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
-*Published* are the paper's text and figures, what the data sets published with it show, and, for Figure 1, the output of the public model (*mended*:
+*Published* are the paper's text and figures, the figures of the data sets published with it, and, for Figure 1, the output of the public model (*mended*:
 with one character of its code put right, so that the receive side's requests count). *Reproduced* is within a hundredth of a Gb/s or at
 the same byte where that model is calculated as it is, and within 2 % otherwise; for the measured hosts: within a step of 13.3 ns of the device's
-timestamps, 2.5 points of a percentage (runs of one machine differ by that), 1 read or 1 M/s, of the figure or of the published range. What is *explained*
-comes out differently for the reason in its note.
+timestamps, 2.5 points of a percentage (runs of one machine differ by that), 1 read or 1 M/s, of the figure or of the published range. An *explained* row
+differs for the reason in its note.
 
 {sections}"""
 

@@ -1,4 +1,4 @@
-"""Figure 1: what a link and three NICs reach, as the public model has it and as it is; and what lies between the two."""
+"""Figure 1: the rates of a link and three NICs, by the public model and without its mistakes; and the differences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANCHORS = {
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a NIC meets 40 Gb/s Ethernet."""
+    """The frames at which a NIC meets 40 Gb/s Ethernet."""
 
     first: int
     """The shortest frame at line rate, bytes."""
@@ -62,7 +62,7 @@ def gigabits(op: str, size: int, **connection: Any) -> float:
 
 
 def for_tlps(**connection: Any) -> float:
-    """What TLPs can have of a link, Gb/s."""
+    """The rate of a link that is available to TLPs, Gb/s."""
     return float(model.bandwidth(64, **connection)["tlp_bps"]) / 1e9
 
 
@@ -106,7 +106,7 @@ PUBLISHED = {
 
 
 def crossings(nic: str, name: str) -> list[Row]:
-    """Where a NIC meets the line rate: as published, with one mistake mended, and with all of them."""
+    """The frames at which a NIC meets the line rate: as published, with one mistake mended, and with all of them."""
     public, mended, right = crossing(nic, PUBLIC), crossing(nic, MENDED), crossing(nic)
     ways = ((public, PUBLISHED[nic][0], "public model"), (mended, PUBLISHED[nic][1], "public model, mended"))
     listed = [
@@ -121,7 +121,7 @@ def crossings(nic: str, name: str) -> list[Row]:
 
 
 def saw_tooth(found: Crossing) -> str:
-    """Where it falls below once more, if it does."""
+    """The frame from which a NIC stays at line rate, if it falls below once more after the first."""
     return f"and for good from {found.always} B on" if found.below > found.first else ""
 
 
@@ -170,7 +170,7 @@ def sizes() -> Iterable[list[str]]:
     )  # fmt: skip
     lost = {compat: float(model.nic(64, compat=compat)["bandwidth_bps"]) / 1e9 for compat in (PUBLIC, MENDED)}
     yield line(
-        "`lost-requests`: what the receive side requests is overwritten by what it writes",
+        "`lost-requests`: the requests of the receive side are overwritten by its writes",
         "simple NIC, frames of 64 B", lost[PUBLIC], lost[MENDED],
     )  # fmt: skip
     typo = "`table-typos`: Ack limit 237, not 327"
@@ -212,17 +212,17 @@ Gb/s each way, gen3 x8, MPS 256, MRRS 512, 64-bit addresses; frames with, transf
 
 {curves}
 
-## The public model's mistakes, and what each comes to
+## The public model's mistakes, and the effect of each
 
 {mistakes}
 
-Tags, credits and latency it leaves out; `tlplab model lat` has them. Measured hosts say which is right: on gen3 x8 their read and write rates imply
+It leaves out tags, credits and latency; `tlplab model lat` has them. Measured hosts show the right one: on gen3 x8 their read and write rates imply
 59.6 to 60.3 Gb/s for TLPs (github.com/pcie-bench, the measurements published with the paper). That is more than the {public:.2f} the public model
 has, and less than {right:.2f}.
 
 Two of the mistakes are large and of opposite sign: too many DLLPs make every NIC slower, requests left out make it faster. So the
 public crossings are near the right ones. In this table is the first frame, in bytes, that a NIC sends and receives at 40 Gb/s, and after a dash
-the last that it does not, if that is a longer one: on the left of the public model with one mistake mended, on the right of ours with one made.
+the last that it does not, if that is a longer one: on the left of the public model with one mistake mended, on the right of tlplab's with one mistake made.
 
 {crossings}
 """

@@ -1,4 +1,4 @@
-"""What a packet of Linux's e1000e costs on the link, beside the model's NIC with a kernel driver."""
+"""The cost of a packet of Linux's e1000e on the link, compared with the model's NIC with a kernel driver."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def memory(tlp: Tlp, kind: str) -> int:
 
 
 def register(tlp: Tlp, kind: str, offset: int | None = None) -> bool:
-    """Whether it is an access of the driver's to a register: to this one, or to any."""
+    """True if it is an access of the driver to a register: to this one, or to any."""
     named = offset is None or tlp.where == f"BAR0+{offset:#x}"
     return (tlp.direction, tlp.kind) == ("down", kind) and named
 
 
 def is_ring(size: int) -> bool:
-    """Whether so many bytes are descriptors: a frame's parts are not of these sizes here."""
+    """True if so many bytes are descriptors: a frame's parts are not of these sizes here."""
     return 0 < size <= 512 and size % DESCRIPTOR == 0 and size not in (112, 128, 240)
 
 
@@ -85,7 +85,7 @@ PARTS = (
 
 
 def requests(place: Path, packets: int) -> Mapping[tuple[str, str], int]:
-    """How many requests each part took in a boot of both machines, in which so many datagrams were sent."""
+    """The number of requests of each part in a boot of both machines, in which so many datagrams were sent."""
     experiment = str(place / EXPERIMENT)
     described = outline.read_guests(experiment)
     files = {}
@@ -129,15 +129,15 @@ def under_linux(experiments: Path, _options: GuestOptions, /, *, quiet: bool) ->
     )
 
 
-PAGE = """# The packets of e1000e beside the model's NIC
+PAGE = """# The packets of e1000e and of the model's NIC
 
-pcie-bench's model has a NIC under a kernel driver: a list of what each packet takes, from the data sheet of an 82599 and the defaults of its driver. Here
-a driver that was not written for a model says what it takes: unmodified e1000e on the 82574-like NIC (`model = "nic"`), between two Linux machines on a cable
+pcie-bench's model has a NIC under a kernel driver: a list of the requests for each packet, from the data sheet of an 82599 and the defaults of its driver. Here
+the requests are those of a driver that was not written for a model: unmodified e1000e on the 82574-like NIC (`model = "nic"`), between two Linux machines on a cable
 ([docs/linux-nic.md](../../docs/linux-nic.md)). iperf3 sends datagrams in frames of {frame} bytes at half a gigabit per second; a capture counts the requests on the link, by the register or memory that each is about. The figures are the
 difference of two boots, with {few} and with {many} packets, by packet. This page is written by the command that does it, after `make linux`:
 `tlplab reproduce pcie-bench --guest --markdown studies/pcie_bench/guest.md`.
 
 {rows}
 
-*Reproduced* is the same within 0.005. The others are another NIC's and another driver's for the reason in the note: they say how far one list of transactions carries, and are not tuned to it.
+*Reproduced* is the same within 0.005. The others are another NIC's and another driver's for the reason in the note: they show the limits of one list of transactions, and are not tuned to it.
 """

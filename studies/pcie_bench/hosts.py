@@ -51,7 +51,7 @@ def bandwidth(host: str, test: str, size: int, *, iommu: str | None = None, **ho
 
 
 def within(result: str, low: float, high: float, ours: float, unit: str, slack: float, remark: str = "") -> Row:
-    """A row whose published figure is a range, given by its middle: reproduced in it, and `slack` beside it."""
+    """A row whose published figure is a range, given by its middle: reproduced in it, and up to `slack` outside of it."""
     text = f"published as {low:g} to {high:g} {unit}" + (f"; {remark}" if remark else "")
     return judged(result, (low + high) / 2, ours, unit, low - slack <= ours <= high + slack, remark=text)
 
@@ -74,7 +74,7 @@ def average(result: bench.Result) -> float:
 
 
 def reads(answer: Answer) -> Iterable[Row]:
-    """What a small read takes, by which interface, from where."""
+    """The latencies of small reads, by interface and place of the data."""
     warm = answer(latency(T630, 64, cache="host-warm")).latency
     assert warm is not None
     for name, published, ours in (
@@ -94,7 +94,7 @@ def reads(answer: Answer) -> Iterable[Row]:
 
 
 def write_and_read(answer: Answer) -> Iterable[Row]:
-    """The step of a write and a read behind it, where the window passes what devices may fill of the cache."""
+    """The step of a write and a read behind it, where the window exceeds the part of the cache that devices may fill."""
     for window, published in ((1 * MIB, 533), (4 * MIB, 600)):
         found = median(answer(latency(SANDY, 8, test="lat_wrrd", interface="command", window=window)))
         yield near(f"{SANDY}: 8 B write and read, cold, {window // MIB} MiB", published, found, "ns", TICK)
@@ -117,7 +117,7 @@ UNDER_WALKS = {
     (
         "bw_rd",
         256,
-    ): "the machine takes 60.8 ns for each where page walks would allow 47 and the link 43: what else it waits for is not in the model",
+    ): "the machine takes 60.8 ns for each where page walks would allow 47 and the link 43: its other waits are not in the model",
     (
         "bw_rd",
         512,
@@ -163,7 +163,7 @@ def iommu(answer: Answer) -> Iterable[Row]:
 
 
 def drift(answer: Answer) -> Iterable[Row]:
-    """What a simulator does not have."""
+    """Rows about properties that a simulator does not have."""
     for mode, published in (("off", 53.0), ("nosp", 54.4)):
         ours = answer(bandwidth(T630, "bw_wr", 512, iommu=mode)).gbps
         note = (
@@ -227,14 +227,14 @@ CARD = "not of the paper: measured on a card"
 
 
 def accelerator(_answer: Answer) -> Iterable[Row]:
-    """An accelerator of 2022 on gen5 x16, by the closed form: four rates that were measured on a card, beside those of the paper."""
+    """An accelerator of 2022 on gen5 x16, by the closed form: four rates that were measured on a card, compared with those of the paper."""
 
     def gigabytes(op: str, size: int) -> float:
         grid = model.bandwidth(size, op=op, generation=5, width=16, mps=size, mrrs=512)
         return float(grid["bandwidth_bps"][()]) / 8e9
 
     yield near("H100, gen5 x16: writes of 128 B", 52.8, gigabytes("write", 128), "GB/s", 0.02 * 52.8, CARD)
-    copied = f"{CARD}; the closed form is what the link carries; the copy engine leaves 3 to 5 % of it"
+    copied = f"{CARD}; the closed form is the link's rate; the copy engine leaves 3 to 5 % of it"
     yield near("H100, gen5 x16: copies to the host", 55.35, gigabytes("write", 256), "GB/s", 0.02 * 55.35, copied)
     yield near("H100, gen5 x16: copies from the host", 55.4, gigabytes("read", 256), "GB/s", 0.02 * 55.4, copied)
     note = f"{CARD}; limited by tags: 35.2 GB/s are 275 reads of 128 B in a microsecond, 256 tags at 0.93 µs; the closed form is the link's"
@@ -252,7 +252,7 @@ class Measured:
         self.known: dict[Ask, bench.Result] = {}
 
     def answer(self, ask: Ask) -> bench.Result:
-        """What comes out of a case."""
+        """The result of a case."""
         if ask not in self.known:
             case = replace(ask.case, count=SAMPLES) if ask.case.is_latency else ask.case
             [self.known[ask]] = bench.run([case], host=ask.host, device="nfp6000", link="gen3 x8", iommu=ask.iommu)
@@ -276,15 +276,15 @@ def rows(_outcomes: Outcomes) -> list[Row]:
 
 
 def text(_outcomes: Outcomes) -> str:
-    """What the page says."""
+    """The text of the page."""
     return TEXT
 
 
 TEXT = """## The measured hosts
 
 The paper's benchmarks run in the fabric on profiles of four of its machines, which `tlplab calibrate` made from their data sets (`tlplab list
-hosts`), with the device that measured them. Medians of latencies are on the device's clock: 16 cycles of 1.2 GHz, 13.3 ns. What of every
-data set comes out, point by point, fitted and predicted, is in [another page](hosts.md).
+hosts`), with the device that measured them. Medians of latencies are on the device's clock: 16 cycles of 1.2 GHz, 13.3 ns. The results of every
+data set, point by point, fitted and predicted, are in [another page](hosts.md).
 """
 
 SECTION = Section(rows, text)

@@ -1,4 +1,4 @@
-"""Figure 2: the latency of a NIC in loop-back and PCIe's part of it; and what that latency asks of a NIC."""
+"""Figure 2: the latency of a NIC in loop-back and PCIe's part of it; and the consequences of that latency for a NIC."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Nic:
     """The loop-back NIC: `crates/analytic/src/loopback.rs`. Its link is gen3 x8, the host stores 64 B at once."""
 
     pcie_ns: float
-    """What host, root complex and PCIe core take for any packet; fitted."""
+    """The time of host, root complex and PCIe core for any packet, ns; fitted."""
     nic_ns: float
-    """What the rest of the NIC takes for any packet; fitted."""
+    """The time of the rest of the NIC for any packet, ns; fitted."""
     ethernet: float
     """Bits per second."""
 
@@ -44,7 +44,7 @@ class Nic:
 
 
 def fitted(ethernet: float = ETHERNET) -> Nic:
-    """The NIC whose two constants give what is told of packets of 128 B."""
+    """The NIC whose two constants give the published figures of packets of 128 B."""
     bare = model.loopback(FITTED_AT, pcie_ns=0, nic_ns=0, ethernet=ethernet)
     return Nic(PCIE_NS - float(bare["pcie_ns"]), TOTAL_NS - PCIE_NS - float(bare["nic_ns"]), ethernet)
 
@@ -102,14 +102,14 @@ def slope(part: int) -> float:
 TEXT = """## Figure 2: a NIC in loop-back
 
 The host stores the packet into the NIC's memory, the NIC sends it to itself and writes it to the host's memory: each packet crosses the link
-twice and the Ethernet once, one after the other. Two constants are fitted, both to what the text says of 128 B (around 1000 ns, around 900 of
+twice and the Ethernet once, one after the other. Two constants are fitted, both to the text's figures for 128 B (around 1000 ns, around 900 of
 them PCIe):
 
 * `pcie_ns` = {nic.pcie_ns:.1f} ns: host, root complex and PCIe core, for any packet;
 * `nic_ns` = {nic.nic_ns:.1f} ns: the rest of the NIC, for any packet.
 
-What a byte takes is not fitted: {pcie_slope:.3f} ns for stores of 64 B down and writes of up to 256 B up a gen3 x8 link, {nic_slope:.3f} ns at 40 Gb/s. The
-paper does not say which ExaNIC it was; at 10 Gb/s PCIe's share of 1500 B could not be more than {slow:.0f} %, so we take it that it was not that. The shares
+The time of a byte is not fitted: {pcie_slope:.3f} ns for stores of 64 B down and writes of up to 256 B up a gen3 x8 link, {nic_slope:.3f} ns at 40 Gb/s. The
+paper does not name the model of ExaNIC; at 10 Gb/s PCIe's share of 1500 B could not be more than {slow:.0f} %, so a NIC of that rate is excluded. The shares
 other than that of 128 B follow:
 
 {table}

@@ -1,4 +1,4 @@
-"""How the rows of this study are judged."""
+"""Judgement of the rows of this study."""
 
 from __future__ import annotations
 

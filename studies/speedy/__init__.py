@@ -1,7 +1,7 @@
 """Bittner: Speedy Bus Mastering PCI Express (FPL 2012), on our own DMA core, co-simulated.
 
-The sections: `figure2` (bandwidth against size), `transfers` (what bounds them, and what must cost nothing), `host` (slow reads, descriptors, registers,
-latency); `area` (Table 2) is no simulation. `card` has the links and the closed forms.
+The sections: `figure2` (bandwidth against size), `transfers` (their bounds, and options that must cost nothing), `host` (slow reads, descriptors, registers,
+latency); `area` (Table 2) is not a simulation. `card` has the links and the closed forms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION)
 
 
 def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:  # noqa: ARG001
-    """What is read from a file."""
+    """The part of the study that is read from a file."""
     return [area.beside(experiments)]
 
 
@@ -28,15 +28,15 @@ source is gone. `rtl/` has a core after the paper, with the same structure and n
 card of a simulated host, with link, root complex and memory in time; its driver is a program of that host. This page is written by the command that
 runs it, after `make rtl`: `tlplab reproduce speedy --markdown studies/speedy/README.md`.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
-*Reproduced* is what is within the tolerance in its note or comes out as the paper describes it, and a figure that the core has to reach if it does: these
-have nothing published. *Explained* misses it, or differs for the reason in the note: three figures of the paper take GiB for GB. What includes
-Windows and its driver is *not reproducible* here; ours is then the hardware's share.
+A *reproduced* row is within the tolerance in its note or as the paper describes it; a row for a figure that the core has to reach is if it does: these
+have nothing published. An *explained* row misses it, or differs for the reason in the note: three figures of the paper take GiB for GB. A figure that includes
+Windows and its driver is *not reproducible* here; tlplab's is then the hardware's share.
 
-"To the card" is what the paper calls a write by software: the card reads. Nothing here is hardware: clocks and link are simulated, and the core's clocks
+"To the card" is the paper's write by software: the card reads. Nothing here is hardware: clocks and link are simulated, and the core's clocks
 are assumed (200 MHz, and the hard IP's for each link).
 
 {sections}"""

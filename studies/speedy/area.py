@@ -24,7 +24,7 @@ Records = Mapping[str, Mapping[str, Any]]
 
 
 def beside(experiments: Path) -> Beside:
-    """The rows and tables of what `make rtl-area` wrote."""
+    """The rows and tables of the results of `make rtl-area`."""
     try:
         listed = json.loads((experiments / MEASURED).read_text(encoding="utf-8"))
     except OSError as error:
@@ -39,7 +39,7 @@ def beside(experiments: Path) -> Beside:
 
 
 def areas(records: Records) -> list[Row]:
-    """The whole of ours beside the paper's core; its user design with the descriptors is apart in Table 2."""
+    """The whole of tlplab's core compared with the paper's; its user design with the descriptors is apart in Table 2."""
     note = (
         "at most; core, rings, registers, interrupts, 64-bit shim and crossings with 32 tags, by Yosys; published: the core "
         "in Xilinx's tools"
@@ -108,13 +108,13 @@ ABLE = [
 ]  # fmt: skip
 
 
-TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; `docs/rtl-tests.md` says how it is counted.
-LUT is logic and LUTRAM, lookup tables that are memory, together; – is what is not published. Slices cannot be compared: the open
+TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; `docs/rtl-tests.md` describes how it is counted.
+LUT is logic and LUTRAM, lookup tables that are memory, together; – marks figures that are not published. Slices cannot be compared: the open
 flow does not place for Xilinx's parts. verilog-pcie is synthesized by the same commands, behind its own UltraScale+ shim with the
 same streams: compare its sum with `all with the UltraScale+ shim, flattened`. Table 2's figures are Xilinx's tools'.
 
 {blocks}
 
-What those two have in them:
+The capabilities of these two cores:
 
 {able}"""

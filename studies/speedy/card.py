@@ -1,4 +1,4 @@
-"""The links that the core is run on, and what bounds it there: closed forms, none of which knows the simulation."""
+"""The links that the core is run on, and its bounds there: closed forms, none of which knows the simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OLD_HOST = f"device.card.mps={OLD_MPS}B"
 USER_HZ = 200e6
 WAYS = ("to-card", "from-card")
 OPERATION = {"to-card": "read", "from-card": "write"}
-"""What the card does for each: a transfer to it is read by it."""
+"""The card's operation for each direction: a transfer to the card is a read by it."""
 FROM = "load.core.op=from-card"
 
 
@@ -36,7 +36,7 @@ class Slot:
         }  # fmt: skip
 
     def link(self, way: str, size: int, *, mps: int = MPS, mrrs: int = MRRS, offset: int = 0) -> float:
-        """GB/s of payload that the link has for transfers of `size` bytes, if nothing but their TLPs were on it: no Acks, no credits, no skips."""
+        """The link's rate in GB/s of payload for transfers of `size` bytes, with only their TLPs on it: no Acks, no credits, no skips."""
         operation = "rdwr" if way == "both" else OPERATION[way]
         grid = model.bandwidth(size, op=operation, offset=offset % 4096, **self.connection(mps, mrrs))
         return float(size * grid["raw_bps"] / max(grid["up_bytes"], grid["down_bytes"])) / 8e9

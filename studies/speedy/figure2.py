@@ -59,7 +59,7 @@ def with_windows(outcomes: Outcomes, slot: Slot, way: str) -> list[float]:
 
 
 def rows(outcomes: Outcomes) -> list[Row]:
-    """What the paper's text says of its figure."""
+    """The rows of the paper's text about its figure."""
     listed = []
     for slot in SLOTS[:3]:
         lanes = slot.width
@@ -80,7 +80,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
             reached = next(size for size, ours in zip(SIZES, alone, strict=True) if ours >= 0.95 * alone[-1])
             below = 100 * found[SIZES.index(65536)] / found[-1]
             note = (
-                "1 MiB of what 4 MiB have, with Table 1's software; "
+                "the rate of 1 MiB in that of 4 MiB, with Table 1's software; "
                 f"at least 95 %, which 64 KiB with {below:.0f} % do not reach. "
                 f"The hardware alone has 95 % from {size_of(reached)} on"
             )
@@ -94,7 +94,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
                     note,
                 )
             )
-    expected = "; what the paper expects of Gen2 x8, which its silicon could not do"
+    expected = "; the paper's expectation of Gen2 x8, which its silicon could not do"
     for fast, slow, more in ((GEN2_X4, GEN1_X4, ""), (GEN2_X8, GEN1_X8, expected)):
         for way in WAYS:
             gain = hardware(outcomes, fast, way)[-1] / hardware(outcomes, slow, way)[-1]
@@ -128,7 +128,7 @@ paper's hosts. Without an operating system:
 
 {hardware}
 
-With the time that Windows and the paper's driver took for one doubleword (Table 1) in every call, less ours. What they took for each
+With the time of Windows and the paper's driver for one doubleword (Table 1) in every call, less tlplab's. Their time for each
 page of a large transfer, pinning it and writing its descriptor, is not published and not in here:
 
 {windows}

@@ -1,4 +1,4 @@
-"""The paper's test by Linux: the real driver, loaded in a guest, and its test program, beside the harness and the paper's Windows."""
+"""The paper's test by Linux: the real driver, loaded in a guest, and its test program, compared with the harness and the paper's Windows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ rmmod tlpdma
 
 @dataclass(frozen=True)
 class Found:
-    """What came out on one link."""
+    """The results on one link."""
 
     program: dict[str, Any]
     """The test program's own document."""
@@ -88,12 +88,12 @@ def link_of(slot: Slot) -> str:
 
 
 def largest_of(slot: Slot) -> int:
-    """Where the sweep of a slot ends."""
+    """The largest transfer of a slot's sweep."""
     return LARGEST if slot is GEN1_X8 else LARGEST_OF_OTHERS
 
 
 def by_linux(place: Path, slot: Slot, watch: Callable[[int], None]) -> dict[str, Any]:
-    """Boots Linux with the card in a slot, and gives what the test program wrote."""
+    """Boots Linux with the card in a slot, and gives the test program's document."""
     script = TEST.format(size=largest_of(slot), runs=LATENCY_RUNS).encode()
     with tempfile.TemporaryDirectory(prefix="tlplab-speedy-") as share:
         ended = run(
@@ -110,7 +110,7 @@ def by_linux(place: Path, slot: Slot, watch: Callable[[int], None]) -> dict[str,
 
 
 def why(ended: Ended) -> str:
-    """What a guest said last."""
+    """The guest's end and last lines."""
     return "; ".join([ended.end, *ended.finished.failures(), *ended.last[-5:]])
 
 
@@ -167,7 +167,7 @@ def lanes(found: dict[str, Found]) -> list[Row]:
 
 
 def full_speed(found: dict[str, Found]) -> list[Row]:
-    """What a megabyte has of what the largest transfer has."""
+    """The share of the largest transfer's rate that a megabyte reaches."""
     listed = []
     for slot in SLOTS[:3]:
         one = found[slot.name]
@@ -178,7 +178,7 @@ def full_speed(found: dict[str, Found]) -> list[Row]:
             assert row is not None
             first = next(size for size in SHOWN if one.rate(way, size) >= 0.95 * one.rate(way, last))
             note = (
-                f"1 MiB of what {size_of(last)} have; at least 95 %, which are reached with {size_of(first)}: the guest's processor "
+                f"the rate of 1 MiB in that of {size_of(last)}; at least 95 %, which are reached with {size_of(first)}: the guest's processor "
                 f"takes no time. {row['interrupts_per_mib']:.2f} interrupts per MiB"
             )
             title = f"figure 2, {slot.name}, {way}: full speed above 1 MB"
@@ -205,7 +205,7 @@ def doubleword(found: dict[str, Found]) -> list[Row]:
             times = one.latency_us(way)
             note = (
                 f"from the program's call to its return, median of {LATENCY_RUNS} ({times['min']:.3f} to {times['max']:.3f}); the harness, "
-                f"without Linux, has {one.harness_us(way):.3f}, a mean with its first call, which starts the channel. Linux's driver, not Windows', and what the processor does takes no time"
+                f"without Linux, has {one.harness_us(way):.3f}, a mean with its first call, which starts the channel. Linux's driver, not Windows', and the processor's work takes no time"
             )
             listed.append(absent(f"Table 1, {machine}, {way}", published, times["median"], "us", note))
     return listed
@@ -249,13 +249,13 @@ The paper's test, by the software that would do it on hardware: an unmodified Li
 transactions (`model = "tlpdma"`). This page is written by the command that runs it, after `make linux`:
 `tlplab reproduce speedy --guest --markdown studies/speedy/guest.md`. [README.md](README.md) has the core in RTL without Linux.
 
-## Published and ours
+## Published and reproduced
 
 {rows}
 
 *Explained* differs for the reason in the note. Table 1 is *not reproducible*: it has the time of Windows, of the paper's driver and of processors of its
-day. Here a system call, a page fault and an interrupt handler take none, so what is left is what no software can avoid: the driver's registers, the card's
-descriptors, data, record and interrupt, and the way of each. `guest.cpu` (`--set guest.cpu.syscall=1us` of `tlplab guest uml studies/speedy/guest.toml`) says what calls and interrupts shall cost.
+day. Here a system call, a page fault and an interrupt handler take none, so the rest is the time that no software can avoid: the driver's registers, the card's
+descriptors, data, record and interrupt, and the way of each. `guest.cpu` (`--set guest.cpu.syscall=1us` of `tlplab guest uml studies/speedy/guest.toml`) sets the time of calls and interrupts.
 
 ## Every point
 

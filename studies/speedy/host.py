@@ -1,4 +1,4 @@
-"""What the host has a part in: slow reads, descriptors by PIO, registers, the latency of one doubleword."""
+"""The host's part: slow reads, descriptors by PIO, registers, the latency of one doubleword."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOT_NS = (150, 400, 800)
 
 
 def runs() -> list[Run]:
-    """All that depends on the host."""
+    """All runs that depend on the host."""
     listed = []
     for latency in LATENCIES_NS:
         for mrrs in REQUESTS:
@@ -69,12 +69,12 @@ def runs() -> list[Run]:
 
 @dataclass(frozen=True)
 class Point:
-    """One of the sweep: reads of `mrrs` bytes that take `idle` ns alone."""
+    """A point of the sweep: reads of `mrrs` bytes that take `idle` ns alone."""
 
     mrrs: int
     idle: float
     loaded: float
-    """What they take under load, on the link."""
+    """The latency of the reads under load, on the link, ns."""
     bounds: dict[str, float]
     ours: float
 
@@ -189,7 +189,7 @@ def asymmetry(outcomes: Outcomes) -> list[Row]:
     slower = 100 * (1 - small["to-card"] / small["from-card"])
     note = (
         "read requests of 128 B, payloads of 256 B, as the paper says: smaller requests than writes; then completions have 128 B. "
-        f"With requests of 512 B it is {100 * (1 - equal['to-card'] / equal['from-card']):.1f} %, and 32 tags are not what limits; 5 ± 2.5 %"
+        f"With requests of 512 B it is {100 * (1 - equal['to-card'] / equal['from-card']):.1f} %, and 32 tags are not the limit; 5 ± 2.5 %"
     )
     return [judged("software's writes slower than its reads, Gen1 x8", 5, slower, "%", abs(slower - 5) <= 2.5, note)]
 
@@ -202,7 +202,7 @@ def doubleword(outcomes: Outcomes) -> list[Row]:
             ours = calls(outcomes[f"latency, {slot.name}, {way}"])["mean_ns"] / 1e3
             why = (
                 "the hardware's share: from the doorbell to the record in host memory; the rest is Windows, its driver and the call, "
-                "which cannot be had here"
+                "which are not available here"
             )
             listed.append(absent(f"Table 1, {machine}, {way}", published, ours, "us", why))
     return listed
@@ -232,7 +232,7 @@ def text(outcomes: Outcomes) -> str:
 TEXT = """## Reads of a slow host
 
 The paper's bound, 32 requests under way each answered after 2.4 us, is more than Gen2 x8 has (and more than 256 bits at {clock:.0f} MHz). So the host is made
-slower until the bound is what limits. 4, 8 and 16 transfers of 1 MiB to the card on Gen2 x8, with requests of 128, 256 and 512 B; how long a read takes is measured where it is alone:
+slower until that bound is the limit. 4, 8 and 16 transfers of 1 MiB to the card on Gen2 x8, with requests of 128, 256 and 512 B; the time of a read is measured without other traffic:
 
 {sweep}
 """.replace("{clock:.0f}", f"{USER_HZ / 1e6:.0f}")

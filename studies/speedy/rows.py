@@ -1,4 +1,4 @@
-"""How the rows of this study are judged, and what is read off a run."""
+"""Judgement of the rows of this study, and figures of a run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def judged(result: str, published: float | None, ours: float, unit: str, good: b
 
 
 def goal(result: str, ours: float, unit: str, good: bool, note: str) -> Row:
-    """A figure that tlplab's core has to reach, whatever was published: who misses it does not reproduce it."""
+    """A figure that tlplab's core has to reach, with or without a published one: a miss is not reproduced."""
     return Row(PAPER, result, None, ours, unit, "reproduced" if good else "not reproducible", note)
 
 
 def absent(result: str, published: float | None, ours: float | None, unit: str, why: str) -> Row:
-    """What cannot be had here, with a part of it that can."""
+    """A row for a figure that is not available here, with the part that is."""
     return Row(PAPER, result, published, ours, unit, "not reproducible", why)
 
 
 def load(result: Document, name: str = "core") -> Measured:
-    """What a load measured of itself."""
+    """The measurement of a load."""
     return next(one for one in result["measured"] if one["name"] == name)
 
 

@@ -1,4 +1,4 @@
-"""What the core reaches of what bounds it: aligned, misaligned, in every mode; and what must not cost anything."""
+"""The core's rates in relation to their bounds: aligned, misaligned, in every mode; and options that must not cost anything."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def misaligned(slot: Slot, way: str, offset: int, card: int) -> str:
 
 
 def read_ns(result: Document) -> float:
-    """How long a read of the card takes, from its request to its last byte, where nothing is in its way: the longest is one of 512 B."""
+    """The latency of a read of the card, from its request to its last byte, ns, without other traffic: the longest is one of 512 B."""
     found = [flow["latency_ns"] for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read"]
     return max(latency["max"] for latency in found if latency is not None)
 
 
 def mean_read_ns(result: Document) -> float:
-    """How long the card's reads take, on the link: from request to last byte, what is in their way included."""
+    """The mean latency of the card's reads, on the link, ns: from request to last byte, with other traffic in their way."""
     flow = next(flow for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read")
     assert flow["latency_ns"] is not None
     return flow["latency_ns"]["mean"]
@@ -97,7 +97,7 @@ def compared(
     mps: int = MPS,
     idle: str = "",
 ) -> Row:
-    """A run beside the smallest of its bounds. With the payloads of old hosts, one that misses it says where the time is."""
+    """A run compared with the smallest of its bounds. With the payloads of old hosts, a run that misses it has the parts of the time in its note."""
     latency = read_ns(outcomes[f"idle, {idle or slot.name}"])
     bound, name = slot.bound(way, MIB, latency, mps=mps, offset=offset)
     ours = rate(outcomes[run])
@@ -111,7 +111,7 @@ def compared(
 
 
 def beyond(result: Document, data_ns: float) -> str:
-    """What a transfer to the card takes longer than its data on the link; nothing else may be in the run."""
+    """The time of a transfer to the card beyond that of its data on the link; nothing else may be in the run."""
     link = next(link for link in result["links"] if link["lower"] == "card")
     use = next(one for one in link["directions"] if one["to"] == "card")["utilization"]
     found = load(result)
@@ -144,7 +144,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def pages(outcomes: Outcomes) -> list[Row]:
-    """Is there a gap where a page ends?"""
+    """Rows that show that there is no gap at the end of a page."""
     listed = []
     for slot in (GEN1_X8, GEN2_X8):
         for way in WAYS:
@@ -152,10 +152,13 @@ def pages(outcomes: Outcomes) -> list[Row]:
             each = (calls(small)["mean_ns"] - calls(large)["mean_ns"]) / (MIB / 4096)
             # To the card descriptors share the way with data, from it they do not; a beat of the interface is 4 ns.
             most = 16 / slot.link("to-card", 512) if way == "to-card" else 4
-            note = "what each of 256 scattered pages takes longer than the same bytes in one of 2 MiB; at most " + (
-                f"the {most:.1f} ns of its descriptor on the link"
-                if way == "to-card"
-                else "a beat of the interface, 4 ns"
+            note = (
+                "the additional time of each of 256 scattered pages, compared with the same bytes in one of 2 MiB; at most "
+                + (
+                    f"the {most:.1f} ns of its descriptor on the link"
+                    if way == "to-card"
+                    else "a beat of the interface, 4 ns"
+                )
             )
             listed.append(goal(f"gap at the end of a page, {slot.name}, {way}", each, "ns", each < most, note))
     return listed
@@ -175,7 +178,7 @@ def duplex(result: Document, slot: Slot) -> Row:
 def late(outcomes: Outcomes) -> list[Row]:
     """Interrupt handlers that are late.
 
-    A transfer takes longer than they are late: each has a handler of its own, the last is late by all of it, and what is left is the card's.
+    A transfer takes longer than they are late: each has a handler of its own, the last is late by all of it, and the rest is the card's.
     """
     listed = []
     for way in WAYS:
@@ -190,7 +193,7 @@ def late(outcomes: Outcomes) -> list[Row]:
         listed.append(goal(f"handlers 1 ms late, Gen1 x8, {way}: cost", cost, "%", cost < 0.5, note))
     pio = load(outcomes["late, pio"])["payload_bps"] / 8e6
     note = (
-        "with descriptors by PIO, of which the card holds 64, until an interrupt tells of room: why the paper has its ring; "
+        "with descriptors by PIO, of which the card holds 64, until an interrupt reports room: the reason for the paper's ring; "
         "less than 500 MB/s"
     )
     listed.append(goal("handlers 1 ms late, Gen1 x8, descriptors by PIO", pio, "MB/s", pio < 500, note))
@@ -220,11 +223,11 @@ def text(outcomes: Outcomes) -> str:
     return TEXT.format(bounds=table(heading, lines))
 
 
-TEXT = """## What bounds a transfer
+TEXT = """## The bounds of a transfer
 
-GB/s, from closed forms (`tlplab.model`: `bandwidth`, `data_path`, `in_flight`), with payloads of 256 B and read requests of 512 B: what the link has for
-payload; what the hard IP's interface has for it when headers of 12 B travel inline, each TLP beginning with a beat of its own (the core itself has
-256 bits at 200 MHz, 6.4 GB/s, and no headers in them); and 32 tags of 512 B over the time that a read takes where nothing is in its way, which alone is measured.
+GB/s, from closed forms (`tlplab.model`: `bandwidth`, `data_path`, `in_flight`), with payloads of 256 B and read requests of 512 B: the link's rate for
+payload; the rate of the hard IP's interface for it if headers of 12 B travel inline, each TLP beginning with a beat of its own (the core itself has
+256 bits at 200 MHz, 6.4 GB/s, and no headers in them); and 32 tags of 512 B over the time of a read without other traffic, the only measured value.
 
 {bounds}
 

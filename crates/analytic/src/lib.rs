@@ -1,4 +1,4 @@
-//! Closed forms: what a link can carry, from the specification and the policies alone. No simulation, and no code shared with it,
+//! Closed forms: the rates of a link, from the specification and the policies alone. No simulation, and no code shared with it,
 //! so that the two can be held against each other.
 //!
 //! The link:

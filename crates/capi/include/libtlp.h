@@ -32,9 +32,9 @@ extern "C" {
 #define NETTLP_MSG_PORT 0x2FFF /* of the message API, 12287 */
 
 /*
- * What stands before the TLP in a datagram. Programs that write datagrams
- * themselves may leave zeros here; this library counts, so that the adapter
- * knows what a network has doubled.
+ * The header before the TLP in a datagram. Programs that write datagrams
+ * themselves may leave zeros here; this library counts datagrams, so that the
+ * adapter recognises those that a network has doubled.
  */
 struct nettlp_hdr {
 	uint16_t seq;    /* the sender's count of what it sent */
@@ -42,7 +42,7 @@ struct nettlp_hdr {
 } __attribute__((packed));
 
 /*
- * Who issues the requests of a context, which tells its UDP port:
+ * The issuer of a context's requests, which determines its UDP port:
  * 0x3000 + tag for those of this library and the completions that answer them,
  * 0x4000 + (tag & 15) for those of the host.
  */
@@ -72,10 +72,10 @@ int nettlp_init(struct nettlp *nt);
 int nettlp_close(struct nettlp *nt);
 
 /*
- * How long a read waits for its answer, in milliseconds; 500 to begin with, an
+ * The time that a read waits for its answer, in milliseconds; 500 by default, an
  * hour at most.
- * After a read that was not answered, the next one waits as long again for what
- * may still come, which belongs to nobody.
+ * After a read without an answer, the next one waits as long again for a late
+ * completion, which is dropped.
  */
 int nettlp_set_timeout(struct nettlp *nt, unsigned int milliseconds);
 
@@ -150,11 +150,11 @@ int nettlp_run_cb_until(struct nettlp **nt, int nnts, struct nettlp_cb *cb, void
 
 #define NETTLP_MAX_VEC 16 /* interrupts that an adapter has */
 
-/* Where the host sees BAR4, and the adapter's id; 0 on failure. */
+/* The host's address of BAR4, and the adapter's id; 0 on failure. */
 uintptr_t nettlp_msg_get_bar4_start(struct in_addr addr);
 uint16_t  nettlp_msg_get_dev_id(struct in_addr addr);
 
-/* What to write where for an interrupt. */
+/* The address and the data of an interrupt's write. */
 struct nettlp_msix {
 	uint64_t addr;
 	uint32_t data;
@@ -243,7 +243,7 @@ int tlp_async_pending(struct tlp_async *context);
 int tlp_async_fd(struct tlp_async *context);
 
 /* ------------------------------------------------------------------ */
-/* What has been seen                                                 */
+/* Counters                                                           */
 
 struct nettlp_counters {
 	uint64_t datagrams_in, datagrams_out;
@@ -268,7 +268,7 @@ struct nettlp_counters {
 int nettlp_get_counters(struct nettlp **nt, int nnts, struct nettlp_counters *counters);
 int tlp_async_get_counters(struct tlp_async *context, struct nettlp_counters *counters);
 
-/* What an errno of this library means, in words. */
+/* The meaning of an errno of this library, in words. */
 const char *tlp_strerror(int errnum);
 
 #ifdef __cplusplus

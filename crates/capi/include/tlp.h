@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ */
-/* What every TLP begins with: the first DW of its header             */
+/* The beginning of every TLP: the first DW of its header             */
 
 struct tlp_hdr {
 	uint8_t  fmt_type; /* Fmt and Type */
@@ -101,7 +101,7 @@ struct tlp_mr_hdr {
 } __attribute__((packed));
 
 /*
- * What a request for `count` bytes at `addr` holds: byte enables of its last
+ * The fields of a request for `count` bytes at `addr`: byte enables of its last
  * and first DW, and the Length, 1 to 1024 DWs. A request for 0 bytes is a
  * flush: one DW of which no byte is enabled.
  */

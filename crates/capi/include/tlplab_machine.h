@@ -40,7 +40,7 @@ struct tlplab_machine *tlplab_machine_open(const char *experiment, const char *d
 					   const char *const *set, char *message, size_t size);
 void tlplab_machine_close(struct tlplab_machine *machine);
 
-/* Why the last function that failed did. Valid until the next that fails. */
+/* The message of the last function that failed. Valid until the next that fails. */
 const char *tlplab_machine_error(const struct tlplab_machine *machine);
 
 struct tlplab_machine_info {

@@ -1,4 +1,4 @@
-//! Captures: what happened on real links, and on simulated ones.
+//! Captures: the traffic of real links, and of simulated ones.
 //!
 //! [`read`] takes pcap (microseconds or nanoseconds, either byte order), pcapng (any resolution, also what
 //! [`tlplab_trace::pcapng::Writer`] writes) and the [trace table](table), and gives a [`Capture`]: every TLP with its time and

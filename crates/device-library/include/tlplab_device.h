@@ -32,7 +32,7 @@ extern "C" {
 /* Longest message of an error, with its final 0. */
 #define TLPLAB_DEVICE_ERROR_MAX 512
 
-/* What a BAR is. */
+/* Properties of a BAR. */
 #define TLPLAB_DEVICE_BAR_64BIT 0x1u        /* takes the next BAR's number, too */
 #define TLPLAB_DEVICE_BAR_PREFETCHABLE 0x2u /* reads have no side effects */
 #define TLPLAB_DEVICE_BAR_IO 0x4u           /* I/O space; neither of the above */
@@ -43,7 +43,7 @@ struct tlplab_device_bar {
     uint32_t reserved;
 };
 
-/* What configuration space says of the function. All zero when open() gets it. */
+/* The function's configuration space. All zero when open() gets it. */
 struct tlplab_device_identity {
     uint32_t abi; /* TLPLAB_DEVICE_ABI of the header that the library was built with */
     uint16_t vendor, device;
@@ -68,7 +68,7 @@ enum tlplab_device_event_kind {
     TLPLAB_DEVICE_REBASE = 7 /* served for hours: every instant that it keeps is now `bytes` earlier. It has no context (NULL) */
 };
 
-/* Why a read failed. `message` says it in words. */
+/* The reason why a read failed. `message` has it in words. */
 enum tlplab_device_error {
     TLPLAB_DEVICE_OK = 0,
     TLPLAB_DEVICE_UNSUPPORTED_REQUEST = 1, /* no component claims address `offset` */
@@ -92,7 +92,7 @@ struct tlplab_device_event {
     const char *message; /* of an error, until the call returns; else NULL */
 };
 
-/* How software lets the function interrupt. */
+/* The kind of interrupt that software has enabled for the function. */
 enum tlplab_device_interrupts {
     TLPLAB_DEVICE_NO_INTERRUPTS = 0,
     TLPLAB_DEVICE_INTX = 1,
@@ -100,7 +100,7 @@ enum tlplab_device_interrupts {
     TLPLAB_DEVICE_MSIX = 3
 };
 
-/* What a device may do while it handles an event; valid until handle() returns. */
+/* The functions that a device may call while it handles an event; valid until handle() returns. */
 struct tlplab_device_context {
     void *simulator; /* the caller's own */
     uint64_t now;

@@ -1,4 +1,4 @@
-//! Resources that processes share: memory ([`Mapping`]), and descriptors that come beside the bytes of a stream ([`receive`]).
+//! Resources that processes share: memory ([`Mapping`]), and descriptors that come with the bytes of a stream ([`receive`]).
 
 mod mapping;
 mod receive;

@@ -1,4 +1,4 @@
-//! NetTLP over networks and vfio-user over Unix sockets: what joins the engines of `nettlp` and `vfio`, which know neither sockets nor wall time, to both.
+//! NetTLP over networks and vfio-user over Unix sockets: the link between the engines of `nettlp` and `vfio`, which know neither sockets nor wall time, and both.
 //!
 //! ```text
 //! socket ──Batch──▶ Engine::handle_datagram ──▶ state ──▶ Engine::poll_transmit ──Batch──▶ socket

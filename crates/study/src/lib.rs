@@ -1,4 +1,4 @@
-//! Studies: many points of an experiment, a closed form or a benchmark, what each came to, and questions about them.
+//! Studies: many points of an experiment, a closed form or a benchmark, their results, and questions about them.
 //!
 //! **The way of the data.** A [`Study`] is read from its file ([`study`]): [`axis`] makes steps of lists, ranges, tables and Latin
 //! hypercubes; crossed, and filtered by expressions, they are [`Points`], unless somebody chooses some (`chosen.rs`). What runs is the study's [`Subject`]: an experiment ([`run`](mod@run)),

@@ -1,4 +1,4 @@
-//! Linux as a user-mode program (`ARCH=um`) whose PCI hierarchy, memory and clock belong to somebody else.
+//! Linux as a user-mode program (`ARCH=um`) whose PCI hierarchy, memory and clock belong to another program.
 //!
 //! Such a guest speaks over two sockets, and shares its memory:
 //! - vhost-user: a virtio device carries its PCI accesses ([`pcidev`]) in virtqueues ([`virtqueue`]) in shared memory, and interrupts back;

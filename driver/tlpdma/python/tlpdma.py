@@ -27,7 +27,7 @@ MESSAGE_BYTES = 512
 
 
 class Description(NamedTuple):
-    """What a card is, and what has happened to it."""
+    """A card and its events."""
 
     simulated: bool
     vfio: bool
@@ -164,7 +164,7 @@ class Card:
         self._check(self._library.tlpdma_register(self._open(), memory.at, memory.bytes))
 
     def unregister(self, buffer: object) -> None:
-        """Takes back what `register` did."""
+        """Undoes `register`."""
         self._library.tlpdma_unregister(self._open(), _Memory(buffer, writable=True).at)
 
     @contextlib.contextmanager
@@ -182,7 +182,7 @@ class Card:
             self._library.tlpdma_unmap(self._card, at, length)
 
     def describe(self) -> Description:
-        """What the card is. Raises OSError."""
+        """The description of the card. Raises OSError."""
         found = _Description()
         self._check(self._library.tlpdma_describe(self._open(), ctypes.byref(found)))
         interrupts, missed = ((pair[0], pair[1]) for pair in (found.interrupts, found.missed))

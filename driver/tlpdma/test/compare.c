@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What the ways to a card cost: calls that wait, a queue of requests, VFIO. Of each size, as many transfers as
- * fit into some time; how many bytes a second, and how much of all processors' time each transfer took. That is the
+ * The cost of the ways to a card: calls that wait, a queue of requests, VFIO. Of each size, as many transfers as
+ * fit into some time; bytes a second, and the time of all processors for each transfer. That is the
  * machine's, from /proc/stat, since a kernel thread or an interrupt works for the program, too: nothing else should run.
  */
 #define _GNU_SOURCE
@@ -23,9 +23,9 @@ enum { DEPTH_MAX = 64 };
 static const char usage[] =
 	"usage: tlpdma-compare [--queue N] [--register] [--sizes FROM:TO] [--seconds S] CARD\n"
 	"Transfers of sizes in bytes, quadrupling (4096:4194304), for S seconds each (1), by calls that wait, one\n"
-	"after the other, or with N of them in a queue (/dev/tlpdmaN only). CARD is that or vfio:ADDRESS, for which\n"
-	"--register maps the buffer once. One line each: size, direction, transfers, MB/s, and us of the machine's\n"
-	"processors for each transfer.\n";
+	"after the other, or with N of them in a queue (/dev/tlpdmaN only). CARD is /dev/tlpdmaN or vfio:ADDRESS; for\n"
+	"VFIO, --register maps the buffer once. One line each: size, direction, transfers, MB/s, and us of the\n"
+	"machine's processors for each transfer.\n";
 
 struct options {
 	const char *card;
@@ -57,7 +57,7 @@ static double busy(void)
 
 	if (!file || fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait, &irq,
 			    &softirq) != 7)
-		fail("/proc/stat does not tell the processors' time");
+		fail("/proc/stat does not have the processors' time");
 	fclose(file);
 	return (double)(user + nice + system + irq + softirq) / (double)sysconf(_SC_CLK_TCK);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What moves: data, buffers of any kind, queues, both directions, and what is counted. */
+/* Tests of transfers: data, buffers of any kind, queues, both directions, and counters. */
 #define _GNU_SOURCE
 #include "device.h"
 

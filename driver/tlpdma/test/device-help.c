@@ -69,7 +69,7 @@ void check_works(int file)
 	fill(sent, bytes + PAGE, ++seed);
 	GIVES(pwrite(file, sent + 5, bytes, 4099), bytes);
 	GIVES(pread(file, back + 18, bytes, 4099), bytes);
-	CHECK(!memcmp(sent + 5, back + 18, bytes), "what came back differs");
+	CHECK(!memcmp(sent + 5, back + 18, bytes), "the data that came back differ");
 	munmap(sent, bytes + PAGE);
 	munmap(back, bytes + PAGE);
 }

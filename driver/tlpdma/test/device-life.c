@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What ends or interrupts a transfer: signals, and the function that goes away, is reset or sleeps. */
+/* Tests of events that end or interrupt a transfer: signals, and the function that goes away, is reset or sleeps. */
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -65,7 +65,7 @@ static void check_gone(int file)
 	FAILS(pwrite(file, word, 4, 0), ENODEV);
 	FAILS(pread(file, word, 4, 0), ENODEV);
 	FAILS(ioctl(file, TLPDMA_IOC_INFO, &info), ENODEV);
-	CHECK(ready(file, 1000) & POLLHUP, "poll() does not tell that the card is gone");
+	CHECK(ready(file, 1000) & POLLHUP, "poll() does not report that the card is gone");
 	FAILS(open(device, O_RDWR), ENOENT);
 }
 

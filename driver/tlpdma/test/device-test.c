@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What /dev/tlpdmaN promises (docs/tlpdma-driver.md), tried on a loaded driver: ends of the memory, bad buffers, O_NONBLOCK
+ * Tests of /dev/tlpdmaN (docs/tlpdma-driver.md) with a loaded driver: ends of the memory, bad buffers, O_NONBLOCK
  * and poll(), signals and kills in mid-transfer, and, as root, the function being unbound, removed, reset and put to sleep
- * under a transfer. What is in the card's memory is lost.
+ * under a transfer. The content of the card's memory is lost.
  */
 #define _GNU_SOURCE
 #include "device.h"
@@ -13,10 +13,10 @@ static const struct test {
 	const char *needs; /* a file */
 	bool only_named;
 } tests[] = {
-	{ "data", "what is sent comes back", test_data, NULL, false },
+	{ "data", "data come back as they were sent", test_data, NULL, false },
 	{ "ends", "the end of the memory, file positions", test_ends, NULL, false },
 	{ "buffers", "memory that is not there, or not to be written", test_buffers, NULL, false },
-	{ "info", "what the card says of itself", test_info, NULL, false },
+	{ "info", "the description of the card", test_info, NULL, false },
 	{ "vectors", "buffers in several parts", test_vectors, NULL, false },
 	{ "queue", "many requests at once", test_queue, NULL, false },
 	{ "queue_unbind", "the driver is unbound with many requests under way", test_queue_unbind, "/sys/bus/pci/drivers/tlpdma/unbind", false },
@@ -36,7 +36,7 @@ static const struct test {
 	{ "pulled", "the card is pulled out in mid-transfer and put back", test_pulled, NULL, true },
 };
 
-/* Where the function is in sysfs, and its address. */
+/* The function's folder in sysfs, and its address. */
 static void find_function(void)
 {
 	char path[PATH], *end;

@@ -45,7 +45,7 @@ static void must_refuse(int file, size_t bytes, int flags, off_t at, int error)
 	      memory == MAP_FAILED ? strerror(errno) : "memory", strerror(error));
 }
 
-/* What is stored is what DMA reads, and what DMA has written is loaded. */
+/* DMA reads stored words, and words that DMA has written are loaded. */
 static void check_same(int file, volatile uint32_t *words, off_t at)
 {
 	static uint32_t value = 0x600d0000;

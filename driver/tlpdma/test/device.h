@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the parts of the device test share; device-test.c says what it is. */
+/* Declarations that the parts of the device test share; device-test.c describes the test. */
 #ifndef DEVICE_H
 #define DEVICE_H
 

@@ -57,7 +57,7 @@ std::uint64_t scale(const std::string &unit, const std::string &option, const st
 	for (const auto &[name, shift] : units)
 		if (unit == name)
 			return std::uint64_t{ 1 } << shift;
-	refuse(option + ": \"" + text + "\" is no size; 64KiB would be one (B, KiB, MiB, GiB)");
+	refuse(option + ": \"" + text + "\" is not a size; expected a number with B, KiB, MiB or GiB, such as 64KiB");
 }
 
 std::uint64_t read_size(const std::string &option, const std::string &text)
@@ -73,7 +73,7 @@ std::uint64_t read_size(const std::string &option, const std::string &text)
 		value = value * 10 + digit;
 	}
 	if (digits == 0)
-		refuse(option + ": \"" + text + "\" is no number");
+		refuse(option + ": \"" + text + "\" is not a number");
 	const std::uint64_t factor = scale(text.substr(digits), option, text);
 	if (value > most / factor)
 		refuse(option + ": " + text + " is too large");
@@ -84,7 +84,7 @@ std::size_t read_count(const std::string &option, const std::string &text)
 {
 	const std::uint64_t count = read_size(option, text);
 	if (count == 0 || count > 100'000'000)
-		refuse(option + ": " + text + " runs cannot be; 1 to 100000000 can");
+		refuse(option + ": " + text + " runs are not possible; expected 1 to 100000000");
 	return static_cast<std::size_t>(count);
 }
 
@@ -94,13 +94,13 @@ void read_sizes(Options &options, const std::string &text)
 	options.from = read_size("--sizes", text.substr(0, colon));
 	options.to = colon == std::string::npos ? options.from : read_size("--sizes", text.substr(colon + 1));
 	if (options.from == 0 || options.from > options.to)
-		refuse("--sizes: " + text + " has no sizes; 4:1MiB would have some");
+		refuse("--sizes: " + text + " has no sizes; expected FROM:TO, such as 4:1MiB");
 }
 
 void read_only(Options &options, const std::string &text)
 {
 	if (text != "sweep" && text != "latency")
-		refuse("--only: \"" + text + "\" is neither sweep nor latency");
+		refuse("--only: \"" + text + "\" is not a mode; expected sweep or latency");
 	options.sweep = text == "sweep";
 	options.latency = text == "latency";
 }
@@ -126,7 +126,7 @@ void take(Options &options, const std::string &option, const std::string &value)
 	else if (option == "--json")
 		options.json = value;
 	else
-		refuse(option + " is no option; --help tells which there are");
+		refuse(option + " is not an option; --help lists the options");
 }
 
 } // namespace
@@ -162,7 +162,7 @@ std::optional<Options> read_options(int count, char **arguments)
 		}
 	}
 	if (options.card.empty())
-		refuse("which card? /dev/tlpdma0, vfio:ADDRESS, or sim:EXPERIMENT.toml; --help tells more");
+		refuse("no card is named; expected /dev/tlpdma0, vfio:ADDRESS or sim:EXPERIMENT.toml (see --help)");
 	if (options.offset >= 4096)
 		refuse("--offset: " + std::to_string(options.offset) + " is not within a page of 4096 bytes");
 	return options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the command line of tlpdma-test says.
+// The command line of tlpdma-test.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What was measured, and the ways in which it is told.
+// The measurements, and the forms in which they are printed.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct driver {
 	u64 bytes;
 	u32 local;
 	u32 step;		/* descriptors that the card works off between two looks */
-	int map_error;		/* what mapping fails with at map_error_at */
+	int map_error;		/* the error of mapping at map_error_at */
 	u64 map_error_at;
 	bool vanish_in_wait;
 	int mapped[2];

@@ -103,7 +103,7 @@ private:
 	bool shown;
 };
 
-// What transfers of one size in one direction took.
+// The times of transfers of one size in one direction.
 class Times {
 public:
 	Times(const char *direction, std::uint64_t size) : direction(direction), size(size) {}

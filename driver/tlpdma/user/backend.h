@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a card is to the library: one of three ways to reach it. */
+/* A card as the library sees it: one of three ways to reach it. */
 #ifndef TLPDMA_BACKEND_H
 #define TLPDMA_BACKEND_H
 

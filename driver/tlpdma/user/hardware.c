@@ -98,9 +98,9 @@ struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t s
 	device->file = open(path, O_RDWR | O_CLOEXEC);
 	if (device->file < 0) {
 		snprintf(message, size, "%s: %s%s", path, strerror(errno),
-			 errno == ENOENT ? "; is the card there, and the driver loaded (insmod tlpdma.ko)?" : "");
+			 errno == ENOENT ? "; check that the card is present and the driver is loaded (insmod tlpdma.ko)" : "");
 	} else if (describe(&device->card, &description)) {
-		snprintf(message, size, "%s is no tlpdma card: %s", path, tlpdma_error(&device->card));
+		snprintf(message, size, "%s is not a tlpdma card: %s", path, tlpdma_error(&device->card));
 		close(device->file);
 	} else {
 		return &device->card;

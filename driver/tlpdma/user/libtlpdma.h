@@ -31,7 +31,7 @@ struct tlpdma_card;
 struct tlpdma_card *tlpdma_open(const char *where, const char *const *set, char *message, size_t size);
 void tlpdma_close(struct tlpdma_card *card);
 
-/* Why the last function that failed in this thread did. */
+/* The message of the last function that failed in this thread. */
 const char *tlpdma_error(const struct tlpdma_card *card);
 
 struct tlpdma_description {
@@ -69,7 +69,7 @@ void tlpdma_unmap(struct tlpdma_card *card, void *memory, size_t bytes);
 /* The clock that goes with the card, in picoseconds: the system's, or simulated time. */
 uint64_t tlpdma_clock(struct tlpdma_card *card);
 
-/* What transfers took, one after the other, in picoseconds. */
+/* The times of transfers, one after the other, in picoseconds. */
 struct tlpdma_latency {
 	uint64_t runs, min, median, mean, p99, max;
 };

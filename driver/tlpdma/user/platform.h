@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What ring.c stands on outside the kernel: the user of the ring brings registers and memory,
+ * The base of ring.c outside the kernel: the user of the ring brings registers and memory,
  * because there the card is a model.
  */
 #ifndef TLPDMA_PLATFORM_H

@@ -360,7 +360,7 @@ struct tlpdma_card *tlpdma_open_simulated(const char *experiment, const char *de
 	if (card->failed)
 		snprintf(message, size, "%s: device %s: %s", experiment, device, tlplab_machine_error(card->machine));
 	else
-		snprintf(message, size, "%s: device %s is no tlpdma card, or does not come to rest (%s)", experiment,
+		snprintf(message, size, "%s: device %s is not a tlpdma card, or does not come to rest (%s)", experiment,
 			 device, strerror(-error));
 	close_card(&card->card);
 	return NULL;

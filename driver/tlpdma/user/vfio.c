@@ -30,7 +30,7 @@ enum {
 
 /* A ring, and its record in the last page: twice the ring's size, to which the next one is aligned. */
 #define RING_BYTES	(2ull * TLPDMA_DESCRIPTOR << TLPDMA_LOG2_TRANSFER)
-/* Where the card sees the rings, the pieces of transfers, and what was registered. */
+/* The card's addresses of the rings, of the pieces of transfers, and of registered buffers. */
 #define RINGS_AT	0x10000000ull
 #define PIECES_AT	0x20000000ull
 #define REGISTERED_AT	0x100000000ull
@@ -78,7 +78,7 @@ static u32 read_register(void *host, u32 offset)
 	const struct vfio_card *card = host;
 	u32 value = le32toh(*(volatile __le32 *)(card->registers + offset));
 
-	/* What is loaded after this was written before. */
+	/* Data loaded after this were written before. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return value;
 }
@@ -87,7 +87,7 @@ static void write_register(void *host, u32 offset, u32 value)
 {
 	struct vfio_card *card = host;
 
-	/* What was stored before is in memory when the card sees this. */
+	/* Earlier stores are in memory when the card sees this. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	*(volatile __le32 *)(card->registers + offset) = htole32(value);
 }
@@ -259,7 +259,7 @@ static int register_memory(struct tlpdma_card *base, void *data, size_t bytes)
 	if (error) {
 		free(one);
 		return tlpdma_fail(base, -error, "%zu bytes cannot be mapped for the card: %s%s", bytes, strerror(-error),
-				   error == -ENOMEM ? "; is the limit of locked memory (ulimit -l) large enough?" : "");
+				   error == -ENOMEM ? "; check the limit of locked memory (ulimit -l)" : "");
 	}
 	card->next_registered += whole + PAGE;
 	card->registered = one;
@@ -336,7 +336,7 @@ static void *map_memory(struct tlpdma_card *base, uint64_t address, size_t bytes
 		return NULL;
 	}
 	if (ioctl(card->device, VFIO_DEVICE_GET_REGION_INFO, &bar)) {
-		tlpdma_fail(base, errno, "VFIO does not tell of BAR 2: %s", strerror(errno));
+		tlpdma_fail(base, errno, "VFIO does not describe BAR 2: %s", strerror(errno));
 		return NULL;
 	}
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, card->device, (off_t)(bar.offset + address % MIB));
@@ -513,7 +513,7 @@ struct tlpdma_card *tlpdma_open_vfio(const char *address, char *message, size_t 
 	}
 	error = tlpdma_card_start(&card->io, &card->features);
 	if (error) {
-		snprintf(message, size, "%s is no tlpdma card, or does not come to rest (%s)", address, strerror(-error));
+		snprintf(message, size, "%s is not a tlpdma card, or does not come to rest (%s)", address, strerror(-error));
 		goto close;
 	}
 	tlpdma_ring_start(&card->channels[0].ring);

@@ -1,4 +1,4 @@
-"""A device that copies between any two addresses and says how that went."""
+"""A device that copies between any two addresses and reports the result."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def rows_of(grid: Grid, **extra: str) -> list[dict[str, Any]]:
 
 
 def shown(count: int) -> tuple[range, str]:
-    """Which rows of so many are shown, and a remark if not all are."""
+    """The rows of a table that are shown, and a remark if some are not."""
     step = 1
     while count > ROWS_SHOWN * step:
         step *= 2
@@ -176,7 +176,7 @@ LABELS = {"write": "write", "read": "read", "rdwr": "read and write"}
 
 
 def nic_text(name: str) -> str:
-    """The file of a NIC: one that comes with tlplab, or the user's."""
+    """The file of a NIC: a shipped one, or the user's."""
     shipped = dict(_core.nics())
     if name in shipped:
         return shipped[name]
@@ -188,7 +188,7 @@ def nic_text(name: str) -> str:
 
 
 def meets(grid: Grid) -> str:
-    """Which frames are sent at line rate."""
+    """The frames that are sent at line rate, in words."""
     met = (grid["packets_per_s"] >= grid["ethernet_frames_per_s"]).tolist()
     frames = grid["size"].tolist()
     if not any(met):

@@ -76,7 +76,7 @@ def connection_options(command: Command) -> Command:
 
 
 def output_options(command: Command) -> Command:
-    """Where results go."""
+    """Add the options for output files: `--json`, `-o` and `--plot`."""
     for decorate in reversed(
         (
             click.option("--json", "json_file", metavar="FILE|-", help="Write all rows as JSON; - is the standard output."),

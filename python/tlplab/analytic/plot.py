@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tlplab.plotting import COLOURS, write_figure
 
 Line = tuple[str, npt.NDArray[Any], npt.NDArray[Any]]
-"""What it is called, where its points are, and what they are."""
+"""The name of a line, the positions of its points, and their values."""
 
 
 DASHES = ("-", "--", ":", "-.")
@@ -38,5 +38,5 @@ def figure(
 
 
 def draw(path: str, title: str, axis: str, lines: Sequence[Line]) -> None:
-    """Writes a figure of bandwidths in Gb/s; the end of `path` says of what kind."""
+    """Writes a figure of bandwidths in Gb/s; the ending of `path` is its kind."""
     write_figure(path, figure(title, axis, "Gb/s", lines))

@@ -6,7 +6,7 @@
     for result in bench.run(cases, host="server", device="nfp6000", link="gen3 x8"):
         print(result.case.size, result.gbps)
 
-`case` says what is measured, `running` measures it, `result` is what came out, `table` and `plots` show it; `command`
+`case` names the measured quantity, `running` measures it, `result` is the result, `table` and `plots` show it; `command`
 is `tlplab bench`. `calibration` has the data sets of measured machines and fits hosts to them; `differential` is `tlplab measure`.
 """
 

@@ -1,4 +1,4 @@
-"""What was measured elsewhere, laid beside results: a CSV file in the columns of the published data sets."""
+"""Measurements of another machine next to results: a CSV file in the columns of the published data sets."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Reference:
     distributions: dict[Case, list[tuple[float, float]]] = field(default_factory=dict)
 
     def value(self, case: Case) -> float | None:
-        """What was measured in a case's circumstances; None if nothing was."""
+        """The measured value in a case's circumstances; None without one."""
         return self.values.get(plain(case))
 
     def curves(self, sweep: Sweep) -> list[Curve]:
-        """What was measured along a sweep's axis, everything else being as in the sweep. Raises DatasetError if nothing was."""
+        """The measured values along a sweep's axis, all other parameters being those of the sweep. Raises DatasetError if there are none."""
         axis = sweep.axis
         if axis is None:
             raise ValueError(
@@ -62,7 +62,7 @@ class Reference:
         return [Curve(sweep.label(case), self.distributions[plain(case)]) for case in cases]
 
     def nothing(self, case: Case, except_for: str | None) -> DatasetError:
-        """No row fits: what differs in the row that fits best."""
+        """No row fits: the differences of the row that fits best."""
         known = list(self.values or self.distributions)
         names = [f.name for f in fields(Case) if f.name not in ("node", "count", "seed", except_for)]
 
@@ -78,12 +78,12 @@ class Reference:
 
 
 def plain(case: Case) -> Case:
-    """A case by what a file says of it: not its node, count or seed."""
+    """A case with the keys that a file has: without node, count and seed."""
     return replace(case, node="local", count=None, seed=1)
 
 
 def read(path: str) -> Reference:
-    """Reads a file of bandwidths or latencies; or of distributions, of which the file beside it says what they are of.
+    """Reads a file of bandwidths or latencies; or of distributions, whose cases are in the file next to it.
 
     Raises DatasetError or OSError.
     """

@@ -1,4 +1,4 @@
-"""What is measured, and under which circumstances."""
+"""A case: the measured quantity, and its circumstances."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Case:
     pattern: str = "sequential"
     """`sequential`, `random`."""
     cache: str = "host-warm"
-    """What the host's cache holds: `cold`, `host-warm`, `device-warm`, `device-thrash`."""
+    """The content of the host's cache: `cold`, `host-warm`, `device-warm`, `device-thrash`."""
     interface: str = "dma"
     """`dma`, or `command` for latencies of small transfers."""
     node: str = "local"
-    """Where the buffer is: `local`, `remote`."""
+    """The node of the buffer: `local`, `remote`."""
     count: int | None = None
     """Operations that are measured; None for as many as give a steady figure."""
     seed: int = 1
-    """Seeds the random order, and what is random in the host."""
+    """Seeds the random order, and the random parts of the host."""
     at_once: int | None = None
     """Transfers at once, of a bandwidth; None for as many as the device can."""
 
@@ -64,7 +64,7 @@ class Case:
 
     @property
     def is_latency(self) -> bool:
-        """Whether it is about latency; else about bandwidth."""
+        """True for a test of latency; False for one of bandwidth."""
         return self.test.startswith("lat")
 
     def to_json(self) -> str:
@@ -72,7 +72,7 @@ class Case:
         return json.dumps(asdict(self))
 
     def check(self) -> None:
-        """Raises ValueError for a case that cannot be measured: what is wrong, what would be right."""
+        """Raises ValueError for a case that cannot be measured, with the mistake and the expected value."""
         for name, value, known in (
             ("test", self.test, TESTS), ("pattern", self.pattern, PATTERNS), ("cache", self.cache, CACHES),
             ("interface", self.interface, INTERFACES), ("node", self.node, NODES),

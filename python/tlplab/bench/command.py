@@ -125,7 +125,7 @@ def picture_of(test: str, whole: Sweep, target: str, plot: str | None, kind: str
 
 
 def reference_of(path: str, whole: Sweep, picture: plots.Picture | None) -> against_file.Reference:
-    """The file that is laid beside the results, if it has something about them. Raises ExperimentError, OSError."""
+    """The file that is compared with the results, if it has a row about them. Raises ExperimentError, OSError."""
     reference = against_file.read(path)
     if picture is not None and picture.kind == "cdf":
         reference.cdfs(whole)
@@ -154,7 +154,7 @@ def cases_of(test: str, count: int | str | None, given: dict[str, Any]) -> Sweep
 
 
 def place(target: str, host: str, device: str | None, link: str, iommu: str | None) -> str:
-    """What was measured, in words."""
+    """The place of the measurement, in words."""
     more = "" if iommu is None else f", IOMMU {iommu}"
     if target not in TARGETS:
         return f"on the device {target}: host {host}{more}, {link}"

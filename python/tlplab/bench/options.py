@@ -1,4 +1,4 @@
-"""Options of `tlplab bench`: what is measured on what, in which circumstances, and where results go."""
+"""Options of `tlplab bench`: the case, the target, its circumstances, and the files of results."""
 
 from __future__ import annotations
 

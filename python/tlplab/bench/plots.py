@@ -1,4 +1,4 @@
-"""Plots of results: curves by what was swept, distributions, time series."""
+"""Plots of results: curves by the swept parameter, distributions, time series."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Picture:
 
 
 def usual(sweep: Sweep, latency: bool) -> str:
-    """The kind of plot for a sweep if nobody says."""
+    """The default kind of plot for a sweep."""
     if sweep.axis is not None:
         return "curve"
     return "cdf" if latency else "series"
 
 
 def value_of(result: Result) -> float:
-    """What a curve shows of a result: the bandwidth in Gb/s, or the median in ns."""
+    """The value of a result in a curve: the bandwidth in Gb/s, or the median in ns."""
     return result.latency.median_ns if result.latency is not None else result.gbps
 
 
 def curves(results: Sequence[Result], sweep: Sweep) -> list[Curve]:
-    """The results by what was swept, one line for each combination of everything else."""
+    """The results by the swept parameter, one line for each combination of everything else."""
     lines: dict[str, list[tuple[float, float]]] = {}
     axis = sweep.axis
     for number, result in enumerate(results):
@@ -79,7 +79,7 @@ def draw(picture: Picture, results: Sequence[Result], sweep: Sweep, title: str, 
 
 
 def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Curve]) -> None:
-    """Bandwidth or median latency by what was swept; dots are measured."""
+    """Bandwidth or median latency by the swept parameter; dots are measured."""
     colours: dict[str, str] = {}
     for line in curves(results, sweep):
         colour = colour_of(line.label, colours)
@@ -102,7 +102,7 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
 
 
 def apart(places: Sequence[int], *, logarithmic: bool) -> list[int]:
-    """Those of the places whose labels do not lie on each other."""
+    """The places whose labels do not overlap."""
     scale = math.log2 if logarithmic else float
     ordered = sorted(set(places))
     kept = ordered[:1]
@@ -113,7 +113,7 @@ def apart(places: Sequence[int], *, logarithmic: bool) -> list[int]:
 
 
 def colour_of(label: str, colours: dict[str, str]) -> str:
-    """The colour of a line, whoever is drawn first."""
+    """The colour of a line, independent of the order of drawing."""
     return colours.setdefault(label, COLOURS[len(colours) % len(COLOURS)])
 
 
@@ -135,7 +135,7 @@ def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[
 
 
 def histogram(axes: Axes, results: Sequence[Result], sweep: Sweep) -> None:
-    """How often each latency came."""
+    """Draw the frequency of each latency."""
     for number, result in enumerate(r for r in results if r.latency is not None):
         assert result.latency is not None
         places, counts = zip(*result.latency.histogram, strict=True)

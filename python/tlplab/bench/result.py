@@ -1,4 +1,4 @@
-"""What was measured."""
+"""Results of measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tlplab import _core
 from tlplab.bench.case import Case
 
 LATENCY_COLUMNS, BANDWIDTH_COLUMNS, CDF_COLUMNS = _core.bench_columns()
-"""Headers of the published data sets, byte for byte. What they call `BW (GB/s)` is gigabits per second."""
+"""Headers of the published data sets, byte for byte. Their `BW (GB/s)` is gigabits per second."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Latency:
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured of a case."""
+    """The measurement of a case."""
 
     case: Case
     complete: bool
-    """Whether all of it was measured; else it was interrupted."""
+    """True if the whole case was measured; False if it was interrupted."""
     operations: int
     """Measured operations; of reads and writes in turn, those of one direction."""
     elapsed_ns: float
@@ -83,7 +83,7 @@ class Result:
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Result:
-        """What the core says of a measurement."""
+        """A result from the core's document of a measurement."""
         latency, bandwidth = document["latency"], document["bandwidth"]
         if latency is not None:
             latency = Latency(**{**latency, "histogram": [(value, count) for value, count in latency["histogram"]]})
@@ -106,8 +106,8 @@ class Results(list[Result]):
     """Results in the order of their cases."""
 
     remarks: Sequence[str] = ()
-    """What somebody who reads them should know."""
+    """Remarks for readers of the results."""
     machine: str | None = None
     """The machine that was measured, in words; None if it was simulated."""
     interrupted: bool = False
-    """Whether Ctrl-C ended it: cases that had not begun are missing, those under way are not `complete`."""
+    """True if Ctrl-C ended the measurement: cases that had not begun are missing, cases that ran are not `complete`."""

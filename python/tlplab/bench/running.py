@@ -36,7 +36,7 @@ class Target(Protocol):
         ...
 
     def remarks(self, cases: list[Case]) -> list[str]:
-        """What somebody who reads the results should know."""
+        """Remarks for readers of the results."""
         ...
 
     def stop(self) -> None:
@@ -44,7 +44,7 @@ class Target(Protocol):
         ...
 
     def done(self) -> float:
-        """How many cases are done, with the parts of those under way."""
+        """The number of cases that are done, with the parts of the present ones."""
         ...
 
 
@@ -69,7 +69,7 @@ class CoreTarget:
         return Result.of(json.loads(self._bench.run(case.to_json())))
 
     def remarks(self, cases: list[Case]) -> list[str]:
-        """What the host's profile makes of the cases."""
+        """Remarks about the cases that follow from the host's profile."""
         if self._bench.host_has_cache() or all(case.cache == "cold" or case.test == "bw_wr" for case in cases):
             return []
         return [f"host {self._host} has no cache (host.cache): every read goes to memory, as if cold"]
@@ -91,12 +91,12 @@ def run(
 ) -> Results:
     """Measures cases; results come in their order, and do not depend on the number of threads.
 
-    `target` is `simulator`; `model` for what closed forms say without simulation; a device in Python, as a class or as
+    `target` is `simulator`; `model` for closed forms without simulation; a device in Python, as a class or as
     `file.py:Class` (see `tlplab.bench.software`), in the simulator; or `cuda` for this machine by its GPU, which is all
     of host, link and device. `host` and `device` (`nfp6000`) are names of profiles
     or files that end in `.toml`; a device in Python takes the place of the latter. `iommu` is `off`, `on` (superpages) or
-    `nosp` (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host, with values as
-    `--set` takes them. `mps` and `mrrs`, in bytes, are what software made of the device's profile. `progress` hears now and then how many cases are done, of how many. Ctrl-C keeps what was measured:
+    `nosp` (pages of 4 KiB) instead of the profile's setting, `host_keys` are further keys of the host, with values as
+    `--set` takes them. `mps` and `mrrs`, in bytes, are software's settings of the device. `progress` receives the number of finished cases, and of all, now and then. Ctrl-C keeps the measurements so far:
     see `Results.interrupted`.
 
     Raises ValueError, ExperimentError or RunError.
@@ -115,7 +115,7 @@ def run(
 
 
 def is_gpu(target: str | type[Device]) -> bool:
-    """Whether it is `cuda` or `cuda:N`."""
+    """True for `cuda` or `cuda:N`."""
     return isinstance(target, str) and target.partition(":")[0] == "cuda"
 
 
@@ -133,7 +133,7 @@ def target_of(
     target: str | type[Device], host: str, device: str | None, link: str, keys: Mapping[str, str | int],
     mps: int | None = None, mrrs: int | None = None,
 ) -> Target:  # fmt: skip
-    """What runs the cases. Raises ValueError, ExperimentError."""
+    """The target that runs the cases. Raises ValueError, ExperimentError."""
     if target in TARGETS:
         return CoreTarget(str(target), host, device or DEVICE, link, keys, mps, mrrs)
     if is_gpu(target):

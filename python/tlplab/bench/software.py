@@ -46,7 +46,7 @@ SLICE = 2_000
 
 
 class Measurable(Protocol):
-    """What a device has to have."""
+    """The methods that a measurable device has to have."""
 
     def start(self, cx: Context) -> Any: ...
     async def bench_read(self, cx: Context, address: int, length: int) -> Any: ...
@@ -112,7 +112,7 @@ class SoftwareTarget:
         self._stopped = True
 
     def done(self) -> float:
-        """How many cases are done, with the part of the one under way."""
+        """The number of cases that are done, with the part of the present one."""
         return self._done
 
 

@@ -29,7 +29,7 @@ class Sweep:
         return max(numbers, key=lambda name: len(self.axes[name]), default=None)
 
     def label(self, case: Case, *, without: str | None = None) -> str:
-        """What distinguishes a case, without the parameter of the axis."""
+        """The parameters that distinguish a case, without that of the axis."""
         return ", ".join(words(name, getattr(case, name)) for name in self.axes if name != without)
 
 

@@ -31,7 +31,7 @@ ROWS_SHOWN = 40
 
 
 def show(results: Results, sweep: Sweep, place: str, reference: Reference | None, file: TextIO) -> None:
-    """Prints a table of results; `place` says what they were measured on, `reference` what was measured elsewhere."""
+    """Prints a table of results; `place` names the target, `reference` has measurements of another machine."""
     if not results:
         return
     first = results[0].case
@@ -50,13 +50,13 @@ def show(results: Results, sweep: Sweep, place: str, reference: Reference | None
 
 
 def heading(sweep: Sweep, place: str) -> str:
-    """What was measured, under which circumstances, and on what: the title of tables and plots."""
+    """The measured quantity, its circumstances and its place: the title of tables and plots."""
     first = sweep.cases[0]
     return f"{NAMES[first.test]}, {about(first, sweep)}\n{place}"
 
 
 def about(case: Case, sweep: Sweep) -> str:
-    """What all cases have in common, in words."""
+    """The circumstances that all cases have in common, in words."""
     parts = {
         "size": bytes_text(case.size),
         "window": f"window {bytes_text(case.window)}",
@@ -72,14 +72,14 @@ def about(case: Case, sweep: Sweep) -> str:
 
 
 def figures(case: Case) -> list[Column]:
-    """The columns of what was measured."""
+    """The columns of the measurement."""
     if case.is_latency:
         return [Column(f"{name}\nns") for name in ("average", "median", "min", "p95", "p99", "p99.9", "max")]
     return [Column("bandwidth\nGb/s"), Column("transfers\nM/s"), Column("each\nns")]
 
 
 def row(result: Result) -> list[str]:
-    """What was measured, in the columns of `figures`."""
+    """The measurement in the columns of `figures`."""
     if result.latency is not None:
         of = result.latency
         return [
@@ -91,12 +91,12 @@ def row(result: Result) -> list[str]:
 
 
 def beside(case: Case) -> list[Column]:
-    """The columns of what was measured elsewhere; they are empty, and left out, if nothing was."""
+    """The columns of the other machine's measurement; they are empty, and left out, without one."""
     return [Column("median\ndata set" if case.is_latency else "Gb/s\ndata set"), Column("error\nhere")]
 
 
 def compared(result: Result, reference: Reference | None) -> list[str]:
-    """What was measured elsewhere, and how far the result is from it, in the columns of `beside`."""
+    """The measurement of another machine, and its difference from the result, in the columns of `beside`."""
     there = reference.value(result.case) if reference is not None else None
     if there is None:
         return ["", ""]

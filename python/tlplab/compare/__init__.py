@@ -1,1 +1,1 @@
-"""Questions about runs: how two of them differ, what alternatives change, and why some transactions take longer."""
+"""Questions about runs: the differences of two, the effects of alternatives, and the causes of slow transactions."""

@@ -1,4 +1,4 @@
-"""`--if`: what an alternative sets, in absolute terms or by what the base has (`device.nic.tags += 32`)."""
+"""`--if`: the settings of an alternative, in absolute terms or relative to the base (`device.nic.tags += 32`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A name, and what it sets."""
+    """A name, and its settings."""
 
     name: str
     given: str
@@ -39,7 +39,7 @@ class Alternative:
 
 
 def read(given: str) -> Alternative:
-    """Reads `gen4: device.nic.link=gen4 x8, device.nic.tags+=32`; without a name, what it sets is its name. Raises `click.UsageError`."""
+    """Reads `gen4: device.nic.link=gen4 x8, device.nic.tags+=32`; without a name, the settings are the name. Raises `click.UsageError`."""
     name, colon, rest = given.partition(":")
     named = bool(colon) and "=" not in name
     text = rest if named else given
@@ -84,7 +84,7 @@ def assignment(part: str, given: str) -> Assignment:
 
 
 def overrides(one: Alternative, settings: Mapping[str, Any]) -> list[str]:
-    """What an alternative sets, as `--set` takes it; `settings` are those of the base. Raises `click.UsageError`."""
+    """The assignments of an alternative, as `--set` takes them; `settings` are those of the base. Raises `click.UsageError`."""
     known = dict(settings)
     found = []
     for step in [key for said in one.assignments for key in expanded(said, settings, one.given)]:
@@ -99,7 +99,7 @@ def overrides(one: Alternative, settings: Mapping[str, Any]) -> list[str]:
 
 
 def expanded(step: Assignment, settings: Mapping[str, Any], given: str) -> list[Assignment]:
-    """What is set of each key that a pattern means: a `*` stands for a name, or a part of one."""
+    """The assignments that a pattern of keys means: a `*` stands for a name, or a part of one."""
     if "*" not in step.key:
         return [step]
     pattern = re.compile("[^.]*".join(re.escape(part) for part in step.key.split("*")))
@@ -110,7 +110,7 @@ def expanded(step: Assignment, settings: Mapping[str, Any], given: str) -> list[
 
 
 def computed(step: Assignment, known: Mapping[str, Any], given: str) -> str:
-    """The value that a key gets from the one that it has."""
+    """The value that a key gets, computed from its present one."""
     said = f"{step.key}{step.operator}={step.value}"
     if step.key not in known:
         raise refused(given, f"{said}: the base does not set {step.key}; write {step.key}=VALUE")
@@ -163,7 +163,7 @@ def written(number: Decimal, unit: str) -> str:
 
 
 def read_all(given: Sequence[str], taken: Sequence[str]) -> list[Alternative]:
-    """Reads them; their names are not those that are `taken`, nor twice the same. Raises `click.UsageError`."""
+    """Reads them; their names differ from those `taken` and from each other. Raises `click.UsageError`."""
     found = [read(one) for one in given]
     names = list(taken)
     for one in found:

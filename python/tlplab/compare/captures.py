@@ -1,4 +1,4 @@
-"""How captures differ: TLPs by kind and size, tags, latency of requests that were answered; and what a capture cannot tell."""
+"""Differences of captures: TLPs by kind and size, tags, latency of requests that were answered; and the limits of captures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Figures = dict[str, tuple[float, str]]
 
 @dataclass(frozen=True)
 class CaptureDifference:
-    """How a capture differs from another: figures of the whole (under no name) and of each direction that both have."""
+    """The differences of two captures: figures of the whole (under no name) and of each direction that both have."""
 
     before: str
     after: str
@@ -43,22 +43,22 @@ class CaptureDifference:
     only: dict[str, list[str]]
     untold: list[str]
     rounded: bool
-    """Whether percentiles may be a thousandth too small."""
+    """True if percentiles may be a thousandth too small."""
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs."""
+        """True if there are no differences."""
         return not any(self.only.values()) and all(one.same for changes in self.changes.values() for one in changes)
 
     def seen(self, change: Change) -> bool:
-        """Whether a change is more than what percentiles may be off."""
+        """True if a change exceeds the possible error of percentiles."""
         if change.same or not self.rounded or not change.name.endswith(PERCENTILES):
             return not change.same
         return change.share is None or abs(change.share) > RESOLUTION
 
 
 def compare(sources: Sequence[Source], *, every: bool, json_file: str | None, quiet: bool) -> bool:
-    """Reads captures and tells how each differs from the first; whether any does. Raises `click.UsageError`, OSError."""
+    """Reads captures and prints the differences of each from the first; True if there are any. Raises `click.UsageError`, OSError."""
     documents = [read(source, quiet=quiet) for source in sources]
     names = names_of(list(sources))
     found = [difference(names[0], documents[0], name, one) for name, one in zip(names[1:], documents[1:], strict=True)]
@@ -84,7 +84,7 @@ def read(source: Source, *, quiet: bool) -> Document:
 
 
 def difference(before: str, one: Document, after: str, other: Document) -> CaptureDifference:
-    """How a capture differs from another."""
+    """The differences of two captures."""
     ways = [{f"{way['from']} → {way['to']}": way for way in document["directions"]} for document in (one, other)]
     changes = {"": changed(whole(one), whole(other))}
     for name in ways[0]:
@@ -116,7 +116,7 @@ def whole(document: Document) -> Figures:
 
 
 def of_direction(way: Document, document: Document) -> Figures:
-    """Figures of what one end sent the other."""
+    """Figures of the TLPs that one end sent the other."""
     found: Figures = {kind: (count, "1") for kind, count in way["kinds"].items()}
     if document["duration_ns"]:
         found["payload"] = way["payload_bytes"] * 8e9 / document["duration_ns"], "b/s"
@@ -141,7 +141,7 @@ def of_direction(way: Document, document: Document) -> Figures:
 
 
 def cannot_tell(before: str, one: Document, after: str, other: Document) -> Iterator[str]:
-    """What these captures leave open, in sentences."""
+    """The questions that these captures leave open, in sentences."""
     yield (
         "A capture has the TLPs at one place. Causes of latency, utilisation of links and the limit are in"
         " results (tlplab run --json)."
@@ -178,7 +178,7 @@ def as_json(found: CaptureDifference, *, every: bool) -> dict[str, Any]:
 
 
 def show(console: Console, found: CaptureDifference, *, every: bool) -> None:
-    """How a capture differs, and what that does not tell."""
+    """Print the differences of two captures, and their limits."""
     console.print(Text(f"{found.before} → {found.after}", style="bold"))
     if found.same:
         console.print("no differences")

@@ -118,7 +118,7 @@ def tell(differences: Sequence[Difference], names: Sequence[str], *, every: bool
 def check(
     sources: Sequence[Source], alternatives: Sequence[str], json_file: str | None, html: str | None, load: str | None
 ) -> None:  # fmt: skip
-    """Refuses what cannot be compared, and files that cannot be written. Raises `click.UsageError`."""
+    """Refuses files that cannot be compared, and files that cannot be written. Raises `click.UsageError`."""
     inputs = {f"run {at}": source.path for at, source in enumerate(sources, 1)}
     inputs = {name: path for at, (name, path) in enumerate(inputs.items()) if path not in list(inputs.values())[:at]}
     check_outputs({"--json": json_file, "--html": html}, to_stdout={"--json"}, inputs={**inputs, "--load": load})
@@ -142,7 +142,7 @@ def made(
     sources: Sequence[Source], alternatives: Sequence[Alternative], plain: Variant, of_a: Sequence[str], of_b: Sequence[str],
     threads: int | None, quiet: bool,
 ) -> tuple[Run, list[Run]]:  # fmt: skip
-    """Runs what is to be run and reads what is saved: the base, and the others in their order. Raises what those raise."""
+    """Makes the runs and reads saved results: the base, and the others in their order. Raises their exceptions."""
     names = names_of(list(sources))
     saved: dict[str, Document] = {}
     variants: list[Variant] = []

@@ -1,4 +1,4 @@
-"""How a run differs from another: settings, figures, causes of latency, limits. Where nothing changed, nothing is said."""
+"""Differences of two runs: settings, figures, causes of latency, limits. Only changes are listed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COARSE = (".p50", ".p90", ".p99", ".p999")
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is compared, and what was read of it."""
+    """A run that is compared, with its figures."""
 
     name: str
     result: Document
@@ -55,23 +55,23 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """How much more it is; nothing, if one side has it not."""
+        """The increase; None if one side lacks the figure."""
         return None if self.before is None or self.after is None else self.after - self.before
 
     @property
     def share(self) -> float | None:
-        """The same as a part of what it was before; nothing, if that was nothing."""
+        """The same as a part of the value before; None if that was 0."""
         difference = self.difference
         return None if difference is None or not self.before else difference / self.before
 
     @property
     def same(self) -> bool:
-        """Whether both sides have the same."""
+        """True if both sides are equal."""
         return self.before == self.after
 
     @property
     def seen(self) -> bool:
-        """Whether the figure is fine enough to tell both sides apart, and the change more than what is rounded."""
+        """True if the figure is fine enough to distinguish the sides, and the change exceeds the rounding."""
         if self.same or self.difference is None:
             return not self.same
         if self.unit == "%":
@@ -92,7 +92,7 @@ class Moved:
 
     @property
     def difference(self) -> Fraction:
-        """How much more it is."""
+        """The increase."""
         return self.after - self.before
 
 
@@ -110,14 +110,14 @@ class FlowDifference:
 
     @property
     def mean(self) -> Moved:
-        """The mean latency: what the causes add up to."""
+        """The mean latency: the sum of the causes."""
         before, after = self.before, self.after
         return Moved(Cause("mean", ""), before.each(before.total), after.each(after.total))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How one run differs from another."""
+    """The differences of two runs."""
 
     before: Run
     after: Run
@@ -146,7 +146,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs: no setting, no figure, no cause, no limit, nothing that passed over the wires."""
+        """True if there are no differences: no setting, no figure, no cause, no limit, no packet on the wires."""
         if self.settings or any(names for sides in self.only.values() for names in sides.values()):
             return False
         if self.before.result["trace_hash"] != self.after.result["trace_hash"]:
@@ -155,13 +155,13 @@ class Difference:
 
     @property
     def limits_alike(self) -> bool:
-        """Whether what limits was found in the same way on both sides: by runs, or by figures alone."""
+        """True if the limits of both sides were found in the same way: by runs, or by figures alone."""
         before, after = (run.result["verdict"]["tried"] is None for run in (self.before, self.after))
         return before == after
 
     @property
     def figures_same(self) -> bool:
-        """Whether no figure and no cause differs."""
+        """True if no figure and no cause differs."""
         moved = any(part.difference for flow in self.flows for part in flow.parts)
         return not moved and all(change.same for change in self.changes)
 
@@ -176,7 +176,7 @@ def run_of(name: str, result: Document) -> Run:
 
 
 def difference(before: Run, after: Run) -> Difference:
-    """How `after` differs from `before`."""
+    """The differences of `after` from `before`."""
     links = [[link["lower"] for link in run.result["links"]] for run in (before, after)]
     flows = [list(before.streams), list(after.streams)]
     names = list(dict.fromkeys((*before.figures, *after.figures)))
@@ -196,7 +196,7 @@ def owner(key: str) -> str:
 
 
 def one_sided(before: Sequence[str], after: Sequence[str]) -> dict[str, list[str]]:
-    """What only one side has."""
+    """The names that only one side has."""
     return {
         "before": [name for name in before if name not in after],
         "after": [name for name in after if name not in before],
@@ -226,7 +226,7 @@ def flow(before: Stream, after: Stream) -> FlowDifference:
 
 
 def moved(before: Stream, after: Stream, one: Mapping[Cause, int], other: Mapping[Cause, int]) -> list[Moved]:
-    """What each cause takes by transaction, the largest change first; of those that stay the same the largest."""
+    """The time of each cause by transaction, the largest change first; of unchanged causes the largest."""
     causes = sorted({*one, *other})
     found = [Moved(cause, before.each(one.get(cause, 0)), after.each(other.get(cause, 0))) for cause in causes]
     return sorted(found, key=lambda part: (-abs(part.difference), -part.before))

@@ -1,4 +1,4 @@
-"""How runs differ, as JSON: `tlplab/diff/1`. Times of causes are whole femtoseconds of all transactions together, so that sums are exact."""
+"""Differences of runs as JSON: `tlplab/diff/1`. Times of causes are whole femtoseconds of all transactions together, so that sums are exact."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def as_json(base: Run, found: Sequence[Difference], *, every: bool) -> dict[str,
 
 
 def about(run: Run) -> dict[str, Any]:
-    """What a run was."""
+    """The description of a run."""
     result = run.result
     keys = ("title", "version", "seed", "trace_hash", "start_fs", "end_fs", "stop_reason")
     return {"name": run.name, **{key: result[key] for key in keys}, "limit": limit(run)}  # type: ignore[literal-required]
 
 
 def limit(run: Run) -> dict[str, Any]:
-    """What limits a run."""
+    """The limit of a run."""
     verdict = run.result["verdict"]
     return {"sentence": verdict["sentence"], "resource": verdict["limit"]["resource"], "kind": verdict["limit"]["kind"]}
 
@@ -54,7 +54,7 @@ def figure(change: Change) -> dict[str, Any]:
 
 
 def flow(one: FlowDifference) -> dict[str, Any]:
-    """A flow of both: `base_fs` of the causes sum to `total_fs` of the base, and so does the rest. What stays the same is among them, too."""
+    """A flow of both: `base_fs` of the causes sum to `total_fs` of the base, and so does the rest. Unchanged causes are among them, too."""
     base, after = one.before, one.after
     return {
         "name": one.name,

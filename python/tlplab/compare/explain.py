@@ -1,4 +1,4 @@
-"""`tlplab explain`: what the transactions at a percentile spent their time on that those at the median did not."""
+"""`tlplab explain`: the time that the transactions at a percentile spent and those at the median did not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLOWS_NAMED = 12
 
 @dataclass(frozen=True)
 class Row:
-    """What a cause takes of a transaction at the median and at the percentile, on average of those looked at, femtoseconds."""
+    """The time of a cause in a transaction at the median and at the percentile, on average of the transactions considered, femtoseconds."""
 
     cause: Cause
     median: Fraction
@@ -43,13 +43,13 @@ class Row:
 
     @property
     def difference(self) -> Fraction:
-        """How much more it is at the percentile."""
+        """The increase at the percentile."""
         return self.there - self.median
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A flow's transactions around a percentile beside those around the median."""
+    """A flow's transactions around a percentile, compared with those around the median."""
 
     known: Known
     percentile: float
@@ -60,7 +60,7 @@ class Explained:
 
     @property
     def difference(self) -> Fraction:
-        """Of their mean latencies, femtoseconds: what the rows add up to."""
+        """Of their mean latencies, femtoseconds: the sum of the rows."""
         return mean(self.there) - mean(self.median)
 
 
@@ -124,7 +124,7 @@ def explain_command(
 def flows_of(
     source: Source, overrides: Sequence[str], load: str | None, seed: int | None, *, quiet: bool
 ) -> dict[str, Known]:  # fmt: skip
-    """The transactions that are known of each flow. Raises what reading and running raise."""
+    """The known transactions of each flow. Raises the exceptions of reading and running."""
     if source.kind == "capture":
         raise click.UsageError(
             f"{source.given} is a capture, which has no causes; name the experiment or a result of tlplab run --json"
@@ -176,13 +176,13 @@ def explain(known: Known, percentile: float, run: str) -> Explained:
 
 
 def mean(ones: Sequence[Transaction], cause: Cause | None = None) -> Fraction:
-    """The mean latency of some transactions, or of what a cause takes of it."""
+    """The mean latency of some transactions, or a cause's part of it."""
     total = sum(one.latency_fs if cause is None else one.causes.get(cause, 0) for one in ones)
     return Fraction(total, len(ones))
 
 
 def sentence(found: Explained) -> str:
-    """What most of the difference is due to."""
+    """The main cause of the difference."""
     name, flow = f"p{found.percentile:g}", found.known.flow
     at, middle = found.known.latency(found.percentile), found.known.latency(MEDIAN)
     begins = f"{name} of {flow} is {q.time_fs(at)}, the median {q.time_fs(middle)}"
@@ -255,7 +255,7 @@ def show_rows(console: Console, found: Explained) -> None:
 
 
 def show_transactions(console: Console, found: Explained) -> None:
-    """The transactions that were looked at: when they started, how long they took, and in what they are unlike the median."""
+    """The transactions around the percentile: their start, their duration, and their differences from the median."""
     sheet = Sheet("The transactions", [
         Column("around", name=True), Column("starts at"), Column("latency"),
         Column("differs from\nthe median by", name=True), Column("transaction", name=True),

@@ -26,7 +26,7 @@ STALLS = ("credits", "tags", "replay_buffer")
 
 @dataclass(frozen=True, order=True)
 class Cause:
-    """Why time passes, where, and behind whom (empty, if behind nobody)."""
+    """The cause of a delay, its place, and the flow in front (empty without one)."""
 
     cause: str
     place: str
@@ -86,7 +86,7 @@ def stream_of(flow: Flow, names: Sequence[str], run: str) -> Stream:
 
 
 def cause_of(part: Attribution, names: Sequence[str]) -> Cause:
-    """A row of an attribution; of one that sums up many flows only that."""
+    """The cause of a row of an attribution; of a row that sums up many flows only the cause."""
     behind = SUMMED if "others" in part else part["behind"] or ""
     return Cause(names[part["cause"]], part["place"], behind)
 
@@ -190,7 +190,7 @@ def add_network(found: Figures, network: Network) -> None:
 
 
 def add_host(found: Figures, result: Document) -> None:
-    """What the host's cache and IOMMU did."""
+    """Add the figures of the host's cache and IOMMU."""
     if (host := result["host"]) is None:
         return
     if (cache := host["cache"]) is not None:

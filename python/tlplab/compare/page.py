@@ -1,4 +1,4 @@
-"""Runs side by side as a page that needs nothing else: bars for each, causes stacked, what is set, links, limits.
+"""Runs side by side as a self-contained page: bars for each, causes stacked, settings, links, limits.
 
 It has the style sheet of the report, so a cause has the same colour on both pages; it has no script.
 """
@@ -79,7 +79,7 @@ def unbroken(text: str) -> str:
 
 
 def headline(base: Run, found: Sequence[Difference]) -> str:
-    """Which run carries most, and what that does to latency."""
+    """The run that carries most, and its effect on latency."""
     best = max(found, key=lambda one: one.of("throughput").after or 0.0)
     change = best.of("throughput")
     assert change.before is not None
@@ -112,7 +112,7 @@ def less(change: Change) -> str:
 
 
 def notes(found: Sequence[Difference]) -> str:
-    """What makes the comparison less than one of designs, and what only one side has."""
+    """The circumstances that impair a comparison of designs, and the parts that only one side has."""
     lines = [f"{one.after.name}: {line}" for one in found for line in circumstances(one)]
     for one in found:
         for what, sides in one.only.items():
@@ -123,7 +123,7 @@ def notes(found: Sequence[Difference]) -> str:
 
 
 def throughput(runs: Sequence[Run], found: Sequence[Difference]) -> str:
-    """A bar for each run, as long as what it carries, split by flow."""
+    """A bar for each run, in proportion to its rate, split by flow."""
     names = list(dict.fromkeys(name for run in runs for name in run.streams))
     most = max(run.figures["throughput"][0] for run in runs) or 1.0
     rows = []
@@ -145,7 +145,7 @@ def row(run: Run, bar: str, told: str, *, base: bool) -> str:
 
 
 def bars(parts: Iterable[tuple[float, str, str]]) -> str:
-    """A stacked bar: shares of the whole width, colours, and what each part says when it is pointed at."""
+    """A stacked bar: shares of the whole width, colours, and the text of each part under the pointer."""
     shown = [(share, colour, text) for share, colour, text in parts if share >= LEAST]
     inner = "".join(
         f'<i style="width:{100 * share:.3f}%;background:{colour}" title="{escape(text)}"></i>'
@@ -155,18 +155,18 @@ def bars(parts: Iterable[tuple[float, str, str]]) -> str:
 
 
 def legend(items: Iterable[tuple[str, str]]) -> str:
-    """Colours and what they mean."""
+    """The meanings of colours."""
     inner = "".join(f'<li><i class="dot" style="background:{colour}"></i>{escape(name)}</li>' for name, colour in items)
     return f'<ul class="legend">{inner}</ul>'
 
 
 def flow_colour(at: int) -> str:
-    """That of a flow."""
+    """The colour of a flow."""
     return f"var(--flow-{at % FLOW_COLOURS})"
 
 
 def cause_colour(cause: str) -> str:
-    """That of a cause."""
+    """The colour of a cause."""
     return f"var(--cause-{cause.replace(' ', '-')}, var(--cause-{OTHER}))"
 
 
@@ -200,7 +200,7 @@ def latency(runs: Sequence[Run], found: Sequence[Difference]) -> str:
 
 
 def is_same(one: Difference, name: str) -> bool:
-    """Whether a flow takes its time as in the base, to the femtosecond."""
+    """True if a flow takes its time as in the base, to the femtosecond."""
     flow = next((flow for flow in one.flows if flow.name == name), None)
     return flow is not None and flow.before == flow.after
 
@@ -341,7 +341,7 @@ def value(setting: object) -> str:
 
 
 def links(runs: Sequence[Run]) -> str:
-    """How each direction of each link is used in each run: those first that change most."""
+    """A table of the use of each direction of each link in each run, the largest changes first."""
     ways = [
         {f"{way['from']} → {way['to']}": (link, way) for link in run.result["links"] for way in link["directions"]}
         for run in runs
@@ -370,7 +370,7 @@ def busy(way: Direction) -> float:
 
 
 def cell(found: tuple[Link, Direction] | None) -> str:
-    """The use of a direction: a bar, the figure, and what stalls it."""
+    """The use of a direction: a bar, the figure, and its stalls."""
     if found is None:
         return '<td class="quiet">not in this run</td>'
     link, way = found
@@ -398,7 +398,7 @@ def limits(runs: Sequence[Run]) -> str:
 
 
 def origin(runs: Sequence[Run]) -> str:
-    """What the runs were, to make them again."""
+    """The facts from which the runs can be made again."""
     told = [
         f"{run.name}: {q.time_fs(run.result['end_fs'] - run.result['start_fs'])} simulated, seed {run.result['seed']}, trace {run.result['trace_hash']}"
         for run in runs

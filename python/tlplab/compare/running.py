@@ -21,7 +21,7 @@ from tlplab.session import finish, judged
 
 @dataclass(frozen=True)
 class Variant:
-    """An experiment and what is set in it."""
+    """An experiment and its settings."""
 
     name: str
     experiment: str
@@ -30,11 +30,11 @@ class Variant:
     seed: int | None
     verdict: bool
     threads: int = 1
-    """For the runs that find what limits it."""
+    """For the runs that find the limit."""
 
 
 def settings_of(variant: Variant) -> dict[str, Any]:
-    """What an experiment came to. Raises `ExperimentError`; `click.UsageError` for what cannot be run beside others."""
+    """The settings of an experiment. Raises `ExperimentError`; `click.UsageError` if it cannot be run together with others."""
     settings = outline.read(variant.experiment, overrides=variant.overrides, load=variant.load)["settings"]
     for key in settings:
         if key.startswith("device.") and key.endswith(".file"):

@@ -1,4 +1,4 @@
-"""How runs differ, in a terminal."""
+"""Differences of runs, in a terminal."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def show(console: Console, found: Difference, *, every: bool) -> None:
 
 
 def flows_by_change(found: Difference) -> list[FlowDifference]:
-    """The flows whose causes change, those first whose mean latency changes most of what it was."""
+    """The flows whose causes change, ordered by the relative change of their mean latency."""
     changed = [flow for flow in found.flows if any(part.difference for part in flow.parts)]
     return sorted(changed, key=lambda flow: -abs(flow.mean.difference / (flow.mean.before or 1)))
 
 
 def circumstances(found: Difference) -> list[str]:
-    """What makes a comparison less than one of two designs."""
+    """The circumstances that impair a comparison of two designs."""
     one, other = found.before.result, found.after.result
     lines = []
     if one["version"] != other["version"]:
@@ -98,7 +98,7 @@ def values_of(setting: Setting) -> tuple[str, str]:
 
 
 def show_limit(console: Console, found: Difference) -> None:
-    """What limits before and after."""
+    """Print the limits before and after."""
     if found.before.limit == found.after.limit:
         print_hanging(console, "=", f"The limit is unchanged: {spoken(found.before.limit)}")
     else:
@@ -121,7 +121,7 @@ def show_figures(console: Console, found: Difference, *, every: bool) -> None:
 
 
 def is_of_link(name: str, links: set[str]) -> bool:
-    """Whether it is a figure of a link: of a flow with the same name it is not."""
+    """True for a figure of a link, and not of a flow with the same name."""
     owner, _, figure = name.partition(".")
     return owner in links and (
         figure in ("lanes", "generation", "mps", "utilisation") or figure.startswith(("up.", "down."))
@@ -129,12 +129,12 @@ def is_of_link(name: str, links: set[str]) -> bool:
 
 
 def worth(change: Change, *, every: bool) -> bool:
-    """Whether a figure is shown: it has changed, and not because somebody is there on one side only."""
+    """True if a figure is shown: it has changed, and both sides have it."""
     return every or (change.seen and change.difference is not None and not change.name.endswith(SAID_ELSEWHERE))
 
 
 def print_changes(console: Console, title: str, found: Difference, rows: Sequence[Change]) -> None:
-    """A line for each figure, and one more blank between what belongs to different flows or links."""
+    """A line for each figure, and one more blank between different flows or links."""
     if not rows:
         return
     sheet = Sheet(title, [
@@ -155,7 +155,7 @@ def print_changes(console: Console, title: str, found: Difference, rows: Sequenc
 
 
 def show_flow(console: Console, flow: FlowDifference, names: tuple[str, str], *, every: bool) -> None:
-    """Where the nanoseconds of a flow went: by cause in a sentence, by place in a table."""
+    """Print the changes of a flow's time: by cause in a sentence, by place in a table."""
     if not every and not any(part.difference for part in flow.parts):
         return
     console.print(Text(wrapped(console, sentence(flow)), style="bold"))
@@ -200,7 +200,7 @@ def sentence(flow: FlowDifference) -> str:
 
 
 def show_links(console: Console, found: Difference, *, every: bool) -> None:
-    """What changed of links: their use and what stalls them."""
+    """Print the changes of links: their use and their stalls."""
     links = {link["lower"] for run in (found.before, found.after) for link in run.result["links"]}
     rows = [change for change in found.changes if is_of_link(change.name, links) and worth(change, every=every)]
     shown = rows if every else [row for row in rows if not row.name.endswith((".tlps", ".ordered_sets"))]
@@ -211,7 +211,7 @@ def show_links(console: Console, found: Difference, *, every: bool) -> None:
 
 
 def weight(change: Change) -> float:
-    """How much a figure of a link has to say."""
+    """The importance of a figure of a link."""
     return abs(change.difference or 0.0) if change.unit == "%" else 1.0
 
 
@@ -231,7 +231,7 @@ def say_more(console: Console, hidden: int, what: str) -> None:
 
 
 def show_several(console: Console, found: Sequence[Difference], *, every: bool) -> None:
-    """What each of several alternatives changes, side by side."""
+    """Print the changes of several alternatives, side by side."""
     base = found[0].before
     console.print(Text(f"{base.name}, and {len(found)} alternatives", style="bold"))
     for one in found:

@@ -1,4 +1,4 @@
-"""What can be asked about: experiments, results that were saved, captures."""
+"""Sources of a comparison: experiments, saved results, captures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Source:
 
 
 def source_of(given: str) -> Source:
-    """What a file is, by its first bytes. Raises OSError, `click.UsageError`."""
+    """The kind of a file, by its first bytes. Raises OSError, `click.UsageError`."""
     path = find_experiment(given)
     if path == "-":
         raise click.UsageError("the standard input can be read only once; name a file")
@@ -81,7 +81,7 @@ def names_of(sources: list[Source]) -> list[str]:
 
 
 def legend(sources: list[Source]) -> list[str]:
-    """What the letters stand for, where names are letters."""
+    """The meanings of letters that stand for names."""
     return [
         f"{name} is {source.given}"
         for name, source in zip(names_of(sources), sources, strict=True)

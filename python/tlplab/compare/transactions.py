@@ -47,13 +47,13 @@ class Known:
     latencies: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     get: Callable[[int], Transaction]
-    """One of them by its index."""
+    """Returns a transaction by its index."""
     of: int
-    """How many there were."""
+    """The number of transactions."""
 
     @property
     def complete(self) -> bool:
-        """Whether all of them are known."""
+        """True if all transactions are known."""
         return len(self.latencies) == self.of
 
     @property
@@ -62,11 +62,11 @@ class Known:
         return np.lexsort((self.starts, self.latencies))
 
     def rank(self, percentile: float) -> int:
-        """Where in the order the smallest latency is that so many per cent do not pass."""
+        """The position, in order, of the smallest latency that at least so many per cent of the transactions do not exceed."""
         return max(0, math.ceil(Fraction(str(percentile)) * len(self.latencies) / 100) - 1)
 
     def latency(self, percentile: float) -> int:
-        """That latency, femtoseconds."""
+        """The latency at that rank, femtoseconds."""
         return int(self.latencies[self.order[self.rank(percentile)]])
 
     def around(self, percentile: float) -> list[Transaction]:
@@ -103,7 +103,7 @@ def known(
 
 
 def sampled_in(result: Document, name: str) -> dict[str, Known]:
-    """The transactions in the sample of a result that is called `name`, by flow. Raises `click.UsageError` for one that does not add up."""
+    """The transactions in the sample of a result that is called `name`, by flow. Raises `click.UsageError` for a sample that does not add up."""
     flows = [flow["name"] for flow in result["flows"]]
     by_flow: dict[int, list[Transaction]] = defaultdict(list)
     for sample in result["samples"]:

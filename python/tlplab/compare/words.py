@@ -31,7 +31,7 @@ class Steps:
 
     @property
     def step(self) -> Fraction:
-        """What one step is, femtoseconds."""
+        """The size of one step, femtoseconds."""
         return Fraction(self.fs, 10**self.decimals)
 
     def rounded(self, parts: Sequence[Fraction]) -> list[int]:
@@ -81,7 +81,7 @@ def figure(value: float | None, unit: str) -> str:
 
 
 def by_how_much(change: Change) -> str:
-    """A change as a part of what was there, or as it is where that says nothing."""
+    """A change as a part of the former value, or absolute if that part has no meaning."""
     if change.before is None or change.after is None:
         return "only before" if change.after is None else "only after"
     if not change.seen:
@@ -103,7 +103,7 @@ def percent(share: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A number of one decimal with its sign, of what is small with two digits."""
+    """A number of one decimal with its sign, of a small one with two digits."""
     text = f"{abs(value):.1f}" if abs(value) >= LEAST else q.significant(abs(value), 1)
     return f"{MINUS if value < 0 else '+'}{text}"
 

@@ -1,5 +1,5 @@
 """Linux guests: an unmodified Linux as the software of an experiment's host.
 
-`kernel` finds what `make linux` has built, `initramfs` adds the guest's script and files, `running` boots it and carries its console,
+`kernel` finds the result of `make linux`, `initramfs` adds the guest's script and files, `running` boots it and carries its console,
 `command` is `tlplab guest`.
 """

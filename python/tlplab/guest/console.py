@@ -1,4 +1,4 @@
-"""What a guest prints, and the terminal that it may have."""
+"""The output of a guest, and the terminal that it may have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REMEMBERED = 100
 
 @dataclass
 class Console(Generic[Time]):
-    """What a guest prints, as lines with the time at which each began."""
+    """The output of a guest, as lines with the time at which each began."""
 
     show: Callable[[Time, str], None]
     """Called with each line and its time."""
@@ -49,7 +49,7 @@ class Console(Generic[Time]):
 
 
 def last_lines(lines: Sequence[str], *, silent: bool) -> str:
-    """The last lines of a console that was not shown, below what is said of its end."""
+    """The last lines of a console that was not shown, below the message about its end."""
     return "".join(f"\n  {text}" for text in lines) if silent else ""
 
 

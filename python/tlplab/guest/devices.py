@@ -61,7 +61,7 @@ class CardOfGuest:
     table: int
     """Bytes of BAR 2."""
     datagrams: str | None
-    """A capture of what passes on the network."""
+    """A capture of the frames on the network."""
     name: str = "nettlp"
 
 
@@ -71,11 +71,11 @@ Place: TypeAlias = "tuple[str, str, int, str | None]"
 
 @dataclass(frozen=True)
 class SingleDevices:
-    """Devices of the contract, each served by itself, and cards."""
+    """Devices of the contract, each served alone, and cards."""
 
     devices: Sequence[DeviceOfGuest | CardOfGuest]
     pcap: str | None = None
-    """Where what passes between the guest and its devices is written down: `captures`."""
+    """The capture file of the TLPs between the guest and its devices: `captures`."""
 
     def captures(self) -> list[str | None]:
         """The capture of each device: the file itself for a single one, else `run.pcapng` becomes `run.nvme.pcapng`."""
@@ -131,7 +131,7 @@ def adapter_of(local: str, cards: Sequence[tuple[CardOfGuest, Place]]) -> _core.
 
 
 def counters_of_card(adapter: _core.CardServer, card: int) -> list[tuple[str, int]]:
-    """What a card of an adapter has done."""
+    """The counters of a card of an adapter."""
     return adapter.counters()[card]
 
 
@@ -149,7 +149,7 @@ class FabricDevices:
     result: str = field(default="", init=False)
     """Its result document, once it is over."""
     lag: tuple[float, float, int] = field(default=(0.0, 0.0, 0), init=False)
-    """How far it was behind the wall clock at the end and at most, in nanoseconds, and how often more than 1 ms."""
+    """The lag behind the wall clock at the end and at most, in nanoseconds, and the number of times that it exceeded 1 ms."""
 
     @contextmanager
     def served(self, folder: Path) -> Iterator[Serving]:

@@ -29,18 +29,18 @@ class Kernel:
 
     @property
     def build(self) -> Path:
-        """What modules are built against; of a kernel that counts its drivers' sources and notes, too."""
+        """The folder against which modules are built; for a kernel that measures coverage, its drivers' sources and notes, too."""
         return self.path.parent / "build"
 
 
 def built(variant: str | None = None) -> Path:
-    """Where `make linux` leaves the latest result, or that of a variant of `VARIANTS`."""
+    """The folder in which `make linux` leaves the latest result, or that of a variant of `VARIANTS`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "tlplab/linux" / (variant or "current")
 
 
 def find(folder: str | None) -> Kernel:
-    """The kernel in `folder`, a variant of `VARIANTS`, or the one that was built last. Raises `click.UsageError`."""
+    """The kernel in `folder`, a variant of `VARIANTS`, or the newest one. Raises `click.UsageError`."""
     # What is built meanwhile is for the next run.
     place = (Path(folder) if folder is not None and folder not in VARIANTS else built(folder)).resolve()
     if not (place / MANIFEST).is_file():

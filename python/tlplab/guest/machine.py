@@ -1,4 +1,4 @@
-"""Boots an ordinary guest under QEMU, with devices that this process serves, and carries what it prints, until it is off."""
+"""Boots an ordinary guest under QEMU, with devices that this process serves, and carries its output, until it is off."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Machine:
-    """What is booted."""
+    """A machine to boot."""
 
     tools: Tools
     files: Mapping[str, bytes]
-    """What the guest finds in /tlplab."""
+    """The guest's files in /tlplab."""
     memory: int = 512 << 20
     """In bytes."""
     processors: int = 1
@@ -110,7 +110,7 @@ class Serving:
     counters: Callable[[], Counters]
     """Of each device, by its name."""
     failure: BaseException | None = None
-    """What a device has raised."""
+    """The exception that a device has raised."""
     over: threading.Event = field(default_factory=threading.Event)
 
     def run(self, server: Served) -> None:
@@ -155,7 +155,7 @@ class Off:
     """Of its devices."""
     timed_out: bool
     interrupted: bool
-    """By Ctrl-C; then what its devices have counted is of the part that ran."""
+    """True after Ctrl-C; then the devices' counters are of the part that ran."""
     last: Sequence[str] = ()
     """The last lines of its console."""
     stopped: bool = False
@@ -257,7 +257,7 @@ class Running:
         return timed_out
 
     def read(self, show: Callable[[float, str], None]) -> None:
-        """Carries what it prints, by lines."""
+        """Carries the output, by lines."""
         assert self.process.stdout is not None
         console = Console(show)
         for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]
@@ -272,7 +272,7 @@ class Running:
         self.process.wait()
 
     def complaints(self) -> str:
-        """What QEMU has said, without warnings and registers; or else how it has ended."""
+        """The messages of QEMU, without warnings and registers; without messages, its exit status or signal."""
         lines = self.errors.read_text(errors="replace").splitlines()
         said = [line.partition(": ")[2] for line in lines if line.startswith("qemu") and ": warning: " not in line]
         code = self.process.returncode
@@ -280,7 +280,7 @@ class Running:
 
 
 def has_kvm() -> bool:
-    """Whether this machine runs guests itself."""
+    """True if KVM runs guests on this machine."""
     return (
         os.access(KVM, os.R_OK | os.W_OK)
         and VIRTUALIZATION.search(PROCESSORS.read_text(encoding="ascii", errors="replace")) is not None

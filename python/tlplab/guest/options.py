@@ -1,4 +1,4 @@
-"""What every guest is given: its script, and a folder that it shares."""
+"""Options of every guest: its script, and a shared folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHEBANG = b"#!"
 
 
 def check_share(given: str) -> str:
-    """The folder that a guest shares, with its whole path. Raises `click.UsageError` for one that cannot be on a command line."""
+    """The folder that a guest shares, with its whole path. Raises `click.UsageError` for a path that cannot be on a command line."""
     folder = Path(given)
     if not folder.is_dir():
         raise click.UsageError(f"--share {folder}: there is no such folder")

@@ -170,7 +170,7 @@ def qemu(
 
 
 def badly(off: Off, timeout: float | None, *, shell: bool) -> str | None:
-    """How the guest has ended, if not as it should."""
+    """The end of the guest in words, if it was not in order; else None."""
     if off.timed_out:
         return f"the guest was still running after {timeout:g} s and was powered off"
     if off.stopped:
@@ -189,7 +189,7 @@ def refuse_options_of_experiment() -> None:
 
 
 def files_of_experiment(devices: FabricDevices, script: str | None, *, shell: bool) -> dict[str, bytes]:
-    """What the guest finds in /tlplab. Raises `click.UsageError`, `ExperimentError`."""
+    """The guest's files in /tlplab. Raises `click.UsageError`, `ExperimentError`."""
     if shell and script is not None:
         raise click.UsageError("give either --run or --shell")
     found = outline.read_guests(devices.experiment, overrides=devices.overrides)["outline"]
@@ -206,7 +206,7 @@ def files_of_experiment(devices: FabricDevices, script: str | None, *, shell: bo
 
 
 def document(off: Off, devices: Sequence[str], described: FabricDevices | SingleDevices) -> dict[str, Any]:
-    """What became of the guest; of an experiment, its run as well."""
+    """The guest's result; of an experiment, the result of its run as well."""
     named: Sequence[str] = devices if isinstance(described, SingleDevices) else list(off.counters)
     counters = [
         {"device": device, "name": name, "counters": dict(of)}
@@ -224,7 +224,7 @@ def document(off: Off, devices: Sequence[str], described: FabricDevices | Single
 
 
 def show_end(off: Off, result: Mapping[str, Any], described: FabricDevices | SingleDevices) -> None:
-    """Prints how long the guest was on, and what passed between it and its devices."""
+    """Prints the time that the guest was on, and the traffic between it and its devices."""
     if isinstance(described, FabricDevices):
         summary.show(result["run"], sys.stdout)
     click.echo(f"powered off after {q.significant(off.seconds)} s")

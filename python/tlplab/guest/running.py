@@ -1,4 +1,4 @@
-"""Boots a guest and carries what it prints, until it is off."""
+"""Boots a guest and carries its output, until it is off."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ended:
 
     finished: Finished
     ending: GuestEnding
-    """How it ended; `running` where somebody interrupted it, or the run could not go on."""
+    """The guest's end; `running` if the user interrupted the guest, or if the run could not continue."""
     end: str
     """The same, for people: `powered off`, `died: …`, `lost its power: …`, `running`; why, where the run could not go on."""
     failed: bool
@@ -53,7 +53,7 @@ class Booted:
     status: int | None = None
 
     def hear(self, heard: Heard) -> None:
-        """Takes what a while of its run has brought."""
+        """Takes the events of a part of the run."""
         printed, _, over = heard
         for time, data in printed:
             self.console.hear(time, data)
@@ -88,7 +88,7 @@ def boot(
     """Gives the guest of `experiment`, or of one `machine` of it, its power, with `files` in /tlplab.
 
     `show` is called with each line of its console. `open_ends` are the NICs whose cables lead to other machines. `within` is a folder for
-    what the guest needs while it runs, if not that of all temporary files.
+    the guest's files while it runs, if not that of all temporary files.
     """
     folder = tempfile.mkdtemp(prefix="tlplab-guest-", dir=within)
     initramfs = kernel.initramfs.read_bytes() + archive(files)

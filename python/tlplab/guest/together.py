@@ -26,7 +26,7 @@ def of_machine(path: str | None, machine: str) -> str | None:
 
 @dataclass
 class Lines:
-    """What the guests print, in the order of simulated time. Each machine has its own, so a line waits until all are as far."""
+    """The output of several guests, in the order of simulated time. Each machine has its own, so a line waits until all are as far."""
 
     show: Callable[[int, str, str], None]
     """Called with each line's time in femtoseconds, machine and text."""

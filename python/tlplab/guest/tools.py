@@ -16,7 +16,7 @@ LINK = "machine"
 
 @dataclass(frozen=True)
 class Tools:
-    """What an ordinary guest needs."""
+    """The programs and files that an ordinary guest needs."""
 
     qemu: tuple[str, ...]
     """The command."""
@@ -25,7 +25,7 @@ class Tools:
 
 
 def find(qemu: str | None) -> Tools:
-    """What was fetched last, with the user's own QEMU if there is one. Raises `click.UsageError`."""
+    """The programs and files that were fetched last, with the user's own QEMU if there is one. Raises `click.UsageError`."""
     place = kernel.built(LINK).resolve()
     if not (place / kernel.MANIFEST).is_file():
         raise click.UsageError("QEMU and its guest are not installed; fetch them with `make guest-tools` (a minute)")

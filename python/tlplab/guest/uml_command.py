@@ -121,7 +121,7 @@ def uml(
 
 
 class Options(TypedDict):
-    """What a boot is told besides its experiment."""
+    """The options of a boot, except its experiment."""
 
     overrides: Sequence[str]
     seed: int | None
@@ -131,7 +131,7 @@ class Options(TypedDict):
 
 
 def files_of(guest: outline.Guest | None, script: str | None, *, shell: bool = False) -> dict[str, bytes]:
-    """What a guest finds in /tlplab: the experiment's files, and the script unless it gives a shell. Raises `click.UsageError`."""
+    """The guest's files in /tlplab: the experiment's files, and the script unless there is a shell. Raises `click.UsageError`."""
     guest = guest or outline.Guest(run=None, files=[])
     files = {Path(file).name: Path(file).read_bytes() for file in guest["files"]}
     if len(files) < len(guest["files"]) or SCRIPT in files:

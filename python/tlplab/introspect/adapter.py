@@ -26,7 +26,7 @@ class AdapterMemory:
         return SAFE
 
     def has(self, address: int) -> bool:
-        """Whether this can be an address."""
+        """True if this can be an address."""
         return 0 <= address < LONGEST_PHYSICAL
 
     def read_many(self, requests: Sequence[tuple[int, int]]) -> list[bytes | Unreadable]:

@@ -1,6 +1,6 @@
 """BTF, the kernel's description of its own types: `/sys/kernel/btf/vmlinux`, or the section `.BTF` of a kernel's ELF file.
 
-The format is that of the kernel's Documentation/bpf/btf.rst. Only what says where the members of a structure lie is
+The format is that of the kernel's Documentation/bpf/btf.rst. Only the part about the offsets of structures' members is
 kept. A file may be damaged or made to harm: every offset is checked, and chains of types end.
 """
 
@@ -33,7 +33,7 @@ MOST_MEMBERS = 65_536
 
 @dataclass(frozen=True)
 class Member:
-    """Where a member lies in its structure, in bytes, and what it takes."""
+    """The offset of a member in its structure, and its size, in bytes."""
 
     offset: int
     size: int
@@ -92,7 +92,7 @@ class Btf:
         return self._strings[at:end] if end >= 0 else b""
 
     def _type(self, number: int) -> tuple[int, int, int, int, int]:
-        """Where a type stands, its kind, how many members it has, its flag, and its size or what it refers to."""
+        """The offset of a type, its kind, its number of members, its flag, and its size or the type to which it refers."""
         if not 0 < number < len(self._at):
             raise self._wrong(0, f"type {number} does not exist; there are {len(self._at) - 1}")
         at = self._at[number]
@@ -118,7 +118,7 @@ class Btf:
         raise self._wrong(0, f"type {number} refers to itself")
 
     def has(self, name: str) -> bool:
-        """Whether there is such a structure."""
+        """True if there is such a structure."""
         return name.encode() in self._structs
 
     def members(self, name: str) -> dict[str, Member]:

@@ -22,7 +22,7 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class AddressSpace:
-    """What a process's `mm_struct` says."""
+    """The fields of a process's `mm_struct`."""
 
     root: int
     """Physical address of the uppermost page table."""
@@ -37,7 +37,7 @@ class Dump:
     first: int
     data: bytes
     missing: list[tuple[int, int, str]]
-    """(first, end, why) of what is not there, and zero in `data`."""
+    """(first, end, why) of missing data, zero in `data`."""
     physical: int | None
     """Of the first byte, if it is there."""
 
@@ -94,7 +94,7 @@ def dump_code(kernel: Kernel, paging: Paging, process: Process, *, with_header: 
 
 
 def find_header(kernel: Kernel, paging: Paging, space: AddressSpace) -> int | None:
-    """Where the ELF header of a program is: at its code, or in a page before, as most programs of today have it."""
+    """The address of a program's ELF header: at its code, or in a page before, as in most programs of today."""
     end = (space.start_code & -PAGE) + PAGE
     frames = frames_between(mapped(kernel.source, paging, space.root, max(end - HEADER_BEFORE, 0), end), 0, end)
     # From the code down, as long as the program's own pages go on.
@@ -109,7 +109,7 @@ def find_header(kernel: Kernel, paging: Paging, space: AddressSpace) -> int | No
 
 
 def dump_range(kernel: Kernel, paging: Paging, root: int, first: int, end: int) -> Dump:
-    """The bytes of an address space from `first` up to `end`; what is not there is zero, and told."""
+    """The bytes of an address space from `first` up to `end`; missing ones are zero, and reported."""
     space = mapped(kernel.source, paging, root, first & -PAGE, end)
     frames = frames_between(space, first, end)
     data = bytearray(end - first)
@@ -138,7 +138,7 @@ def add_missing(missing: list[tuple[int, int, str]], start: int, stop: int, why:
 
 
 def described_code(dump: Dump) -> str:
-    """What the dumped bytes are: an ELF file's beginning, or code alone."""
+    """A description of the dumped bytes: an ELF file's beginning, or code alone."""
 
     def read_at(offset: int, size: int) -> bytes:
         return dump.data[offset : offset + size]

@@ -40,7 +40,7 @@ def introspect_group() -> None:
     """Read processes, code and page tables of a Linux machine from its physical memory.
 
     The memory is an image (--image), or is read by DMA through a NetTLP adapter (--adapter). Read only your own machines,
-    or those of owners who agreed: memory holds keys, passwords and the work of others.
+    or machines whose owners agreed: memory holds keys, passwords and the work of others.
 
     \b
     Examples:
@@ -117,7 +117,7 @@ def write_json(json_file: str | None, document: Callable[[], dict[str, Any]]) ->
 
 
 def complain(problems: list[str]) -> int:
-    """Says what was wrong; the exit status."""
+    """Prints the errors; the exit status."""
     for problem in problems:
         click.echo(click.style("Warning: ", fg="yellow", bold=True) + problem, err=True)
     return FAILED if problems else 0
@@ -162,7 +162,7 @@ def code(target: Target, pid: int, output: str, with_header: bool, json_file: st
 
 
 def code_document(process: Process, dump: Dump) -> dict[str, Any]:
-    """What was dumped, as JSON."""
+    """The dump as JSON."""
     return {
         "schema": "tlplab/code/1",
         "pid": process.pid,
@@ -177,7 +177,7 @@ def code_document(process: Process, dump: Dump) -> dict[str, Any]:
 
 
 def show_code(output: str, process: Process, dump: Dump) -> None:
-    """Says what was dumped, and what is missing of it."""
+    """Prints the extent of the dump, and its missing parts."""
     place = "" if dump.physical is None else f", from {dump.physical:#x} on in physical memory"
     click.echo(f"code area of {described(process)}: {dump.first:#x}-{dump.end:#x}{place}")
     click.echo(f"{output}: {quantities.size(len(dump.data))}, {described_code(dump)}")
@@ -246,7 +246,7 @@ class Tables:
 
 @contextmanager
 def page_tables(target: Target, pid: int | None, root: int | None) -> Iterator[Tables]:
-    """Those of a process, or those that begin at a physical address."""
+    """The page tables of a process, or those at a physical address."""
     if root is not None:
         with target.memory() as memory:
             paging, root = target.paging(None), root & -PAGE
@@ -261,7 +261,7 @@ def page_tables(target: Target, pid: int | None, root: int | None) -> Iterator[T
 
 
 def look_up(tables: Tables, virtual: int) -> tuple[Way, bytes | None]:
-    """The way of an address, and the first bytes of what it leads to, if that can be read."""
+    """The way of an address, and the first bytes of its target, if they can be read."""
     if not tables.paging.canonical(virtual):
         levels = tables.paging.levels
         raise click.UsageError(f"--address {virtual:#x}: with {levels} levels no address has these upper bits")
@@ -276,7 +276,7 @@ def look_up(tables: Tables, virtual: int) -> tuple[Way, bytes | None]:
 
 
 def space_document(root: int, space: Space) -> dict[str, Any]:
-    """What is mapped, as JSON."""
+    """The mappings as JSON."""
     return {
         "schema": "tlplab/pages/1",
         "root": hex(root),
@@ -297,7 +297,7 @@ def space_document(root: int, space: Space) -> dict[str, Any]:
 
 
 def show_space(title: str, space: Space) -> None:
-    """Prints what is mapped."""
+    """Prints the mappings."""
     columns = [Column("virtual", name=True), Column("page"), Column("pages"), Column("rights"), Column("physical")]
     sheet = Sheet(title, columns)
     for mapping in space.mappings:
@@ -315,7 +315,7 @@ def show_space(title: str, space: Space) -> None:
 
 
 def where(mapping: Mapping) -> str:
-    """Where the pages lie: in one piece, or scattered from the first on."""
+    """The place of the pages: in one piece, or scattered from the first on."""
     if mapping.frames is None:
         return mapping.notes
     together = all(frame == mapping.frames[0] + n * mapping.page for n, frame in enumerate(mapping.frames))

@@ -1,4 +1,4 @@
-"""As much of ELF as memory images, BTF files and dumped programs need: 64-bit headers, segments, sections by name."""
+"""The part of ELF that memory images, BTF files and dumped programs need: 64-bit headers, segments, sections by name."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ contents that can be checked:
 
 1. The image moves by multiples of 2 MiB, so that `init_task` of the symbols is at one of the physical addresses that agree with the
    symbol in the lower 21 bits. The right one holds a task named `swapper` with process id 0.
-2. That task is its own parent: the pointer says where the image is in virtual memory.
+2. That task is its own parent: the pointer shows the image's place in virtual memory.
 3. `init_task.tasks.next` is a pointer into the direct map, to the `tasks` of process 1. The direct map moves by multiples of 1 GiB,
    so that this list head is at one of few physical addresses; the right one points back to `init_task.tasks`. Where the symbols know
    `page_offset_base`, the kernel's own variable is asked first.
 
-Every step proves itself: what does not agree is passed over, and nothing is guessed. Options replace each search by a value.
+Every step proves itself: a candidate that does not agree is passed over, and nothing is guessed. Options replace each search by a value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SWAPPER = (b"swapper/0\0", b"swapper\0")
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the rest needs to know of a kernel to follow its pointers."""
+    """The facts of a kernel that following its pointers takes."""
 
     source: Source
     layout: Layout
@@ -51,7 +51,7 @@ class Kernel:
     """By how much KASLR moved the image in virtual memory, from where the symbols say."""
 
     def physical(self, virtual: int) -> int | None:
-        """Where a kernel pointer to a task, an mm or a page table leads; None if it cannot be one."""
+        """The physical address to which a kernel pointer to a task, an mm or a page table leads; None if it cannot be such a pointer."""
         if virtual == self.init_task:
             return self.init_task_physical
         address = virtual - self.direct_map
@@ -60,7 +60,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Known:
-    """What the user says of the addresses; None is searched for."""
+    """The user's facts about the addresses; a value of None is searched for."""
 
     init_task: int
     """As in the symbols."""
@@ -70,16 +70,16 @@ class Known:
     phys_base: int | None = None
     direct_map: int | None = None
     search: int | None = None
-    """How much of physical memory is searched; as much as there is if None."""
+    """Bytes of physical memory that are searched; None searches all."""
 
     @property
     def is_placed(self) -> bool:
-        """Whether the user says how the image was moved."""
+        """True if the user states the displacement of the image."""
         return self.kaslr_offset is not None or self.phys_base is not None
 
 
 def find_kernel(source: Source, layout: Layout, known: Known) -> Kernel:
-    """Finds the first task and the direct map. Raises `RunError`, which says what was looked for and where."""
+    """Finds the first task and the direct map. Raises `RunError` with the extent of the search."""
     at, virtual, following = find_init_task(source, layout, known)
     head = virtual + layout.task_struct.tasks
     if known.direct_map is not None:

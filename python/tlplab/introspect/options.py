@@ -1,4 +1,4 @@
-"""The options that `tlplab introspect processes`, `code` and `pages` share: where the memory is, and what its kernel is."""
+"""The options that `tlplab introspect processes`, `code` and `pages` share: the place of the memory, and its kernel."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Target:
-    """What the shared options say."""
+    """The values of the shared options."""
 
     images: Sequence[str]
     end: End | None
-    """Where the adapter is, if the memory is behind one."""
+    """The adapter's end of NetTLP, if the memory is behind an adapter."""
     btf: str | None
     profile: str | None
     symbols: str | None
@@ -51,7 +51,7 @@ class Target:
 
     @contextmanager
     def memory(self) -> Iterator[Source]:
-        """Opens the memory; on a terminal it is told how much was read, if that takes long."""
+        """Opens the memory; on a terminal a line shows the amount that was read, if that takes long."""
         with ExitStack() as stack:
             source = stack.enter_context(closing(Image(self.images))) if self.end is None else AdapterMemory(self.end)
             bar = stack.enter_context(Bar(quiet=False))
@@ -68,7 +68,7 @@ class Target:
         )
 
     def known(self) -> Known:
-        """What is said of the addresses."""
+        """The facts that the options give about the addresses."""
         if (self.symbols is None) == (self.init_task is None):
             raise click.UsageError(
                 "give either --symbols FILE (System.map or a copy of /proc/kallsyms) or --init-task ADDRESS"
@@ -95,7 +95,7 @@ class Target:
             yield find_kernel(memory, layout, known)
 
     def paging(self, kernel_pointer: int | None) -> Paging:
-        """The processor's page tables: five levels if a pointer of the kernel is none of four."""
+        """The processor's page tables: five levels if a pointer of the kernel does not fit four."""
         five = kernel_pointer is not None and self.machine == "x86-64" and kernel_pointer < 0xFFFF_8000_0000_0000
         return paging_of(self.machine, self.levels or (5 if five else 4))
 

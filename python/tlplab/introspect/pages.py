@@ -34,7 +34,7 @@ class Way:
     """Bytes of the page, or of the hole."""
     rights: Rights
     problem: str | None
-    """Why there is no physical address."""
+    """The reason why there is no physical address."""
 
 
 def follow(source: Source, paging: Paging, root: int, virtual: int) -> Way:
@@ -100,7 +100,7 @@ class Table:
 
 
 def mapped(source: Source, paging: Paging, root: int, first: int, end: int) -> Space:
-    """All that is mapped from `first` up to, but without, `end`; tables are read whole, those of a level many at a time."""
+    """All mappings from `first` up to, but without, `end`; tables are read whole, many of a level at a time."""
     space = Space()
     leaves: list[Mapping] = []
     waiting = [Table(root, paging.levels, 0, ALL)]
@@ -134,7 +134,7 @@ def mapped(source: Source, paging: Paging, root: int, first: int, end: int) -> S
 
 
 def within(paging: Paging, table: Table, data: bytes, first: int, end: int) -> Iterator[Table | Mapping]:
-    """What a table's entries lead to, of that between the two addresses."""
+    """The tables and mappings to which a table's entries lead, between the two addresses."""
     size = 1 << paging.shift(table.level)
     for index, value in enumerate(entries(data)):
         virtual = paging.extended(table.virtual + index * size)
@@ -150,7 +150,7 @@ def within(paging: Paging, table: Table, data: bytes, first: int, end: int) -> I
 
 
 def joined(leaves: list[Mapping]) -> list[Mapping]:
-    """Neighbours that differ in nothing but their place as one."""
+    """Neighbours that differ only in their place as one."""
     runs: list[list[Mapping]] = []
     for leaf in leaves:
         if runs and follows(runs[-1][-1], leaf):
@@ -161,7 +161,7 @@ def joined(leaves: list[Mapping]) -> list[Mapping]:
 
 
 def follows(last: Mapping, leaf: Mapping) -> bool:
-    """Whether the two are of one mapping."""
+    """True if the two belong to one mapping."""
     same = (last.page, last.rights, last.notes) == (leaf.page, leaf.rights, leaf.notes)
     return last.end == leaf.virtual and same and (last.frames is None) == (leaf.frames is None)
 

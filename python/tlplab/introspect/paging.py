@@ -1,6 +1,6 @@
 """Page tables as the processor reads them: x86-64 with four or five levels, AArch64 with a granule of 4 KiB.
 
-Sources: Intel SDM volume 3, section 4.5; Arm ARM, section D8.3. What Linux writes into entries that are not present is in the
+Sources: Intel SDM volume 3, section 4.5; Arm ARM, section D8.3. The values that Linux writes into entries that are not present are in the
 kernel's arch/x86/include/asm/pgtable_64.h.
 """
 
@@ -21,7 +21,7 @@ FRAME = (1 << 52) - (1 << PAGE_BITS)
 
 @dataclass(frozen=True)
 class Rights:
-    """What a page, or all behind a table, may be used for."""
+    """The permitted uses of a page, or of all pages behind a table."""
 
     write: bool
     user: bool
@@ -43,16 +43,16 @@ class Entry:
 
     value: int
     kind: str
-    """`table`, `page`, or `empty`; `away` for what is neither here nor nowhere, as in swap."""
+    """`table`, `page`, or `empty`; `away` for a page that is elsewhere, as in swap."""
     address: int
     """Physical address of the table or the page."""
     rights: Rights
     notes: str
-    """The flags by the processor's names, or what an absent page is."""
+    """The flags by the processor's names, or the kind of an absent page."""
 
 
 class Paging(ABC):
-    """How one kind of processor lays out its page tables."""
+    """The layout of page tables of one kind of processor."""
 
     def __init__(self, levels: int) -> None:
         """`levels` of tables."""
@@ -69,16 +69,16 @@ class Paging(ABC):
         """The address behind the last that user code can have."""
 
     def shift(self, level: int) -> int:
-        """Bits of the address below those that are the index at this level; 1 is the level of single pages."""
+        """Bits of the address below the index at this level; 1 is the level of single pages."""
         return PAGE_BITS + INDEX_BITS * (level - 1)
 
     def index(self, virtual: int, level: int) -> int:
-        """Which entry of a table at this level."""
+        """The index of the entry in a table at this level."""
         return virtual >> self.shift(level) & 511
 
     @abstractmethod
     def canonical(self, virtual: int) -> bool:
-        """Whether the processor takes this for an address at all."""
+        """True if the processor accepts this as an address."""
 
     @abstractmethod
     def extended(self, virtual: int) -> int:
@@ -86,7 +86,7 @@ class Paging(ABC):
 
     @abstractmethod
     def name(self, level: int) -> str:
-        """What a table at this level is called."""
+        """The name of a table at this level."""
 
     @abstractmethod
     def decode(self, value: int, level: int) -> Entry:
@@ -108,7 +108,7 @@ class X86(Paging):
         return 1 << (self.bits - 1)
 
     def canonical(self, virtual: int) -> bool:
-        """Whether the bits above the translated ones repeat the highest of those."""
+        """True if the bits above the translated ones repeat the highest of these."""
         return virtual >> (self.bits - 1) in (0, (1 << (65 - self.bits)) - 1)
 
     def extended(self, virtual: int) -> int:
@@ -155,11 +155,11 @@ class Aarch64(Paging):
 
     @property
     def user_end(self) -> int:
-        """All that a process's own tables translate."""
+        """The end of the addresses that a process's own tables translate."""
         return 1 << self.bits
 
     def canonical(self, virtual: int) -> bool:
-        """Whether the upper bits are zeros: a process's own tables are for the user's half alone."""
+        """True if the upper bits are zeros: a process's own tables are for the user's half alone."""
         return virtual >> self.bits == 0
 
     def extended(self, virtual: int) -> int:

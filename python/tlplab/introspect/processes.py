@@ -2,7 +2,7 @@
 
 The ring is read while its owner may change it. Each step looks whether the neighbour points back; the next of the one before is
 read again where it does not; and where the way forward is lost, the ring is walked backwards from its end, so that a single torn
-place hides nothing but itself.
+place hides only itself.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ class Process:
 
     @property
     def kernel_thread(self) -> bool:
-        """Whether it runs in the kernel only."""
+        """True for a process that runs in the kernel only."""
         return bool(self.flags & KERNEL_THREAD)
 
     @property
     def shown(self) -> str:
-        """The name, with what a terminal would not print as escapes."""
+        """The name, with escapes in place of unprintable characters."""
         return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in self.name.decode("latin-1"))
 
 
 @dataclass
 class Walk:
-    """The processes found, in the order of the list, and what was wrong with it."""
+    """The processes found, in the order of the list, and its faults."""
 
     processes: list[Process]
     problems: list[str]
     notes: list[str]
-    """What changed while the list was read, and took nothing away."""
+    """Remarks about changes during the walk that lost no process."""
 
 
 class TaskReader:
@@ -191,7 +191,7 @@ class Way:
         return process.before if self.forward else process.following
 
     def walk(self, known: set[int]) -> str | None:
-        """Goes on until the ring closes or meets a task in `known`; says what was wrong if neither can be reached."""
+        """Goes on until the ring closes or meets a task in `known`; reports the fault if neither can be reached."""
         seen = {self.found[0].virtual}
         while True:
             step = self.step(seen, known)
@@ -201,7 +201,7 @@ class Way:
             self.found.append(step)
 
     def step(self, seen: set[int], known: set[int]) -> Process | str | None:
-        """The next process; None where the ring closes; what is wrong where it goes nowhere."""
+        """The next process; None where the ring closes; the fault where it leads nowhere."""
         why = ""
         for _ in range(RETRIES):
             last = self.found[-1]
@@ -225,7 +225,7 @@ class Way:
         return why
 
     def agrees(self, process: Process, seen: set[int]) -> bool:
-        """Whether the process points back to the last one, or past it because the last one ended meanwhile."""
+        """True if the process points back to the last one, or past it because the last one ended meanwhile."""
         back = self.back(process)
         if back == self.found[-1].virtual + self.offset:
             return True

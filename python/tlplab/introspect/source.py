@@ -1,4 +1,4 @@
-"""Physical memory to read from: image files, and what a reader needs to know of any memory."""
+"""Physical memory to read from: image files, and the interface of every memory."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Source(Protocol):
     """Physical memory."""
 
     def read_many(self, requests: Sequence[tuple[int, int]]) -> list[bytes | Unreadable]:
-        """What stands at each (address, bytes): all of it, or why not. One slow round trip, where there is one."""
+        """The data at each (address, bytes), whole, or the error. One slow round trip for all, if the source has one."""
 
     def has(self, address: int) -> bool:
-        """Whether it makes sense to ask for this address."""
+        """True if the source may be asked for this address."""
 
     @property
     def extent(self) -> int:
@@ -53,7 +53,7 @@ class Source(Protocol):
 
 
 class Watched:
-    """A memory that tells how much was read of it."""
+    """A memory that counts the bytes read of it."""
 
     def __init__(self, source: Source, tell: Callable[[int], None]) -> None:
         """`tell` gets the bytes so far."""
@@ -113,7 +113,7 @@ class Image:
         return max((r.end for r in self.ranges), default=0)
 
     def has(self, address: int) -> bool:
-        """Whether the image holds this byte."""
+        """True if the image holds this byte."""
         return self._range(address) is not None
 
     def read_many(self, requests: Sequence[tuple[int, int]]) -> list[bytes | Unreadable]:
@@ -159,7 +159,7 @@ def split_address(name: str) -> tuple[str, int | None]:
 
 
 def ranges_of(path: str, file: int, at: int | None) -> list[Range]:
-    """Which physical addresses a file holds, and where in it."""
+    """The physical addresses that a file holds, and their offsets in it."""
     magic = os.pread(file, 8, 0)
     for start, what in COMPRESSED.items():
         if magic.startswith(start):

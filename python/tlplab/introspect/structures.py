@@ -1,4 +1,4 @@
-"""Where the fields of the kernel's structures lie: from its BTF, or from a profile in TOML."""
+"""The offsets of fields in the kernel's structures: from its BTF, or from a profile in TOML."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ListHead:
 
 @dataclass(frozen=True)
 class Layout:
-    """All that is needed of a kernel's structures."""
+    """All offsets that are needed of a kernel's structures."""
 
     task_struct: Task
     mm_struct: Mm
@@ -111,7 +111,7 @@ def read_profile(path: str) -> Layout:
 
 
 def expect(path: str, prefix: str, table: dict[str, object], names: list[str]) -> None:
-    """Refuses keys that nobody reads, and says which are missing."""
+    """Refuses unknown keys, and names the missing ones."""
     for key in table:
         if key not in names:
             close = get_close_matches(key, names, 1)

@@ -1,4 +1,4 @@
-"""Symbols of a kernel: `System.map`, or what `/proc/kallsyms` showed."""
+"""Symbols of a kernel: `System.map`, or a copy of `/proc/kallsyms`."""
 
 from __future__ import annotations
 

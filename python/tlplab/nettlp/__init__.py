@@ -1,1 +1,1 @@
-"""NetTLP: PCIe devices in software over UDP, and what is seen of them on the network."""
+"""NetTLP: PCIe devices in software over UDP, and tools for their traffic on the network."""

@@ -71,7 +71,7 @@ WORDS = {
 
 
 class Window(TypedDict):
-    """Where a BAR lies."""
+    """The address and size of a BAR."""
 
     bar: int
     base: int
@@ -89,7 +89,7 @@ class Device(TypedDict):
 
 
 class Report(TypedDict):
-    """What an adapter serves and has counted."""
+    """The devices and counters of an adapter."""
 
     local: str
     devices: list[Device]
@@ -261,7 +261,7 @@ def open_service(
 
 
 def serve(service: _core.AdapterService, begun: float, seconds: float | None, *, quiet: bool) -> None:
-    """Serves for `seconds`, or until Ctrl-C; on a terminal with a line that says what goes on."""
+    """Serves for `seconds`, or until Ctrl-C; on a terminal with a line about the traffic."""
     line = Line(quiet=quiet)
     before, then = report_of(service), begun
     try:
@@ -277,7 +277,7 @@ def serve(service: _core.AdapterService, begun: float, seconds: float | None, *,
 
 
 def report_of(service: _core.AdapterService) -> Report:
-    """What it serves and has counted."""
+    """The present devices and counters of an adapter."""
     report: Report = json.loads(service.report())
     return report
 
@@ -288,7 +288,7 @@ def total(report: Report, name: str) -> int:
 
 
 def rates(before: Report, after: Report, seconds: float) -> str:
-    """What went on between two reports, in a line."""
+    """The traffic between two reports, in a line."""
 
     def rate(name: str) -> float:
         return (total(after, name) - total(before, name)) / seconds
@@ -306,7 +306,7 @@ def rates(before: Report, after: Report, seconds: float) -> str:
 
 
 def show_devices(console: Console, report: Report) -> None:
-    """Who is served, and where."""
+    """Print the devices and their addresses."""
     sheet = Sheet(
         f"NetTLP adapter at {report['local']}; Ctrl-C ends",
         [Column("device", name=True, fold=False), Column("ID"), Column("BAR"), Column("address"), Column("size"), Column("contents")],
@@ -324,7 +324,7 @@ def show_devices(console: Console, report: Report) -> None:
 
 
 def show_counts(console: Console, report: Report, seconds: float) -> None:
-    """What went on, and what went wrong."""
+    """Print counters of traffic and of errors."""
     sheet = Sheet(
         f"In {q.significant(seconds, 3)} s",
         [Column("device", name=True, fold=False), *(Column(name.replace("_", " ")) for name in TRAFFIC)],

@@ -32,7 +32,7 @@ class Aside(Generic[Result]):
         threading.Thread(target=run, name="aside", daemon=True).start()
 
     def over(self, within: float | None = None) -> bool:
-        """Whether it is over within so many seconds; without a limit it will be."""
+        """True if the work has ended; waits for `within` seconds, or without a limit."""
         if not (self._results or self._failures):
             try:
                 self._told.get(timeout=within)
@@ -41,7 +41,7 @@ class Aside(Generic[Result]):
         return True
 
     def result(self) -> Result:
-        """What it gave, once it is over. Raises what it raised."""
+        """The work's result, after its end. Raises its exception."""
         self.over()
         if self._failures:
             raise self._failures.pop()  # or it would keep itself, and the sockets, alive

@@ -65,7 +65,7 @@ def cable(
 
 
 def ip(*arguments: str) -> None:
-    """Runs `ip`. Raises `NoNamespacesError` with what it says."""
+    """Runs `ip`. Raises `NoNamespacesError` with its message."""
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE)
     if done.returncode:
         said = done.stderr.strip() or f"ip {' '.join(arguments)} failed"

@@ -1,4 +1,4 @@
-"""What a capture says, as text: the document `tlplab/capture/1` that the Rust side makes."""
+"""The summary of a capture, as text: the document `tlplab/capture/1` of the Rust side."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def summarise(path: str, filters: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def frames(path: str, filters: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
-    """Each frame of a capture that passes the filters: its line without the time, and what it says. Raises ValueError, OSError."""
+    """Each frame of a capture that passes the filters: its line without the time, and its fields. Raises ValueError, OSError."""
     lines, objects = (listed(path, filters, as_json=as_json) for as_json in (False, True))
     return [(line, json.loads(text)) for line, text in zip(lines, objects, strict=True)]
 
@@ -129,7 +129,7 @@ def latency(found: dict[str, float]) -> str:
 
 
 def passed(passage: dict[str, Any]) -> str:
-    """How requests passed, as a sentence."""
+    """The passing of requests, as a sentence."""
     request = f"{passage['count']} × {passage['bytes']} B {passage['op']}"
     behind, before, after = passage["behind"], passage["completions_before"], passage["completions_behind"]
     how = {

@@ -71,7 +71,7 @@ def whole_numbers(axes: Axes) -> None:
 
 
 def waiting(axes: Axes, document: dict[str, Any], points: dict[str, npt.NDArray[Any]], times: npt.NDArray[Any]) -> None:
-    """How many requests wait for completions, for each direction that asks."""
+    """Draw the number of requests that wait for completions, for each direction with requests."""
     ends = [(direction["from"], direction["to"]) for direction in document["directions"]]
     for number, (sender, receiver) in enumerate(ends):
         # A completion that comes back changes it, too.

@@ -43,7 +43,7 @@ def cfg_group() -> None:
 
 
 def end(local: str, adapter: str, allow_remote: bool) -> End:
-    """Where to ask."""
+    """The end that asks an adapter for its configuration."""
     check_remote(local, adapter, allowed=allow_remote)
     return End(local=local, adapter=adapter)
 

@@ -57,7 +57,7 @@ Options = dict[str, Any]
 
 
 class Devices(click.Group):
-    """The built-in devices, and whatever a Python file or a library holds."""
+    """The built-in devices, and those of a Python file or a library."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """A device by its name, by `FILE.py:CLASS`, or by `lib:FILE.so`."""
@@ -69,7 +69,7 @@ class Devices(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Says what there is, if there is no such device."""
+        """Lists the devices, if there is no such device."""
         if self.get_command(ctx, args[0]) is None:
             names = ", ".join(self.list_commands(ctx))
             raise click.UsageError(
@@ -108,7 +108,7 @@ def with_end(command: Any) -> Any:
 
 
 def site_options(*, issues: bool) -> Decorator:
-    """Where the device is; `issues` says that it issues requests."""
+    """The options for the place of a device; `issues` states that it issues requests."""
     options = [
         *ADDRESSES,
         click.option("-R", "--host", metavar="IP", callback=address_of, help="Address that answers requests for BAR 4, ID and interrupts; that of the adapter by default."),
@@ -331,7 +331,7 @@ def library_command(name: str) -> click.Command:
 
 
 def parameters_of(texts: Sequence[str]) -> dict[str, Any]:
-    """What `--set` gives. Raises `click.BadParameter`."""
+    """The values of `--set`. Raises `click.BadParameter`."""
     try:
         return dict(map(parameter, texts))
     except ValueError as error:
@@ -351,12 +351,12 @@ def serve_builtin(device: Builtin, given: Options) -> int:
 
 
 def serve_behind_adapter(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
-    """Serves what `start` starts where the options say."""
+    """Serves the device of `start` at the place in the options."""
     return serve_server(name, lambda: start(site_of(given)), introduce, Live(LIVE, "datagrams_in"), given)
 
 
 def serve_on_socket(name: str, path: str, start: Callable[[], _core.VfioServer], given: Options) -> int:
-    """Serves what `start` starts on a Unix socket."""
+    """Serves the device of `start` on a Unix socket."""
     context = click.get_current_context()
     said = [key for key in context.params if context.get_parameter_source(key) is ParameterSource.COMMANDLINE]
     for option in context.command.params:
@@ -376,7 +376,7 @@ def serve_on_socket(name: str, path: str, start: Callable[[], _core.VfioServer],
 def serve_server(
     name: str, start: Callable[[], Server], say_where: Callable[[str, Server], None], live: Live, given: Options
 ) -> int:  # fmt: skip
-    """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
+    """Serves the device of `start`; prints its place, the traffic, and at the end the totals."""
     json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     server = start()
@@ -415,7 +415,7 @@ def site_of(given: Options) -> Site:
 
 
 def introduce(name: str, server: _core.Server) -> None:
-    """Says where the device is."""
+    """Prints the place of the device."""
     bdf = server.id
     click.echo(f"{name} at {bdf >> 8:02x}:{bdf >> 3 & 31:02x}.{bdf & 7}; Ctrl-C ends it")
     for bar, base, size in server.bars:
@@ -424,7 +424,7 @@ def introduce(name: str, server: _core.Server) -> None:
 
 
 class Live:
-    """A line on the terminal that tells how much has passed."""
+    """A line on the terminal with the amount of traffic."""
 
     def __init__(self, names: Sequence[str], rated: str | None) -> None:
         """Shows these counters, and the rate of one."""

@@ -1,4 +1,4 @@
-"""`tlplab dissector`: what Wireshark needs to read the captures."""
+"""`tlplab dissector`: the files that Wireshark needs to read the captures."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
 
 
 def chunks(address: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where the parts of a region begin and end; they are cut at multiples of their size, so that no row of a table is."""
+    """The address and size of each part of a region, cut at multiples of the part's size, so that no row of a table is cut."""
     end = address + size
     while address < end:
         cut = min(address - address % CHUNK + CHUNK, end)

@@ -123,7 +123,7 @@ def show(dump: _core.Dump, output: str) -> bool:
 
 
 def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str | None) -> None:
-    """Reads all of a capture, and prints, writes or draws what it says."""
+    """Reads all of a capture, and prints, writes or draws its summary."""
     if plot is not None:
         check_ending("--plot", plot)
     try:

@@ -1,4 +1,4 @@
-"""Where an end of NetTLP stands: the options that commands share, and what they mean."""
+"""The place of an end of NetTLP: the shared options, and their meaning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class End:
     timeout_ns: int = 50_000_000
     """Time limit of a request."""
     retries: int = 0
-    """How often a read that was not answered is issued again."""
+    """The number of times that a read without an answer is issued again."""
     spin: bool = False
     """Ask for datagrams again and again instead of sleeping."""
     ecrc: bool = False
@@ -179,7 +179,7 @@ def mrrs_option(*names: str) -> Decorator:
 
 
 def instead(name: str, says: str, *, flag: bool) -> Decorator:
-    """An option of a published program that is something else here: whoever gives it is told what."""
+    """An option of a published program that has another name here: its use is answered with that name."""
 
     def refuse(_context: click.Context, _parameter: click.Parameter, given: Any) -> None:
         if given:
@@ -209,7 +209,7 @@ def end_options(command: Command) -> Command:
 
 
 def writing_end_options(command: Command) -> Command:
-    """The same for who writes: there the published programs have -m for the payload size."""
+    """The same for commands that write: there the published programs have -m for the payload size."""
     return with_options(
         command,
         (*ADDRESSES, REQUESTER, mps_option("--mps", "-m"), mrrs_option("--mrrs"), *NETWORK, *PATIENCE, ACKNOWLEDGE),
@@ -223,7 +223,7 @@ def check_interface(interface: str | None, transport: str) -> None:
 
 
 def check_remote(*addresses: str, allowed: bool) -> None:
-    """Refuses addresses outside of this machine unless they are allowed, and then says what that means."""
+    """Refuses addresses outside of this machine unless they are allowed, and then warns of the consequences."""
     remote = [address for address in addresses if not ipaddress.IPv4Address(address).is_loopback]
     if not remote:
         return

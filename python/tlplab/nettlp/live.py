@@ -73,7 +73,7 @@ def taps_of(_context: click.Context, parameter: click.Parameter, given: Sequence
 
 
 def check_options(experiment: str | None, served: Sequence[Served], taps: Sequence[tuple[str, str]]) -> None:
-    """What goes together: an experiment with devices, or neither."""
+    """Check that an experiment and devices go together: both, or neither. Raises `click.UsageError`."""
     if experiment is None:
         if taps:
             raise click.UsageError(
@@ -151,7 +151,7 @@ def serve_experiment(
 
 
 def watch(service: _core.LiveService, seconds: float | None, *, quiet: bool) -> str | None:
-    """Serves; why it has ended, if it has by itself."""
+    """Serves; the reason for its end, if it has ended on its own."""
     waiting: list[str] = []
     begun = time.monotonic()
     while True:
@@ -167,7 +167,7 @@ def watch(service: _core.LiveService, seconds: float | None, *, quiet: bool) -> 
 
 
 def show_lag(lag: tuple[float, float, int]) -> None:
-    """Says whether a simulated machine kept up with the wall clock, by its `lag`."""
+    """Reports the lag of a simulated machine behind the wall clock, by its `lag`."""
     _, most, times = lag
     if most > WORTH_TELLING:
         click.echo(

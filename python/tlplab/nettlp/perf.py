@@ -42,7 +42,7 @@ LATENCIES = ("min", "p50", "p90", "p99", "p99.9", "max")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, as `tlplab._core` takes it."""
+    """The plan of a measurement, as `tlplab._core` takes it."""
 
     direction: str
     address: int
@@ -233,7 +233,7 @@ def perf_command(
 
 
 def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]:
-    """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came. A second Ctrl-C goes through."""
+    """Runs a measurement in a thread, until it is over or Ctrl-C; the measurement, and True if Ctrl-C came. A second Ctrl-C goes through."""
     work = Aside(perf.run)
     begun, interrupted = time.perf_counter(), False
     over = False
@@ -255,7 +255,7 @@ def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]
 
 
 def fraction(plan: Plan, operations: int, elapsed: float) -> float:
-    """How much of it is over."""
+    """The finished fraction of the plan."""
     parts = [0.0]
     if plan.count is not None:
         parts.append(operations / (plan.count * plan.lanes))
@@ -265,7 +265,7 @@ def fraction(plan: Plan, operations: int, elapsed: float) -> float:
 
 
 def describe(end: End, plan: Plan, measured: dict[str, Any]) -> dict[str, Any]:
-    """What was measured, with what it was measured on, as `--json` writes it."""
+    """The measurement and its circumstances, as `--json` writes them."""
     operations, seconds = measured["operations"], measured["seconds"] or float("inf")
     # Somebody else may have written under the same address.
     came = None if measured["arrived_bytes"] is None else min(measured["arrived_bytes"], measured["bytes"])
@@ -284,7 +284,7 @@ def describe(end: End, plan: Plan, measured: dict[str, Any]) -> dict[str, Any]:
 
 
 def deviation(histogram: list[tuple[int, int]]) -> float:
-    """The standard deviation of what a histogram holds; 0 if it holds nothing."""
+    """The standard deviation of a histogram; 0 if it is empty."""
     total = sum(count for _, count in histogram)
     if not total:
         return 0.0
@@ -300,7 +300,7 @@ def each_latency(report: dict[str, Any]) -> Iterator[str]:
 
 
 def lines(report: dict[str, Any]) -> list[str]:
-    """What was measured, for a terminal."""
+    """The measurement in lines, for a terminal."""
     plan, latency = report["plan"], report["latency_ns"]
     threads = "1 thread" if plan["lanes"] == 1 else f"{plan['lanes']} threads"
     what = f"{plan['direction']}s of {q.size(plan['length'])}, {threads}, {plan['outstanding']} outstanding each"
@@ -323,7 +323,7 @@ def lines(report: dict[str, Any]) -> list[str]:
 
 
 def rates(report: dict[str, Any]) -> list[str]:
-    """How fast it was: reads, or writes that arrived and that were sent."""
+    """The rates: of reads, or of writes that arrived and that were sent."""
 
     def line(before: str, count: int, prefix: str = "") -> str:
         operations, bits = (report[f"{prefix}{name}_per_second"] for name in ("operations", "bits"))
@@ -340,7 +340,7 @@ def rates(report: dict[str, Any]) -> list[str]:
 
 
 def lacking(report: dict[str, Any]) -> list[str]:
-    """What did not arrive of the writes, if anything, and where it is missing."""
+    """The writes that did not arrive, if any, and the missing addresses."""
     said = []
     came, sent = report["arrived_bytes"], report["bytes"]
     if came is not None and came < sent:
@@ -356,7 +356,7 @@ def lacking(report: dict[str, Any]) -> list[str]:
 
 
 def check(report: dict[str, Any]) -> None:
-    """Wrong data are a failure, whatever else was measured, and so are verified writes that did not arrive; so is a measurement that is mostly
+    """Wrong data are a failure with any other result, and so are verified writes that did not arrive; so is a measurement that is mostly
     of failures."""
     if report["wrong"]:
         raise RunError(f"{report['wrong']} reads returned data that were never written there")

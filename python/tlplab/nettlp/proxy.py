@@ -40,7 +40,7 @@ PER_CENT = 10_000
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a proxy stands and what it does, as `tlplab._core` takes it; chances are in a million."""
+    """The addresses and actions of a proxy, as `tlplab._core` takes them; chances are in a million."""
 
     device: str
     front: str
@@ -66,7 +66,7 @@ class Share(Quantity):
 
 
 def share(name: str, says: str) -> Decorator:
-    """An option for what happens to a share of the datagrams."""
+    """An option for a fault of a share of the datagrams."""
     return click.option(name, metavar="PERCENT", type=Share("per cent", 100.0), default=0.0, help=says)
 
 

@@ -1,4 +1,4 @@
-"""Devices that are served: what `tl.serve` and `tlplab device` have in common, and the place behind a NetTLP adapter.
+"""Devices that are served: the common part of `tl.serve` and `tlplab device`, and the place behind a NetTLP adapter.
 
 tl.serve(Copier(), tl.NetTLP(local="127.0.0.1", adapter="127.0.0.2"))
 """
@@ -25,15 +25,15 @@ Server_co = TypeVar("Server_co", _core.Server, _core.VfioServer, covariant=True)
 
 
 class Place(Protocol[Server_co]):
-    """Where a device can be served: `NetTLP`, `VfioUser`."""
+    """A place for a device: `NetTLP`, `VfioUser`."""
 
     def start(self, party: DeviceParty) -> Server_co:
-        """Serves it there. Raises `RunError`, and ValueError for what cannot be."""
+        """Serves it there. Raises `RunError`, and ValueError for impossible places."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where a device is served, as `tlplab._core` takes it."""
+    """The place of a device, as `tlplab._core` takes it."""
 
     end: End
     host: str | None = None
@@ -80,11 +80,11 @@ class NetTLP:
     allow_remote: bool = False
 
     def start(self, party: DeviceParty) -> _core.Server:
-        """Serves a device there. Raises `RunError`, and ValueError for what cannot be."""
+        """Serves a device there. Raises `RunError`, and ValueError for impossible places."""
         return _core.Server.python(self.site(), party)
 
     def site(self) -> Site:
-        """For the core. Raises ValueError for what cannot be."""
+        """For the core. Raises ValueError for impossible places."""
         if self.mps not in LIMITS or self.mrrs not in LIMITS:
             raise ValueError(f"mps = {self.mps} and mrrs = {self.mrrs} must be powers of two from 128 to 4096")
         try:

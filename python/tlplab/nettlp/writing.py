@@ -21,23 +21,23 @@ Range = tuple[int, int]
 
 
 class Memory(Protocol):
-    """What writes need of `tlplab._core.Dma`."""
+    """The methods of `tlplab._core.Dma` that writes need."""
 
     def write(self, address: int, data: bytes) -> None:
         """Writes. Raises RunError."""
 
     def flush(self, address: int) -> None:
-        """Waits until what was written is there. Raises RunError."""
+        """Waits until the written data are there. Raises RunError."""
 
     def flush_by(self, how: Flush) -> None:
-        """How."""
+        """Set the way of flushing."""
 
     def read_many(self, places: list[tuple[int, int]]) -> list[bytes | str]:
         """Reads places (address, bytes); a text where it cannot."""
 
 
 class Writer:
-    """Writes to `memory`; with `verify` all is read back, and what is not there written again at most `tries` times."""
+    """Writes to `memory`; with `verify` all is read back, and missing data are written again at most `tries` times."""
 
     def __init__(self, memory: Memory, *, flush: Flush, verify: bool, tries: int) -> None:
         """`verify` and `tries` say that reads have no side effects: then another flush may be tried, too."""
@@ -50,7 +50,7 @@ class Writer:
         memory.flush_by(flush)
 
     def write(self, address: int, data: bytes) -> None:
-        """Writes, and keeps in mind what is not there then. Raises RunError if nobody answers."""
+        """Writes, and keeps the ranges that are missing then. Raises RunError without an answer."""
         self.send(address, data)
         if not self.verify:
             return
@@ -142,7 +142,7 @@ def cut(ranges: Iterable[Range]) -> Iterator[Range]:
 
 
 def differing(found: bytes, written: bytes, address: int) -> list[Range]:
-    """Where they differ, by doublewords."""
+    """The ranges that differ, by doublewords."""
     if found == written:
         return []
     words = range(0, len(written), 4)

@@ -123,7 +123,7 @@ def parts_of(only: str | None) -> list[str]:
 
 
 def nothing_of(only: str | None, devices: Sequence[Device]) -> str:
-    """Why there is nothing to measure."""
+    """The reason why there is nothing to measure."""
     return f"--only {only}: no measurement is left for {len(devices)} devices under {devices[0].under}; a fan needs two switches"
 
 

@@ -1,4 +1,4 @@
-"""What is measured: flows from device to device, alone and together, and the patterns that people know."""
+"""The measured flows, from device to device, alone and together, and the well-known patterns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Together:
 
     @property
     def op(self) -> str:
-        """How the data move: `write`, `read`, or `mixed`."""
+        """The operation of the flows: `write`, `read`, or `mixed`."""
         ops = {flow.op for flow in self.flows}
         return ops.pop() if len(ops) == 1 else "mixed"
 
@@ -83,7 +83,7 @@ def latencies(devices: Sequence[Device]) -> list[Together]:
 
 
 def rings(devices: Sequence[Device]) -> list[Together]:
-    """All devices at once, each to the one that is so far behind it in their order."""
+    """All devices at once, each to the device that is so far behind it in their order."""
     names = [device.name for device in devices]
     return [
         Together(f"ring +{by}, {op}", "ring", tuple(Flow(a, names[(n + by) % len(names)], op) for n, a in enumerate(names)))
@@ -93,7 +93,7 @@ def rings(devices: Sequence[Device]) -> list[Together]:
 
 
 def groups(devices: Sequence[Device]) -> dict[str, list[Device]]:
-    """The devices by what they are under, in their order."""
+    """The devices by their common switch or root, in their order."""
     found: dict[str, list[Device]] = {}
     for device in devices:
         found.setdefault(device.under, []).append(device)

@@ -33,14 +33,14 @@ LONGEST = 16
 
 @dataclass(frozen=True)
 class Settings:
-    """How the flows are made and how long they run."""
+    """The kind of transactions, and the length of the runs."""
 
     size: int = 4096
     outstanding: int = 64
     warmup_us: int = 6
     span_us: int = 8
     patient: bool = True
-    """Whether a run that is not steady is made again, with twice the time."""
+    """True if a run that is not steady is made again, with twice the time."""
     seed: int | None = None
 
 
@@ -49,7 +49,7 @@ QUICK = Settings(warmup_us=4, span_us=4, patient=False)
 
 @dataclass(frozen=True)
 class Rate:
-    """What came of one flow."""
+    """The result of one flow."""
 
     flow: Flow
     gbps: float
@@ -57,9 +57,9 @@ class Rate:
     latency_ns: float | None
     """From the beginning of a transaction to its last byte, on average."""
     limit: str
-    """The busiest link on its way if that has nothing left; otherwise what limits the run by its figures, if they name something."""
+    """The busiest link on its way if that has no room left; otherwise the limit of the run by its figures, if they name one."""
     failed: str | None
-    """How transactions ended that did not end well."""
+    """The end of transactions that failed."""
 
     @property
     def carried(self) -> float | None:
@@ -69,7 +69,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of flows that ran together."""
+    """The result of flows that ran together."""
 
     rates: tuple[Rate, ...]
     steady: bool
@@ -151,7 +151,7 @@ def name_of(number: int) -> str:
 
 
 def is_steady(result: Document) -> bool:
-    """Whether every flow carries as much in the first half of the time that is measured as in the second."""
+    """True if every flow carries as much in the first half of the measured time as in the second."""
     series = result["series"]
     size = series["bin_fs"]
     bins = range(-(-(result["start_fs"] - series["start_fs"]) // size), (result["end_fs"] - series["start_fs"]) // size)
@@ -194,7 +194,7 @@ def rates(result: Document, together: Together) -> list[Rate]:
 
 
 def limit_of_run(result: Document, together: Together) -> str:
-    """What limits a run by its figures alone. That flows have no more transactions under way is no such limit: they wait for something."""
+    """The limit of a run by its figures alone. A lack of transactions under way is not such a limit: they wait for something."""
     limit = result["verdict"]["limit"]
     if limit["kind"] == "outstanding":
         return "no link on its way"
@@ -211,7 +211,7 @@ def ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
 
 
 def way(source: str, target: str, parents: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    """The links from one device to another, each from and to what is at its ends."""
+    """The links from one device to another, each with its direction."""
     up, down = ancestors(source, parents), ancestors(target, parents)
     meeting = next(name for name in up if name in down)
     path = [*up[: up.index(meeting) + 1], *reversed(down[: down.index(meeting)])]
@@ -219,7 +219,7 @@ def way(source: str, target: str, parents: Mapping[str, str | None]) -> list[tup
 
 
 def busiest_of(path: Sequence[tuple[str, str]], directions: Mapping[tuple[str, str], Direction]) -> str | None:
-    """The busiest of these links, if it has nothing left; of equal ones the first. Steps inside of the root complex are no links."""
+    """The busiest of these links, if it has no room left; of equal ones the first. Steps inside of the root complex are not links."""
     links = [directions[step] for step in path if step in directions]
     busiest = min(links, key=lambda link: round(link["utilization"]["idle"], 2), default=None)
     if busiest is None or busiest["utilization"]["idle"] > BUSY:

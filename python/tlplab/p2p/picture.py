@@ -75,7 +75,7 @@ def write_cells(axes: Axes, matrix: Matrix, unit: str, low: float, high: float) 
 
 
 def totals(axes: Axes, survey: Survey) -> None:
-    """What flows carry in all, a bar each; writes and reads have colours of their own. Of flows that somebody named, each."""
+    """Draw the total rate of flows, a bar each; writes and reads have colours of their own. Flows that the user named have a bar each."""
     lines = [
         line
         for one, found in survey.several

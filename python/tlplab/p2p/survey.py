@@ -32,18 +32,18 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True)
 class Survey:
-    """What was measured."""
+    """The results of a survey."""
 
     title: str
     devices: list[Device]
     matrices: dict[str, Matrix]
-    """By the names of `MATRICES`; what was not asked for is left out, and what failed is None, as is the diagonal."""
+    """By the names of `MATRICES`; unrequested ones are left out, and failed measurements are None, as is the diagonal."""
     outcomes: dict[Together, Outcome]
     """All of them, in the order of the plan."""
 
     @property
     def several(self) -> list[tuple[Together, Outcome]]:
-        """Those of more than a pair."""
+        """The outcomes of more than a pair."""
         return [(one, found) for one, found in self.outcomes.items() if one.kind in ("ring", "all", "fan", "named")]
 
     def as_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Survey:
 
 
 def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) -> list[Device]:
-    """The devices that take part: those that are `wanted`, or all that can. Raises `ExperimentError`."""
+    """The devices that take part: those `wanted`, or all that can. Raises `ExperimentError`."""
     kinds = {part["name"]: part["model"] for part in outline["components"]}
     able = {part["name"]: part["under"] for part in outline["components"] if part["model"] == MODEL}
     chosen = sorted(able, key=natural) if wanted is None else list(wanted)
@@ -110,7 +110,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def plan(devices: Sequence[Device], parts: Iterable[str]) -> list[Together]:
-    """What there is to measure."""
+    """The measurements of the requested parts."""
     made = {
         "pairs": patterns.pairs, "latency": patterns.latencies, "ring": patterns.rings, "all": patterns.all_to_all,
         "fan": patterns.fans,
@@ -119,7 +119,7 @@ def plan(devices: Sequence[Device], parts: Iterable[str]) -> list[Together]:
 
 
 def named(flows: Sequence[Flow]) -> list[Together]:
-    """Flows that somebody named: each alone, and all together."""
+    """Flows that the user named: each alone, and all together."""
     alone = [patterns.one("pair", flow) for flow in dict.fromkeys(flows)]
     return [*alone, Together("together", "named", tuple(flows))]
 

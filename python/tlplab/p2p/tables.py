@@ -108,7 +108,7 @@ def matrix(survey: Survey, name: str) -> Sheet:
 
 
 def several(survey: Survey, kind: Kind) -> Sheet | None:
-    """The flows of a pattern, a line each; of those that somebody named, a line for each flow."""
+    """The flows of a pattern, a line each; if the user named them, a line for each flow."""
     listed = [(one, found) for one, found in survey.several if one.kind == kind]
     if kind == "named":
         return together(survey, listed)
@@ -127,7 +127,7 @@ def several(survey: Survey, kind: Kind) -> Sheet | None:
 
 
 def together(survey: Survey, listed: list[tuple[Together, Outcome]]) -> Sheet:
-    """Each named flow alone and beside the others."""
+    """Each named flow alone and together with the others."""
     alone = {(one.flows[0]): found.rates[0] for one, found in survey.outcomes.items() if one.kind == "pair"}
     sheet = Sheet(f"{TITLES['named']} (GB/s)", [
         Column("flow", name=True), Column("by", name=True, fold=False), Column("alone"), Column("together", style="bold"), Column("limited by", name=True),
@@ -154,7 +154,7 @@ def common(limits: list[str]) -> str:
 
 
 def notes(survey: Survey, console: Console) -> None:
-    """What somebody should know who reads the figures."""
+    """Print remarks for readers of the figures."""
     failed = {rate.failed for found in survey.outcomes.values() for rate in found.rates if rate.failed}
     if failed:
         count = sum(any(rate.failed for rate in found.rates) for found in survey.outcomes.values())

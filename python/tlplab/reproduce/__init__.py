@@ -1,7 +1,7 @@
 """Published systems, run again: `tlplab reproduce`.
 
-A study is a list of runs (an experiment file and overrides) and a function that turns what came out of them into rows: what was
-published, what we get, and a verdict. `STUDIES` names them; each has a folder of its own in `studies`, which is no part of the package,
+A study is a list of runs (an experiment file and overrides) and a function that turns their results into rows: the
+published figure, tlplab's, and a verdict. `STUDIES` names them; each has a folder of its own in `studies`, which is not part of the package,
 but of tlplab's repository, as the experiments are.
 """
 
@@ -25,13 +25,13 @@ HEADING = ("result", "published", "ours", "error", "verdict", "note")
 
 @dataclass(frozen=True)
 class Row:
-    """A published figure beside ours, or a result of ours that has no published figure."""
+    """A published figure and tlplab's, or a result of tlplab that has no published figure."""
 
     paper: str
     result: str
     published: float | None
     ours: float | None
-    """None where it could not be had; the note says why."""
+    """None if it is not available; the note has the reason."""
     unit: str
     verdict: Verdict
     note: str = ""
@@ -79,18 +79,18 @@ class Drawing(Protocol):
 
 @dataclass(frozen=True)
 class Beside:
-    """What is no simulation: measured on this machine, or read from files."""
+    """The part of a study that is not simulated: measured on this machine, or read from files."""
 
     title: str
     rows: list[Row]
     drawings: Sequence[Drawing]
     text: str
-    """What a page says of it, a paragraph."""
+    """The text of a page about it, a paragraph."""
 
 
 @dataclass(frozen=True)
 class ByGuest:
-    """What came out where a Linux guest was the host's software."""
+    """The results with a Linux guest as the host's software."""
 
     rows: list[Row]
     page: str
@@ -100,7 +100,7 @@ class ByGuest:
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """What may be asked of a run under Linux."""
+    """The options of a run under Linux."""
 
     block: int | None = None
     """Bytes of the largest block (`--block`), of a study that `has_block`."""
@@ -109,7 +109,7 @@ class GuestOptions:
 
 
 class UnderLinux(Protocol):
-    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is."""
+    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` has its place."""
 
     def __call__(self, experiments: Path, options: GuestOptions, /, *, quiet: bool) -> ByGuest: ...
 
@@ -127,7 +127,7 @@ class Study:
     name: str
     title: str
     folder: str
-    """Where its experiments are."""
+    """The folder of its experiments."""
     runs: Callable[[], list[Run]]
     rows: Callable[[Outcomes], list[Row]]
     page: Callable[[Outcomes, list[Row]], str]
@@ -135,17 +135,17 @@ class Study:
     charts: Callable[[Outcomes], Sequence[Drawing]]
     """The paper's figures, ours."""
     beside: Measure | None = None
-    """What it has beside simulations."""
+    """Its part that is not simulated."""
     built: tuple[tuple[str, str], ...] = ()
-    """What has to be made before it runs, relative to its folder, and what makes it; not for `under_linux`."""
+    """The files that have to be built first, relative to its folder, each with the command that builds it; not for `under_linux`."""
     under_linux: UnderLinux | None = None
     """The study with a Linux guest instead, if it has that."""
     in_machine: bool = False
-    """Whether that guest is an ordinary one under QEMU (`make guest-tools`), and not a user-mode Linux."""
+    """True if that guest is an ordinary one under QEMU (`make guest-tools`), and not a user-mode Linux."""
     has_block: bool = False
-    """Whether a guest reads blocks, whose size can be said."""
+    """True if a guest reads blocks whose size is an option."""
     has_library: bool = False
-    """Whether a published library can be measured beside it."""
+    """True if a published library can be measured in comparison."""
 
 
 STUDIES = ("differential", "gem5", "gpu-host", "nettlp", "p2p", "pcie-bench", "speedy")

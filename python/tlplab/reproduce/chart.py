@@ -58,7 +58,7 @@ class Chart:
         )
 
     def colour(self, row: int) -> str:
-        """Of a series: what was published is grey."""
+        """Of a series: published figures are grey."""
         published = self.series[0][0] == "published"
         return COLOURS[(row if published else row + 1) % len(COLOURS)]
 

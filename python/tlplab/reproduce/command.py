@@ -1,4 +1,4 @@
-"""`tlplab reproduce`: the experiments of a published system again, beside what was published."""
+"""`tlplab reproduce`: the experiments of a published system again, compared with the published figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boots of Linux guests side by side, and what came of them: for studies that run under Linux (`--guest`)."""
+"""Boots of Linux guests side by side, and their results: for studies that run under Linux (`--guest`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GuestRun:
     name: str
     experiment: str
     script: str
-    """A file beside the experiment, which the guest runs."""
+    """A file next to the experiment, which the guest runs."""
     variables: tuple[tuple[str, str], ...] = ()
     """Of the shell, set before the script."""
     overrides: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class GuestRun:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a boot."""
+    """The result of a boot."""
 
     result: Document
     console: tuple[str, ...]

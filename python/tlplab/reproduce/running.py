@@ -94,7 +94,7 @@ def by_guest(study: Study, folder: str, options: GuestOptions, *, quiet: bool) -
 def show(rows: list[Row]) -> None:
     """Prints the rows as a table, and the notes below it."""
     console = console_for(sys.stdout)
-    sheet = Sheet("Published and ours", [
+    sheet = Sheet("Published and reproduced", [
         Column("result", name=True), Column("published"), Column("ours", style="bold"), Column("error"),
         Column("verdict", name=True, fold=False),
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""A part of a study: what it runs, what comes out, what is said about it; and studies that are made of such parts."""
+"""A part of a study: its runs, results and text; and studies that are made of such parts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tlplab.reproduce.markdown import table
 
 @dataclass(frozen=True)
 class Section:
-    """One of them."""
+    """A section of a study's page."""
 
     rows: Callable[[Outcomes], list[Row]]
     text: Callable[[Outcomes], str]
-    """What the page says beside the rows, in Markdown; it starts with a heading."""
+    """The text of the page next to the rows, in Markdown; it starts with a heading."""
     drawings: Callable[[Outcomes], Sequence[Drawing]] = lambda _: ()
     runs: Callable[[], list[Run]] = list
     """Experiments of the fabric, if it has any."""

@@ -30,7 +30,7 @@ UPSTREAM = ("end point", "legacy end point", "upstream port", "PCIe-to-PCI bridg
 
 
 class Address(NamedTuple):
-    """Where a function is."""
+    """The address of a function."""
 
     domain: int
     bus: int
@@ -44,7 +44,7 @@ class Address(NamedTuple):
 
 @dataclass
 class Register:
-    """A register, or something else that is told of a capability, in the words of lspci."""
+    """A register, or another detail of a capability, in the words of lspci."""
 
     name: str
     text: str
@@ -64,11 +64,11 @@ class Capability:
 
 @dataclass
 class Function:
-    """What is known of a function. Sizes are bytes, speeds generations, widths lanes (0: nothing is there)."""
+    """The known facts of a function. Sizes are bytes, speeds generations, widths lanes (0: nothing is there)."""
 
     address: Address
     above: Address | None = None
-    """The bridge above it, if the source says so itself."""
+    """The bridge above it, if the source states it."""
     vendor: int | None = None
     device: int | None = None
     subsystem: str | None = None
@@ -90,13 +90,13 @@ class Function:
     physical_function: Address | None = None
     """Of a virtual function: whose."""
     virtual_functions: list[int] | None = None
-    """How many are switched on, the offset of the first one, and the stride, in functions."""
+    """The number of enabled virtual functions, the offset of the first one, and the stride, in functions."""
     runtime_suspended: bool | None = None
     power_state: str | None = None
     capabilities_known: bool = False
-    """Whether all capabilities below 100h are listed."""
+    """True if all capabilities below 100h are listed."""
     extended_known: bool = False
-    """Whether all extended ones are."""
+    """True if all extended capabilities are listed."""
     capabilities: list[Capability] = field(default_factory=list)
     # PCI Express.
     express_version: int | None = None
@@ -150,14 +150,14 @@ class Function:
     """Lines that tlplab does not know."""
 
     def virtual_addresses(self) -> list[Address]:
-        """Where its virtual functions are."""
+        """The addresses of its virtual functions."""
         count, offset, stride = self.virtual_functions or (0, 0, 0)
         own = self.address.bus << 8 | self.address.device << 3 | self.address.function
         places = (own + offset + stride * number for number in range(count))
         return [Address(self.address.domain, at >> 8, at >> 3 & 31, at & 7) for at in places if own < at <= 0xFFFF]
 
     def learn(self, told: dict[str, Any]) -> None:
-        """Takes over what a source tells; None tells nothing."""
+        """Takes over the facts of a source; None counts as unknown."""
         for name, value in told.items():
             if value is not None:
                 setattr(self, name, value)
@@ -168,19 +168,19 @@ class Function:
 
     @property
     def is_bridge(self) -> bool:
-        """Whether buses are below it, as far as is known."""
+        """True if buses are below it, as far as is known."""
         if self.header is not None:
             return self.header in (1, 2)  # the host bridge may call itself a root port
         return self.secondary is not None or self.port in ("upstream port", *DOWNSTREAM)
 
     @property
     def has_link(self) -> bool:
-        """Whether it is an end of a link, as far as is known."""
+        """True if it is an end of a link, as far as is known."""
         return self.port in (*DOWNSTREAM, *UPSTREAM) or (self.port is None and self.width is not None)
 
 
 def from_registers(dumped: bytes) -> dict[str, Any]:
-    """What registers say that were dumped from 0 on, for `Function.learn`."""
+    """The facts in registers that were dumped from 0 on, for `Function.learn`."""
     found = _core.registers(dumped)
     if found is None:
         return {}
@@ -210,7 +210,7 @@ def named(bits: int | None, names: dict[int, str]) -> list[str] | None:
 
 
 def as_document(function: Function) -> dict[str, Any]:
-    """A function as JSON has it: its address as text; null is what is not known."""
+    """A function as JSON has it: its address as text; null is unknown."""
     document = dataclasses.asdict(function)
     for name in ("address", "above", "physical_function"):
         value = getattr(function, name)

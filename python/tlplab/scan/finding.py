@@ -15,5 +15,5 @@ class Finding:
     """`width`, `speed`, `mps`, `mrrs`, `tags`, `ordering`, `aspm`, `acs`, `shared`, `errors`."""
     text: str
     gain: Rates | None = None
-    """What the device would then reach; None where the model does not tell."""
+    """The rates that the device would then reach; None if the model does not give any."""
     commands: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What limits each device and what would be gained, in sentences, with the command or the BIOS setting where there is one."""
+"""The limit of each device and the possible gain, in sentences, with the command or the BIOS setting if there is one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_LINK = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout")
 
 @dataclass
 class Verdict:
-    """What is said of a device."""
+    """The findings about a device."""
 
     function: Function
     link: Link | None
@@ -43,12 +43,12 @@ class Uplink:
     link: Link
     devices: int
     ratio: float | None
-    """How many times what it carries the links below it carry together."""
+    """The rate of the links below it together, in multiples of its own."""
     text: str
 
 
 def judge(tree: Tree, throughput: Throughput) -> list[Verdict]:
-    """A verdict for every function that is no bridge and has a link above it."""
+    """A verdict for every function that has a link above it and is not a bridge."""
     devices = [one for one in tree.functions if one.address in tree.links and not one.is_bridge]
     knobs = [NOTHING, Knobs(link=True, mps=True, mrrs=True), Knobs(link=True), Knobs(mps=True), Knobs(mrrs=True)]
     throughput.prepare(devices, knobs)
@@ -70,7 +70,7 @@ def below(tree: Tree, port: Function) -> list[Address]:
 
 
 def verdict(tree: Tree, throughput: Throughput, function: Function, uplink: Uplink | None) -> Verdict:
-    """What limits a device."""
+    """The verdict about a device, with its limit."""
     link = tree.links[function.address]
     found = Verdict(
         function, link, state(link), throughput.rates(function),
@@ -108,7 +108,7 @@ def shared_by(uplink: Uplink) -> list[Finding]:
 
 
 def limit(link: Link) -> str:
-    """What the link could at most, and whose limit that is."""
+    """The maximum of the link, and the end that sets it."""
     upper, lower = link.upper, link.lower
     runs = called(link.speed, link.width)
     how = state(link)
@@ -133,7 +133,7 @@ def limit(link: Link) -> str:
 
 
 def of_link(throughput: Throughput, function: Function, link: Link) -> list[Finding]:
-    """What to do about a link that runs below what it could."""
+    """Remedies for a link that runs below its maximum."""
     how = state(link)
     if link.lower is not function or link.upper is None or how.name in (FULL, EMPTY):
         return []
@@ -161,7 +161,7 @@ def of_links_above(tree: Tree, throughput: Throughput, function: Function) -> li
 
 
 def remedy(link: Link, how: State, gain: Rates) -> Finding:
-    """What may be done about a link that is limited or degraded."""
+    """A remedy for a link that is limited or degraded."""
     if how.name == LIMITED:
         text = "the BIOS or software has set a lower speed for the slot (Max Link Speed, PCIe Speed)"
         return Finding("speed", text, gain, settings.target_speed(link))
@@ -201,7 +201,7 @@ def uplinks(tree: Tree, throughput: Throughput) -> list[Uplink]:
 
 
 def different_requests(tree: Tree, port: Function) -> str:
-    """Where devices below a switch ask for different sizes, so that requests in turn are not data in turn."""
+    """The different request sizes of devices below a switch, in words, as taking turns then favours the larger ones; empty if they are equal."""
     devices = [one for one in (tree.at[address] for address in below(tree, port)) if one.address in tree.links]
     sizes = sorted({one.mrrs for one in devices if one.mrrs and not one.is_bridge and not one.physical_function})
     if len(sizes) < 2:

@@ -1,4 +1,4 @@
-"""Names for what only has numbers, from the list that comes with pciutils, if it is installed."""
+"""Names for numbers, from the list that comes with pciutils, if it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What devices could exchange with each other: the links of each pair by the closed forms, and what access control and slow links cost."""
+"""Rates between devices: the links of each pair by the closed forms, and the cost of access control and slow links."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Step = tuple["Link", bool]
 
 @dataclass(frozen=True)
 class Exchange:
-    """What two devices carry by writes, in bits per second of payload."""
+    """The rates of writes between two devices, in bits per second of payload."""
 
     one_way: float
     """The slower of the two ways, alone."""
@@ -53,7 +53,7 @@ class Peers:
     otherwise: Exchange | None
     """What is left if access control does not allow requests of which the source does not tell that; None if nothing is."""
     faster: Exchange | None
-    """With all links at what both ends can; None if that is no more."""
+    """With all links at the maximum of both ends; None if that is not more."""
     redirecting: list[Function] = field(default_factory=list)
     """Ports of switches that send requests between them up to the root complex."""
     refusing: list[Function] = field(default_factory=list)
@@ -125,7 +125,7 @@ Part = TypeVar("Part")
 
 
 def join(known: list[Part], more: list[Part], address: Callable[[Part], Address]) -> None:
-    """Adds what is not there."""
+    """Adds missing parts."""
     there = {address(one) for one in known}
     known += [one for one in more if address(one) not in there]
 
@@ -251,7 +251,7 @@ def least(
     knobs: Knobs,
     uses: Counter[tuple[Address, bool]],
 ) -> tuple[list[float] | None, Link | None]:
-    """Of each way what its narrowest link leaves to it, and the narrowest of all; `uses`: how many share a direction."""
+    """The rate that each way's narrowest link leaves to it, and the narrowest of all; `uses`: how many share a direction."""
     rates: list[float] = []
     limit: tuple[float, Link] | None = None
     for steps, mps in ways:
@@ -390,5 +390,5 @@ def rates(one: Exchange) -> str:
 
 
 def rate(bits: float) -> str:
-    """As people who measure pairs of GPUs say it."""
+    """A rate in the unit of measurements of pairs of GPUs, GB/s."""
     return f"{bits / 8e9:.1f} GB/s"

@@ -1,4 +1,4 @@
-"""What is printed: the tree, a table of the devices with links, a paragraph for each, and what is not known."""
+"""The printed report: the tree, a table of the devices with links, a paragraph for each, and the unknown facts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tree(tree: Tree, width: int, *, everything: bool) -> Iterator[str]:
 
 
 def interesting(tree: Tree) -> set[Address]:
-    """What has a link or buses."""
+    """The functions with a link or buses, and their parents."""
     found: set[Address] = set()
     for function in tree.functions:
         if function.address in tree.parents or function.is_bridge or function.address in tree.links:
@@ -78,7 +78,7 @@ def interesting(tree: Tree) -> set[Address]:
 
 
 def branches(tree: Tree, tops: list[Function], indent: str, width: int) -> Iterator[str]:
-    """Functions on a bus, each with what is below it."""
+    """Functions on a bus, each with those below it."""
     waiting = [(function, indent, number + 1 == len(tops)) for number, function in enumerate(tops)][::-1]
     while waiting:
         function, guide, last = waiting.pop()
@@ -90,7 +90,7 @@ def branches(tree: Tree, tops: list[Function], indent: str, width: int) -> Itera
 
 
 def label(tree: Tree, function: Function, room: int) -> str:
-    """A function in a line: what the link is at, its limits, who it is; of what has no room, the end of its name goes first."""
+    """A function in a line: the present state of its link, its limits, its name; if the room is short, the end of the name goes first."""
     parts = [str(function.address)]
     link = tree.links.get(function.address)
     if function.physical_function is not None:
@@ -121,7 +121,7 @@ def link_words(link: Link) -> str:
 
 
 def who(function: Function) -> str:
-    """Its name, or what else there is."""
+    """Its name, or another identification."""
     return function.name or " ".join(part for part in (function.class_name, function.ids()) if part)
 
 
@@ -134,7 +134,7 @@ HEADINGS = ("device", "link", "maximum", "", "MPS", "MRRS", "write", "read", "wr
 
 
 def table(verdicts: list[Verdict], width: int) -> Iterator[str]:
-    """A row for each device; what it reaches now, and with everything set as well as it can be."""
+    """A row for each device: its present rate, and that with the best settings."""
     rows = [row(verdict) for verdict in verdicts]
     widths = [max(len(cell) for cell in column) for column in zip(HEADINGS, *rows, strict=True)]
     kept = list(range(len(HEADINGS)))
@@ -171,7 +171,7 @@ def cells(rates: Rates) -> tuple[str, str]:
 
 
 def paragraph(verdict: Verdict, width: int) -> Iterator[str]:
-    """What limits a device, and what would be gained."""
+    """A device's limit, and the possible gains."""
     yield from hanging(f"{verdict.function.address}  {who(verdict.function)}: {verdict.limit}.", "", width)
     for finding in verdict.findings:
         gain = "" if finding.gain is None else gains(verdict.now, finding.gain)
@@ -195,7 +195,7 @@ def shared(uplink: Uplink, width: int) -> Iterator[str]:
 
 
 def exchanged(one: Peers, width: int) -> Iterator[str]:
-    """What devices exchange with each other."""
+    """The rates between devices, in lines."""
     (a, b), count = one.pairs[0], len(one.pairs)
     who = f"{a.address} ↔ {b.address}" + f" and {count - 1} similar pairs" * (count > 1)
     yield from hanging(f"{who}: {peers.words(one)}.", "", width)

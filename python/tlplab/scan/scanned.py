@@ -1,4 +1,4 @@
-"""A machine that was read: its functions, what was found, and what is not known."""
+"""A machine that was read: its functions, the findings, and the unknown facts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scan:
     """A machine, judged."""
 
     source: str
-    """Where it was read from."""
+    """The source of the scan."""
     tree: Tree
     verdicts: list[Verdict]
     uplinks: list[Uplink]
@@ -39,12 +39,12 @@ class Scan:
         return self.tree.functions
 
     def title(self) -> str:
-        """What was read."""
+        """The number of functions and devices, and the source."""
         count, devices = len(self.functions), len(self.verdicts)
         return f"{count} function{'s' * (count != 1)}, {devices} of them device{'s' * (devices != 1)} with a link, from {self.source}"
 
     def remarks(self) -> list[str]:
-        """What the source does not tell, and how it could."""
+        """The facts that the source lacks, and a remedy."""
         hidden = [one for one in self.functions if not one.capabilities_known]
         told = []
         if hidden:
@@ -78,13 +78,13 @@ class Scan:
         return told
 
     def remedy(self) -> str:
-        """How to learn more."""
+        """The way to learn more."""
         if self.source.startswith(str(sysfs.HERE)):
             return "Scan as root: sudo tlplab scan"
         return "Make the dump as root: sudo lspci -vvv -nn -xxxx"
 
     def document(self) -> dict[str, Any]:
-        """Everything, as JSON has it. What is null is not known."""
+        """Everything, as JSON has it. Null is unknown."""
         parents = self.tree.parents
         functions = [
             {**as_document(one), "parent": str(parents[one.address]) if one.address in parents else None}
@@ -171,7 +171,7 @@ def from_sysfs(folder: Path = sysfs.HERE) -> Scan:
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file, whatever wrote it."""
+    """The text of a file in any encoding."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     try:

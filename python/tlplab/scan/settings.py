@@ -32,7 +32,7 @@ def setpci(function: Function, register: str, value: int, mask: int) -> str:
 
 
 def size_bits(size: int) -> int:
-    """How registers name a size: 128 is 0, 4096 is 5."""
+    """The encoding of a size in registers: 128 is 0, 4096 is 5."""
     return size.bit_length() - 8
 
 
@@ -158,7 +158,7 @@ def ordering(tree: Tree, function: Function) -> list[Finding]:
 
 
 def keeps_ordering_strict(top: Function) -> bool:
-    """Whether Linux switches relaxed ordering off below this root port (drivers/pci/quirks.c: 8086:2f01 to 2f0e, 6f01 to 6f0e)."""
+    """True if Linux switches relaxed ordering off below this root port (drivers/pci/quirks.c: 8086:2f01 to 2f0e, 6f01 to 6f0e)."""
     if top.vendor is not None and top.device is not None:
         return top.vendor == 0x8086 and (0x2F01 <= top.device <= 0x2F0E or 0x6F01 <= top.device <= 0x6F0E)
     name = top.name or ""

@@ -1,4 +1,4 @@
-"""How a link runs against what both of its ends can."""
+"""The state of a link, compared with the abilities of both of its ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMITED = "limited"
 """Software or firmware allows no more."""
 DEGRADED = "degraded"
 IDLE = "idle"
-"""Slower to save power, which is no fault."""
+"""Slower to save power, which is not a fault."""
 UNKNOWN = "unknown"
 EMPTY = "empty"
 
@@ -24,7 +24,7 @@ LOWERS_SPEED_NAMES = ("VGA compatible controller", "3D controller", "Display con
 
 @dataclass(frozen=True)
 class State:
-    """How a link runs, and what makes us say so."""
+    """The state of a link, and the reason for this verdict."""
 
     name: str
     why: str
@@ -37,7 +37,7 @@ def called(generation: int | None, width: int | None) -> str:
 
 
 def state(link: Link) -> State:
-    """How a link runs. What the source does not tell makes it unknown, never degraded."""
+    """The state of a link. Facts that the source lacks make it unknown, never degraded."""
     if link.width == 0 or (link.width is None and link.upper is not None and link.upper.width == 0):
         return State(EMPTY, "nothing is connected, or the link is down")
     if link.speed is None or link.width is None:
@@ -57,7 +57,7 @@ def state(link: Link) -> State:
 
 
 def below(link: Link, *, narrow: bool) -> State:
-    """Why a link runs below what both ends can."""
+    """The reason why a link runs below the ability of both ends."""
     ends = [end for end in (link.upper, link.lower) if end is not None]
     asleep = next((end for end in ends if end.power_state in ASLEEP or end.runtime_suspended), None)
     if asleep is not None:
@@ -80,6 +80,6 @@ def below(link: Link, *, narrow: bool) -> State:
 
 
 def lowers_speed(function: Function) -> bool:
-    """Whether its kind is known for lowering the speed of its link."""
+    """True if devices of this kind are known for lowering the speed of their links."""
     code = function.class_code
     return code >> 8 in LOWERS_SPEED if code is not None else function.class_name in LOWERS_SPEED_NAMES

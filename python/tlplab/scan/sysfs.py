@@ -1,4 +1,4 @@
-"""Reads /sys/bus/pci, or a copy of it. Nothing is written, and nothing but small files is read."""
+"""Reads /sys/bus/pci, or a copy of it. Nothing is written, and only small files are read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def function(address: Address, entry: Path) -> Function:
 
 
 def from_files(entry: Path) -> dict[str, Any]:
-    """What everybody may read, registers or no."""
+    """The facts that any user may read, with or without registers."""
     code = hexadecimal(line(entry / "class"))
     subsystem = (hexadecimal(line(entry / f"subsystem_{part}")) for part in ("vendor", "device"))
     ids = [f"{part:04x}" for part in subsystem if part is not None]
@@ -86,7 +86,7 @@ def line(path: Path) -> str | None:
 
 
 def dumped(entry: Path) -> bytes:
-    """The registers that may be read: 64 bytes for everybody, all for root."""
+    """The registers that may be read: 64 bytes for all users, all for root."""
     try:
         return (entry / "config").read_bytes()[:CONFIG_BYTES]
     except OSError:
@@ -102,7 +102,7 @@ def target(path: Path) -> str | None:
 
 
 def errors(path: Path) -> int | None:
-    """The sum of a file of counters: `TOTAL_ERR_COR 3`, or without one that of its lines."""
+    """The sum of a file of counters: `TOTAL_ERR_COR 3`, or without such a line that of its lines."""
     try:
         rows = [row.split() for row in path.read_text(encoding="utf-8", errors="replace").splitlines()]
     except OSError:
@@ -128,6 +128,6 @@ def speed(text: str | None) -> int | None:
 
 
 def width(text: str | None) -> int | None:
-    """Lanes; the kernel says 255 for what it does not know."""
+    """Lanes; the kernel has 255 for unknown."""
     lanes = decimal(text)
     return lanes if lanes is not None and 0 <= lanes <= 32 else None

@@ -1,4 +1,4 @@
-"""Reads what lspci prints, of any version and with any of `-v` to `-vvvv`, `-n`, `-nn`, `-D`, `-PP`, `-k`, `-x` to `-xxxx`.
+"""Reads the output of lspci, of any version and with any of `-v` to `-vvvv`, `-n`, `-nn`, `-D`, `-PP`, `-k`, `-x` to `-xxxx`.
 
 Every line is accounted for: as a function's first line, a field, a capability, a register or its continuation, bytes, or as a
 line that tlplab does not know, which is kept with its function.
@@ -77,16 +77,16 @@ WANTED = "make a dump with: sudo lspci -vvv -nn -xxxx > dump.txt"
 
 
 class NoDumpError(ValueError):
-    """A text that is no dump: what it is, and what would be right."""
+    """A text that is not a dump: its kind, and the expected one."""
 
 
 @dataclass
 class Dump:
-    """The functions of a dump in its order, and what became of its lines."""
+    """The functions of a dump in its order, and the fate of its lines."""
 
     functions: list[Function]
     lines: Counter[str]
-    """How many lines there are of each kind: `function`, `field`, `capability`, `register`, `continued`, `bytes`, `blank`, `unread`,
+    """The number of lines of each kind: `function`, `field`, `capability`, `register`, `continued`, `bytes`, `blank`, `unread`,
     and `outside` for those before the first function."""
     outside: list[str]
 
@@ -99,7 +99,7 @@ class Reading:
     dumped: bytearray = field(default_factory=bytearray)
     capability: Capability | None = None
     register: Register | None = None
-    """What the next line may continue."""
+    """The register that the next line may continue."""
     depth: int = 0
     """Its indentation."""
     detailed: bool = False
@@ -140,7 +140,7 @@ def read(text: str) -> Dump:
 
 
 def refusal(lines: list[str]) -> str:
-    """Why a text without functions is no dump."""
+    """The reason why a text without functions is not a dump."""
     for pattern, what in OTHERS:
         if any(pattern.match(line) for line in lines[:100]):
             return f"this is {what}; {WANTED}"
@@ -236,7 +236,7 @@ def capability(reading: Reading, rest: str) -> str:
 
 
 def finish(reading: Reading) -> None:
-    """Reads what the lines mean, once all are there."""
+    """Reads the meaning of the lines, once all are there."""
     function = reading.function
     for told in function.fields:
         of_field(function, told)
@@ -252,7 +252,7 @@ def finish(reading: Reading) -> None:
 
 
 def merge(function: Function, told: dict[str, object]) -> None:
-    """Registers have the last word, but lspci's names stay, and what only the text has."""
+    """Registers have the last word, but lspci's names stay, and the facts that only the text has."""
     chain = told.pop("capabilities", None)
     text = {found.offset: found for found in function.capabilities}
     if isinstance(chain, list):

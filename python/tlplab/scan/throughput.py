@@ -1,4 +1,4 @@
-"""What a device can read and write at most: the closed forms of `tlplab.model` for every link on its way to the root complex."""
+"""The maximum of a device's reads and writes: the closed forms of `tlplab.model` for every link on its way to the root complex."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LARGEST_READ = 4096
 
 
 class Way(NamedTuple):
-    """What the model asks of a link."""
+    """The properties of a link that the model needs."""
 
     generation: int
     width: int
     mps: int
-    """Of whoever sends the data."""
+    """Of the sender of the data."""
     mrrs: int
     rcb: int
 
@@ -35,7 +35,7 @@ class Rates:
 
 
 class Knobs(NamedTuple):
-    """What may be changed, and stays as it is where it is False."""
+    """The properties that may be changed; a property stays as it is if False."""
 
     link: bool = False
     mps: bool = False
@@ -56,7 +56,7 @@ class Throughput:
         self.cut: dict[tuple[Address, Knobs], dict[str, list[Way] | None]] = {}
 
     def prepare(self, functions: Iterable[Function], knobs: Iterable[Knobs]) -> None:
-        """Asks for what `rates` will want."""
+        """Computes the rates that `rates` will need."""
         changes = list(knobs)
         wanted: dict[str, set[Way]] = {"write": set(), "read": set()}
         for function in functions:
@@ -67,7 +67,7 @@ class Throughput:
             self.ask(op, sorted(asked - {way for known, way in self.known if known == op}))
 
     def ask(self, op: str, ways: list[Way]) -> None:
-        """What these carry."""
+        """Compute the rates of these ways, and keep them."""
         if not ways:
             return
         from tlplab import model
@@ -77,7 +77,7 @@ class Throughput:
         self.known.update({(op, way): float(rate) for way, rate in zip(ways, found, strict=True)})
 
     def rates(self, function: Function, knobs: Knobs = NOTHING) -> Rates:
-        """What a device reaches if nothing but its links limits it and nobody else uses them."""
+        """The rates of a device if its links are the only limit and carry no other traffic."""
         found: dict[str, float | None] = {}
         for op, ways in self.ways(function, knobs).items():
             if ways:
@@ -117,7 +117,7 @@ class Throughput:
         return ways
 
     def link_rate(self, link: Link, mps: int | None, op: str = "write", knobs: Knobs = NOTHING) -> float | None:
-        """What a link carries of payloads of `mps`."""
+        """The rate of a link with payloads of `mps`."""
         way = way_of(link, knobs, mps, LARGEST_READ, 64)
         if way is None:
             return None

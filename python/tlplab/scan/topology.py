@@ -49,7 +49,7 @@ LOAD = 'op = "write", size = "4KiB", outstanding = 8'
 
 
 class Writer:
-    """Writes the tables, and what could not be one as comments."""
+    """Writes the tables, and functions without one as comments."""
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
@@ -149,7 +149,7 @@ class Writer:
         return above is not None or (other.port == port.port and other.address.domain == port.address.domain)
 
     def place(self, function: Function) -> None:
-        """A component for a function, or why there is none. A bridge comes before what is below it."""
+        """A component for a function, or the reason why there is none. A bridge comes before the functions below it."""
         link = self.tree.links.get(function.address)
         if link is None:
             self.unlinked(function)
@@ -262,7 +262,7 @@ class Writer:
         self.tables += lines
 
     def under(self, function: Function) -> str | None:
-        """The name of what is above a link: a root port, or the switch to which the downstream port belongs."""
+        """The name of the component above a link: a root port, or the switch to which the downstream port belongs."""
         port = self.tree.parent(function)
         if port is None:
             # Nothing above it is shown, as in a virtual machine: a root port of its own.
@@ -280,7 +280,7 @@ class Writer:
         return self.names[port.address]
 
     def named(self, function: Function) -> str:
-        """A name that says where it is: `d0000_05_00_0`, without the domain where it is 0."""
+        """A name with the function's address: `d0000_05_00_0`, without the domain if it is 0."""
         at = function.address
         kind = {"upstream port": "sw", "PCIe-to-PCI bridge": "bus"}.get(function.port or "", "d")
         domain = f"{at.domain:04x}_" if at.domain else ""
@@ -288,7 +288,7 @@ class Writer:
         return self.names[at]
 
     def leave(self, function: Function, why: str) -> None:
-        """Says why a function is not here."""
+        """Gives the reason why a function is not here."""
         self.left_out.append(f"{function.address} {comment(who(function))}: {why}")
 
 
@@ -309,14 +309,14 @@ def bus(function: Function) -> list[str]:
 
 
 def device_select(function: Function) -> list[str]:
-    """How fast a device on a bus claims what is for it, as its status register has it."""
+    """The speed at which a device on a bus claims its transactions, from its status register."""
     told = next((one.text for one in function.fields if one.name == "Status"), "")
     found = DEVICE_SELECT.search(told)
     return [f'devsel = "{found[1]}"'] if found else []
 
 
 def requester(function: Function) -> list[str]:
-    """How a device makes requests."""
+    """The lines that describe a device as requester."""
     lines: list[str] = []
     if function.mrrs is not None:
         lines.append(f'mrrs = "{function.mrrs}B"')
@@ -337,7 +337,7 @@ def who(function: Function) -> str:
 
 
 def comment(text: str) -> str:
-    """What may stand in a comment: TOML allows no control characters."""
+    """The text as a comment: TOML allows no control characters."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

@@ -1,4 +1,4 @@
-"""What is below what, and the links between: from the bus numbers of the bridges."""
+"""The tree of functions, and the links between: from the bus numbers of the bridges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tlplab.scan.facts import DOWNSTREAM, Address, Function
 
 @dataclass
 class Link:
-    """A link: the port above, and the functions at its lower end; the first of them tells of it."""
+    """A link: the port above, and the functions at its lower end; the first of them describes it."""
 
     upper: Function | None
     """None where the source shows no port above: the lower end is in a virtual machine, or the dump is not whole."""
@@ -20,7 +20,7 @@ class Link:
 
     @cached_property
     def speed(self) -> int | None:
-        """What it runs at, as its lower end says, or where that says nothing, the upper end."""
+        """The present speed, from the lower end, or if that has none, from the upper end."""
         return self.lower.speed if self.lower.speed is not None or self.upper is None else self.upper.speed
 
     @cached_property
@@ -30,18 +30,18 @@ class Link:
 
     @cached_property
     def ends_known(self) -> bool:
-        """Whether it is known what both ends can."""
+        """True if the abilities of both ends are known."""
         ends = (self.upper, self.lower)
         return all(end is not None and end.speed_possible and end.width_possible for end in ends)
 
     @cached_property
     def speed_possible(self) -> int | None:
-        """What both ends can, or the one that is known."""
+        """The speed that both ends support, or the known one of both."""
         return least(end.speed_possible for end in (self.upper, self.lower) if end is not None)
 
     @cached_property
     def width_possible(self) -> int | None:
-        """The lanes that both ends have, or the one that is known."""
+        """The lanes that both ends have, or the known number of one."""
         return least(end.width_possible for end in (self.upper, self.lower) if end is not None)
 
 
@@ -60,7 +60,7 @@ class Tree:
     below: dict[Address, list[Function]] = field(default_factory=dict)
     """Of each bridge, the functions on the bus below it."""
     astray: list[Function] = field(default_factory=list)
-    """Functions of which the source does not say what they are below: there are bridges whose buses it does not tell."""
+    """Functions whose bridge is unknown: there are bridges whose buses the source does not give."""
     links: dict[Address, Link] = field(default_factory=dict)
     """The link above a function, by the function: each function at its lower end has it."""
 
@@ -100,7 +100,7 @@ class Tree:
         self.paths: dict[Address, list[Function]] = {}
 
     def link_above(self, function: Function) -> Link | None:
-        """The link whose lower end a function is at, or shares with the function of its device that tells of it."""
+        """The link whose lower end a function is at, or shares with the function of its device that describes it."""
         if function.port is None and function.width is None:
             return None
         if function.port in DOWNSTREAM or function.port in ("integrated end point", "event collector", "reserved"):
@@ -137,11 +137,11 @@ class Tree:
         return known
 
     def tops(self) -> list[Function]:
-        """What is below no bridge, as far as is known."""
+        """The functions below no bridge, as far as is known."""
         return [function for function in self.functions if function.address not in self.parents]
 
     def walk(self) -> Iterator[tuple[int, Function]]:
-        """Every function with its depth, a bridge before what is below it."""
+        """Every function with its depth, a bridge before the functions below it."""
         waiting = [(0, function) for function in reversed(self.tops())]
         while waiting:
             depth, function = waiting.pop()
@@ -167,10 +167,10 @@ def holder_of_buses(bridges: list[Function]) -> dict[int, Function]:
 
 
 def is_below(address: Address, above: Address) -> bool:
-    """Whether that may be: buses are numbered from the top."""
+    """True if the address can be below the other: buses are numbered from the top."""
     return address.domain == above.domain and address.bus > above.bus
 
 
 def is_bridge_class(function: Function) -> bool:
-    """Whether its class is that of a bridge to another bus."""
+    """True if its class is that of a bridge to another bus."""
     return function.class_code in (0x0604, 0x0607, 0x0609) or function.class_name in ("PCI bridge", "CardBus bridge")

@@ -1,4 +1,4 @@
-"""What lspci's words mean: the fields of a function, and the registers of its capabilities."""
+"""The meaning of lspci's words: the fields of a function, and the registers of its capabilities."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def first_line(function: Function, rest: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor."""
+    """Without characters that would move the cursor."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -115,7 +115,7 @@ def speed(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def of_field(function: Function, found: Register) -> None:
-    """Takes over what a field says."""
+    """Takes over the facts of a field."""
     name, text = found.name, found.text
     if name == "Control":
         function.bus_master = flag(text, "BusMaster")
@@ -147,7 +147,7 @@ def integer(text: str) -> int | None:
 
 
 def of_capability(function: Function, found: Capability) -> None:
-    """Takes over what a capability says."""
+    """Takes over the facts of a capability."""
     name = found.name or ""
     if name.startswith("Express "):
         match = EXPRESS.match(name)
@@ -243,7 +243,7 @@ def errors(text: str, names: dict[int, str]) -> list[str]:
 
 
 def virtual_functions(registers: list[Register]) -> list[int] | None:
-    """What the registers of SR-IOV say of the virtual functions that are switched on."""
+    """The enabled virtual functions according to the registers of SR-IOV."""
     text = "\n".join(f"{register.name}: {register.text}" for register in registers)
     on = flag(text, "Enable")
     count, place = VIRTUAL_COUNT.search(text), VIRTUAL_PLACE.search(text)

@@ -1,4 +1,4 @@
-"""The command that runs a point of a study by itself."""
+"""The command that runs a point of a study alone."""
 
 from __future__ import annotations
 

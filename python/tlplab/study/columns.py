@@ -1,4 +1,4 @@
-"""The points of a study as columns: what pictures are drawn of."""
+"""The points of a study as columns, for pictures."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Columns:
         return Columns(self.names, self.units, self.values, [at[kept] for at in self.at])
 
     def number(self, name: str) -> int:
-        """Which axis has this name."""
+        """The number of the axis with this name."""
         return self.names.index(name)
 
     def vary(self, axis: int) -> bool:
-        """Whether points differ by this axis."""
+        """True if points differ by this axis."""
         at = self.at[axis]
         return bool(at.size) and bool((at != at[0]).any())
 
     def tied(self, axis: int, to: int) -> bool:
-        """Whether an axis follows from another, as those of zipped axes do: it has one value for each value of the other, and goes along with it.
+        """True if an axis follows from another, as those of zipped axes do: it has one value for each value of the other, and goes along with it.
 
         Numbers go one way only, anything else has each value in one stretch; a random sample has neither.
         """
@@ -82,7 +82,7 @@ class Columns:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number; what is true or false is none."""
+    """True for a number; booleans are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -181,7 +181,7 @@ def drawn_part(done: running.Done, asked: running.Asked, part: running.Asked) ->
 
 
 def usual_figures(done: running.Done) -> str:
-    """What is shown of a study that does not say: of the usual figures those that its points have."""
+    """The usual figures that the points have, for a study that names none."""
 
     def has(name: str) -> bool:
         try:
@@ -193,7 +193,7 @@ def usual_figures(done: running.Done) -> str:
 
 
 def told(done: running.Done, *, quiet: bool) -> int:
-    """Says what the study found; the exit status, which is 1 if that does not hold."""
+    """Prints the study's finding; the exit status, which is 1 if it does not hold."""
     if (found := done.swept.finding()) is None:
         return 0
     sentence, holds = show.sentence(found), found[2]
@@ -286,7 +286,7 @@ def run(asked: running.Asked) -> running.Done:
 
 
 def tell_interrupted(done: running.Done) -> int:
-    """Says how to go on; the exit status."""
+    """Prints how to go on; the exit status."""
     over, of, *_ = done.swept.progress
     over += done.not_counted
     click.echo(f"interrupted: {over} of {of} runs are stored; the same command resumes", err=True)

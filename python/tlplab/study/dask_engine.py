@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Made:
-    """What came of a batch."""
+    """The result of a batch."""
 
     worker: str
     seconds: float
@@ -81,7 +81,7 @@ def make(
 
 @contextlib.contextmanager
 def connected(address: str | None, threads: int | None) -> Iterator[Client]:
-    """A client of the cluster at an address; of one that is started here, with a process for each of `threads`, if there is none."""
+    """A client of the cluster at an address; of a cluster that is started here, with a process for each of `threads`, if there is none."""
     from distributed import Client, LocalCluster
 
     with contextlib.ExitStack() as stack:
@@ -129,7 +129,7 @@ def dask_setup(_worker: object) -> None:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """What dask logs about workers that come and go is no news: it is what this engine is for."""
+    """Silence dask's log: workers that come and go are normal for this engine."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -140,7 +140,7 @@ def silence() -> Iterator[None]:
 
 
 class Hands:
-    """Hands runs out, and takes what comes back."""
+    """Hands runs out, and takes their results."""
 
     def __init__(
         self, client: Client, runs: list[_core.Elsewhere], keep: Keep, look: Callable[[], None], *, quiet: bool
@@ -185,7 +185,7 @@ class Hands:
             future.add_done_callback(self._over.put)
 
     def _next(self) -> list[_core.Elsewhere]:
-        """As many runs as take about as long as a batch is to take, and no more than leaves some for the others."""
+        """A batch: as many runs as take about the time of a batch, and not so many that none are left for the others."""
         count = 1
         if self._seconds_each is not None:
             fair = -(-len(self._waiting) // (AHEAD * self._threads))
@@ -225,12 +225,12 @@ NEEDED = "workers need the client's build of tlplab and its files at the same pa
 
 
 def mistake(place: str, message: str, hint: str | None = None) -> ExperimentError:
-    """Something that whoever runs the study has to mend."""
+    """A mistake that the user of the study has to correct."""
     return ExperimentError(place, None, None, "", message, hint)
 
 
 def lost(run: _core.Elsewhere) -> OSError:
-    """A run that ends whoever makes it."""
+    """A run that ends its worker."""
     return OSError(f"run {run[0][:12]}… lost several workers, one after the other; all other finished runs are stored")
 
 

@@ -68,7 +68,7 @@ def cell(value: object) -> object:
 def as_json(
     done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries, front: Sequence[bool] | None = None
 ) -> str:  # fmt: skip
-    """What each point came to, as JSON."""
+    """The result of each point, as JSON."""
     axes = done.sweep.axes
     points = []
     for at, one in enumerate(summaries):

@@ -1,6 +1,6 @@
 """The page of a study in HTML, one file: its runs as columns, how to run a point again, and the reports of its points if they are wanted.
 
-The page is built in `report/`; what it reads is told in `report/src/study/document.ts`. It is the same for the same rows.
+The page is built in `report/`; `report/src/study/document.ts` describes its input. It is the same for the same rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write(path: str, asked: Asked, done: Done, wanted: str, reports: Reports | N
 
 
 def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> dict[str, Any]:
-    """What the page holds. Raises `click.UsageError` for more runs than a browser can show."""
+    """The content of the page. Raises `click.UsageError` for more runs than a browser can show."""
     table = done.swept.table().to_numpy()
     runs = len(table["point"])
     if runs > MOST_RUNS:
@@ -81,7 +81,7 @@ def document(asked: Asked, done: Done, wanted: str, reports: Reports | None) -> 
 def figures_of(
     done: Done, table: Mapping[str, np.ndarray[Any, Any]], axes: set[str], wanted: str, *, every: bool
 ) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The figures and their columns: first those that the study shows, then, for `every` one, all others that it has."""
+    """The figures and their columns: first the figures that the study shows, then, for `every` one, all others that it has."""
     shown = done.swept.figures(wanted)
     own = {one.split("=")[0].strip(): one for one in done.sweep.metrics}
     names = [name for name in table if name not in axes and name not in KEPT]
@@ -125,7 +125,7 @@ def column(values: Sequence[Any]) -> Any:
 
 
 def command(done: Done, points: Sequence[int]) -> dict[str, Any] | None:
-    """The command that runs a point by itself: its head, and what each row adds. Quoted for a shell. None where no run has a report."""
+    """The command that runs a point alone: its head, and the words that each row adds. Quoted for a shell. None where no run has a report."""
     experiment, load, common, own = done.sweep.inputs
     if experiment is None:
         return None

@@ -33,12 +33,12 @@ MESSAGES = 3
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found."""
+    """The result of a search."""
 
     best: list[Point]
-    """The front; of one objective the best point, first, and those that are as good."""
+    """The front; of one objective the best point, first, and equally good ones."""
     nearest: Point | None
-    """Where no point fulfils the constraints: the one that is the least away."""
+    """The point nearest to the constraints, if no point fulfils them."""
     known: tuple[Point, int] | None
     """The best point of the study's own, and how many there are, if all of them are known."""
 
@@ -159,7 +159,7 @@ def ended(searched: Searched, found: Found, *, told: bool) -> int:
 
 
 def tell(console: Console, spanned: Space, aim: Aim, searched: Searched, found: Found) -> None:
-    """What was found, in a terminal."""
+    """Print the result of a search in a terminal."""
     several = len(aim.objectives) > 1
     shown = found.best[:ROWS] if several else found.best[:1]
     if found.nearest is not None:
@@ -194,7 +194,7 @@ def tell(console: Console, spanned: Space, aim: Aim, searched: Searched, found: 
 
 
 def table(console: Console, spanned: Space, aim: Aim, points: Sequence[Point], title: str) -> None:
-    """A line for each point: what is set, the objectives, and what constraints compare."""
+    """A line for each point: its settings, the objectives, and the sides of constraints."""
     sides = {one.left: one.unit for one in aim.constraints if one.left not in {o.text for o in aim.objectives}}
     sheet = Sheet(title, [
         *(Column(one.name, name=True) for one in spanned.parameters),
@@ -212,7 +212,7 @@ def table(console: Console, spanned: Space, aim: Aim, points: Sequence[Point], t
 
 
 def compare(console: Console, aim: Aim, searched: Searched, found: Found) -> None:
-    """How far the best point is from the best there is, where that is known."""
+    """Print the distance of the best point from the known optimum, if one is known."""
     if searched.whole:
         show.note(console, "All points were tried: no point is better." if found.best else "All points were tried.")
         return
@@ -235,7 +235,7 @@ def compare(console: Console, aim: Aim, searched: Searched, found: Found) -> Non
 
 
 def counted(spanned: Space, aim: Aim, searched: Searched) -> str:
-    """How many points were tried, and what became of them."""
+    """The number of points that were tried, and their outcomes."""
     counts, tried = searched.counts, searched.points
     again = f" of {show.points(len(tried))}" if searched.again else ""
     text = f"{q.count(searched.trials)} trials{again} of {q.count(spanned.size)}: {counts.made} run{'' if counts.made == 1 else 's'} made, {counts.known} known"
@@ -253,7 +253,7 @@ def counted(spanned: Space, aim: Aim, searched: Searched) -> str:
 
 
 def as_json(spanned: Space, aim: Aim, searched: Searched, found: Found) -> str:
-    """All that was tried, as JSON."""
+    """All trials as JSON."""
     best = {point.steps for point in found.best}
     objectives = [
         {"figure": one.text, "unit": one.unit, "better": "more" if one.more else "less"} for one in aim.objectives

@@ -58,7 +58,7 @@ class Constraint:
     unit: str
 
     def distance(self, left: float, right: float) -> float:
-        """How far a point is from fulfilling it, as a share of the larger figure; 0 if it does."""
+        """The distance of a point from fulfilling the constraint, as a share of the larger figure; 0 if it is fulfilled."""
         if COMPARE[self.sign](left, right):
             return 0.0
         return max(abs(left - right) / (max(abs(left), abs(right)) or 1.0), NEAR)
@@ -66,7 +66,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Aim:
-    """What is searched for."""
+    """The aim of a search."""
 
     objectives: tuple[Objective, ...]
     constraints: tuple[Constraint, ...]
@@ -87,12 +87,12 @@ class Aim:
         return list(zip(sides[::2], sides[1::2], strict=True))
 
     def distances(self, point: Point) -> list[float]:
-        """How far a point that ran is from each constraint."""
+        """The distances of a point that ran from the constraints."""
         sides = self.sides(point)
         return [one.distance(*pair) for one, pair in zip(self.constraints, sides, strict=True)]
 
     def is_feasible(self, point: Point) -> bool:
-        """Whether a point ran and fulfils all constraints."""
+        """True if a point ran and fulfils all constraints."""
         return point.kind == "done" and not any(self.distances(point))
 
     def nearest(self, points: Sequence[Point]) -> Point | None:
@@ -102,7 +102,7 @@ class Aim:
 
 
 def read_aim(minimise: Sequence[str], maximise: Sequence[str], subject_to: Sequence[str]) -> Aim:
-    """What the command was asked for. Raises ExperimentError and `click.UsageError`."""
+    """The aim in the command's options. Raises ExperimentError and `click.UsageError`."""
     objectives = []
     for texts, more in ((minimise, False), (maximise, True)):
         for text in texts:
@@ -118,7 +118,7 @@ def read_aim(minimise: Sequence[str], maximise: Sequence[str], subject_to: Seque
 
 @dataclass
 class Searched:
-    """What a search has come to."""
+    """The points and counts of a search."""
 
     points: list[Point]
     """Each once, in the order in which they were tried; none of a search that was interrupted."""
@@ -132,7 +132,7 @@ class Searched:
 
 
 class Search:
-    """A search, in its storage: what is in there is not asked for again."""
+    """A search, in its storage: trials in there are not asked for again."""
 
     def __init__(self, space: Space, aim: Aim, *, trials: int, batch: int, seed: int, storage: str | None) -> None:
         self.space, self.aim = space, aim
@@ -143,7 +143,7 @@ class Search:
 
     @cached_property
     def name(self) -> str:
-        """A name that is that of this search alone: of its space, its aim and what its trials follow from."""
+        """A name for this search alone: of its space, its aim and the origin of its trials."""
         asked = self.space.asked
         told: list[object] = [
             self.space.sweep.title, [(one.name, one.ordered, one.labels) for one in self.space.parameters],
@@ -173,7 +173,7 @@ class Search:
 
     @cached_property
     def distributions(self) -> dict[str, Any]:
-        """The space as Optuna knows it: a range by its steps, other values by what they are called."""
+        """The space as Optuna knows it: a range by its steps, other values by their names."""
         from optuna.distributions import CategoricalDistribution, IntDistribution
 
         return {
@@ -217,14 +217,14 @@ class Search:
         return [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
 
     def _searched(self) -> Searched:
-        """What all trials have come to."""
+        """The result of all trials."""
         tried = [self.steps(trial.params) for trial in self._over()]
         points = self.space.points(list(dict.fromkeys(tried)), self.aim.figures)
         again, whole = len(tried) - len(points), len(points) == self.space.size
         return Searched(points, len(tried), again, False, whole, self.space.counts)
 
     def _check(self) -> None:
-        """Looks at what the storage has of this search: it is what its points come to still. Raises `click.UsageError`."""
+        """Looks at the trials of this search in the storage: they still are the results of its points. Raises `click.UsageError`."""
         over = self._over()
         points = self.space.points([self.steps(trial.params) for trial in over], self.aim.figures)
         for trial, point in zip(over, points, strict=True):
@@ -237,7 +237,7 @@ class Search:
                 )
 
     def _step(self, watch: Watch) -> bool:
-        """Makes the trials of a batch, first those that were begun before; whether there may be more."""
+        """Makes the trials of a batch, first unfinished ones; True if there may be more."""
         over = len(self._over())
         watch(over, self.trials)
         if over >= self.trials:
@@ -277,7 +277,7 @@ class Search:
         self.study.sampler = TPESampler(seed=seed_of(self.seed, number), warn_independent_sampling=False)
 
     def _tell(self, trial: optuna.Trial, point: Point) -> None:
-        """Keeps what the point of a trial came to."""
+        """Keeps the result of a trial's point."""
         from optuna.trial import TrialState
 
         names = (one.name for one in self.space.parameters)
@@ -324,7 +324,7 @@ def open_storage(storage: str | None) -> Any:
 
 @contextlib.contextmanager
 def storage_errors(storage: str | None) -> Iterator[None]:
-    """Says what is wrong with a storage, in a line. Raises `click.UsageError`."""
+    """Reports a storage's fault, in a line. Raises `click.UsageError`."""
     try:
         yield
     except (click.ClickException, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The page of a study, in Markdown: what it asks, what it found, and its points. It is the same for the same rows."""
+"""The page of a study, in Markdown: its question, its finding, and its points. It is the same for the same rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POINTS = 200
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the study in a file, and what it was asked to show."""
+    """A picture of the study in a file, and its options."""
 
     path: str
     options: Mapping[str, str]
@@ -29,7 +29,7 @@ def write(
     path: str, asked: Asked, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries,
     asks: Mapping[str, str], picture: Picture | None,
 ) -> None:  # fmt: skip
-    """Writes the page of a study that was run; `asks` are options of the command beside those of the study and of the picture."""
+    """Writes the page of a study that was run; `asks` are options of the command besides those of the study and of the picture."""
     lines = [f"# {done.sweep.title}", ""]
     lines += [head(Path(asked.study).read_text(encoding="utf-8")), ""]
     # The finding is of the study as it is written.
@@ -49,7 +49,7 @@ def link(page: str, picture: str, title: str) -> str:
 
 
 def command(asked: Asked, asks: Mapping[str, str], picture: Picture | None) -> str:
-    """The command that writes the page beside its study."""
+    """The command that writes the page next to its study."""
     study = Path(asked.study)
     words = ["tlplab", "sweep", asked.study, *asked.changes(), *flat(asks), "--markdown", f"{study.with_suffix('.md')}"]
     if picture is not None:
@@ -93,7 +93,7 @@ def row(cells: Sequence[str]) -> str:
 
 
 def head(written: str) -> str:
-    """What the study asks: the comment at the head of its file."""
+    """The question of the study: the comment at the head of its file."""
     lines = []
     for line in written.splitlines():
         if not line.startswith("#"):

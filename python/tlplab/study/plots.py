@@ -39,7 +39,7 @@ NINES_TOLD = ("min", "50 %", "90 %", "99 %", "99.9 %", "max")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be drawn, as the command line names it."""
+    """The drawing that the command line requests."""
 
     x: str | None = None
     y: str | None = None
@@ -73,13 +73,13 @@ class Wanted:
 
 
 def draw_study(path: str, done: Done, figures: str, wanted: Wanted) -> None:
-    """Writes a picture of a study: lines, with `colour` a map of two axes, with `ecdf` distributions. Raises `click.UsageError` for what cannot be drawn."""
+    """Writes a picture of a study: lines, with `colour` a map of two axes, with `ecdf` distributions. Raises `click.UsageError` for impossible drawings."""
     with as_written():
         write_figure(path, study_figure(done, figures, wanted))
 
 
 def as_written() -> AbstractContextManager[None]:
-    """Texts that are drawn as they are written: a $ in a title is no formula."""
+    """Texts that are drawn as they are written: a $ in a title is not a formula."""
     import matplotlib
 
     return matplotlib.rc_context({"text.parse_math": False})
@@ -116,7 +116,7 @@ def usual(done: Done) -> str:
 
 
 def empty(title: str, pictures: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with some plots beside each other, of the same scale upwards."""
+    """A figure with some plots next to each other, of the same scale upwards."""
     from matplotlib.figure import Figure
 
     columns = min(pictures, 2)
@@ -190,7 +190,7 @@ def lines_of(done: Done, x: str, y: str, beside: str | None = None) -> Figure:
 
 
 def check_many(lines: int, pictures: int) -> None:
-    """Refuses a picture that nobody could read. Raises `click.UsageError`."""
+    """Refuses a picture that is too full to be read. Raises `click.UsageError`."""
     if lines > MOST_LINES:
         raise click.UsageError(
             f"--plot: there would be {lines} lines; choose points by --plot-where, make a picture for each value of an axis by --beside, or draw a map of two axes with --colour"
@@ -237,7 +237,7 @@ def legend(figure: Figure, plots: Sequence[Axes], lines: int) -> None:
 
 
 def label_of(points: Columns, axes: Sequence[int], point: int, *, always: bool = False) -> str:
-    """What a line or a picture is of: values of a point, with the names of their axes where these do not speak for themselves."""
+    """The label of a line or a picture: values of a point, with the names of axes whose values do not explain themselves."""
     told = []
     for axis in axes:
         value, unit = points.values[axis][points.at[axis][point]], points.units[axis]
@@ -289,7 +289,7 @@ def map_of(done: Done, x: str, y: str, colour: str) -> Figure:
 
 
 def distributions(done: Done, flow: str) -> Figure:
-    """How a flow's latency is distributed in each point, drawn through what a point keeps of it, on a scale of nines."""
+    """The distributions of a flow's latency, one for each point, drawn through the kept percentiles, on a scale of nines."""
     summaries = done.swept.summaries(", ".join(f"{flow}.latency.{one}" for one in NINES))
     told = [means(summaries, number) for number in range(len(NINES))]
     values, halves = (np.array([column[which] for column in told]).T for which in (0, 1))
@@ -326,7 +326,7 @@ def draw_front(
     path: str, done: Done, objectives: Sequence[tuple[str, str, bool]], summaries: _core.Summaries,
     front: Sequence[bool],
 ) -> None:  # fmt: skip
-    """Writes a picture of the points by two figures. Raises `click.UsageError` for what cannot be drawn."""
+    """Writes a picture of the points by two figures. Raises `click.UsageError` for impossible drawings."""
     with as_written():
         write_figure(path, front_figure(done, objectives, summaries, front))
 

@@ -29,16 +29,16 @@ class Reports:
 
     results: dict[int, str] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
-    """Why a point has none."""
+    """The reason why a point has no report."""
 
     def document(self) -> dict[str, Any]:
-        """What the page of the study holds: the page of a run, and what to put into it."""
+        """The reports in the page of the study: the page of a run, and the content for it."""
         before, after = _core.report_page(MARK).split(MARK)
         results = {str(point): self.results[point] for point in sorted(self.results)}
         return {"viewer": [pack(before), pack(after)], "results": results}
 
     def told(self) -> str:
-        """How many there are, and what they take."""
+        """The number of reports, and their size."""
         whole = sum(map(len, self.results.values()))
         if not self.results:
             return "reports: none, since no point was run successfully"

@@ -1,4 +1,4 @@
-"""Runs a study: in threads of the simulator, in processes what has devices or drivers in Python, or all of it by workers of a cluster."""
+"""Runs a study: in threads of the simulator, in processes if it has devices or drivers in Python, or all of it by workers of a cluster."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Asked:
     engine: str = "local"
     """`local`, or `dask`: workers of a cluster make the runs."""
     address: str | None = None
-    """Where the cluster's scheduler is; without one a cluster is started on this machine."""
+    """The address of the cluster's scheduler; without one, a cluster is started on this machine."""
     quiet: bool = False
     chosen: _core.Chosen | None = None
     """Points other than all that the axes cross to."""
 
     def changes(self) -> list[str]:
-        """What makes it another study than the one that is written, as words of the command."""
+        """The options that make another study of the written one, as words of the command."""
         part, parts = self.shard
         return [
             *(word for one in self.overrides for word in ("--set", one)),
@@ -66,7 +66,7 @@ class Done:
     in_processes: int = 0
     """Runs that were made in processes, or by workers."""
     not_counted: int = 0
-    """Those of them that `swept` does not know of."""
+    """The runs among them that `swept` does not know of."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ class Task:
 
 
 def store_folder() -> Path:
-    """Where results are kept if nobody says."""
+    """The default folder of results."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab" / "points"
 
 
 @cache
 def builds() -> tuple[str, str]:
-    """Hashes of what runs points: of the simulator, and of it with the package, which carries devices in Python."""
+    """Hashes of the code that runs points: of the simulator, and of it with the package, which carries devices in Python."""
     simulator = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
     package = hashlib.sha256(simulator.encode())
     folder = Path(__file__).parents[1]
@@ -108,7 +108,7 @@ def opened(asked: Asked, refused: Mapping[str, str] | None = None) -> _core.Swee
 
 
 def run(asked: Asked, watch: Watch = lambda _: None) -> Done:
-    """Runs what is not known of a study. Ctrl-C ends it, and what was done is kept."""
+    """Runs the unknown points of a study. Ctrl-C ends it, and finished points are kept."""
     refused: dict[str, str] = {}
     made = 0
     while True:
@@ -139,7 +139,7 @@ def tell_of_processes(count: int) -> None:
 def run_in_processes(
     sweep: _core.Sweep, runs: Sequence[_core.Elsewhere], asked: Asked, refused: dict[str, str], kept: list[str]
 ) -> None:
-    """Makes runs in processes, and keeps what each came to as soon as it is there: then its key is in `kept`. Why others cannot be is in `refused`."""
+    """Makes runs in processes, and keeps the result of each as soon as it is there: then its key is in `kept`. The reasons of refused ones are in `refused`."""
     by_key = {run[0]: run for run in runs}
 
     def keep(key: str, came: Came) -> None:
@@ -170,7 +170,7 @@ def run_by_workers(
 def take(
     sweep: _core.Sweep, run: _core.Elsewhere, came: Came, refused: dict[str, str], kept: list[str]
 ) -> _core.Elsewhere | None:
-    """Keeps what a run came to, and returns the run that follows from it, if any. Raises OSError."""
+    """Keeps the result of a run, and returns the run that follows from it, if any. Raises OSError."""
     kind, told = came
     if isinstance(told, bytes):
         following = sweep.keep(run[2], told)
@@ -192,7 +192,7 @@ ONE_AT_A_TIME = threading.Lock()
 
 
 def make(maker: _core.RunMaker, run: _core.Elsewhere) -> Came:
-    """Makes a run: `ran` and what it came to, `refused` and why, or `differs` and why: here it would be another run."""
+    """Makes a run: `ran` and its result, `refused` and why, or `differs` and why: here it would be another run."""
     _, in_python, text = run
     if not in_python:
         return maker.make(text)
@@ -210,7 +210,7 @@ def make(maker: _core.RunMaker, run: _core.Elsewhere) -> Came:
 
 
 def simulated(run: dict[str, Any]) -> bytes:
-    """What a run of an experiment comes to."""
+    """The result of a run of an experiment."""
     simulation = _core.Simulation(
         run["path"], overrides=run["set"], load=run["load"], seed=run["seed"], all_details=True
     )
@@ -220,7 +220,7 @@ def simulated(run: dict[str, Any]) -> bytes:
 
 
 def measured(run: dict[str, Any]) -> bytes:
-    """What a benchmark of a device in Python comes to."""
+    """The result of a benchmark of a device in Python."""
     from tlplab.bench import software
     from tlplab.bench.case import Case
 

@@ -47,12 +47,12 @@ class Figures:
 
 
 def is_wide(values: npt.NDArray[np.float64]) -> bool:
-    """Whether values are so far apart that only a logarithmic scale shows them all."""
+    """True if values are so far apart that only a logarithmic scale shows them all."""
     return bool(values.size) and bool(values.min() > 0) and bool(values.max() >= WIDE * values.min())
 
 
 def by_factors(values: Sequence[float]) -> bool:
-    """Whether values, in their order, are rather a factor apart than a difference: 32, 64, 128, but not 5, 10, 15."""
+    """True if values, in their order, are rather a factor apart than a difference: 32, 64, 128, but not 5, 10, 15."""
     if len(values) < 3 or values[0] <= 0 or values[-1] < 4 * values[0]:
         return False
 
@@ -98,7 +98,7 @@ def place_axis(axes: Axes, name: str, unit: str | None, values: Sequence[Any]) -
 
 
 def name_ticks(axis: Any, names: Sequence[str]) -> None:
-    """Marks an axis of names: those that have room, turned where they are long."""
+    """Marks an axis of names: as many as have room, turned if they are long."""
     every = 1 if len(names) <= 4 * MARKS else -(-len(names) // (2 * MARKS))
     at = range(0, len(names), every)
     axis.set_ticks(at, [names[place] for place in at])
@@ -123,7 +123,7 @@ def round_marks(low: float, high: float, unit: str, *, log: bool) -> list[float]
 
 
 def apart(ticks: Sequence[float], *, log: bool) -> list[float]:
-    """Those of the values whose labels do not lie on each other."""
+    """The values whose labels do not overlap."""
     scale = math.log2 if log else float
     kept = list(ticks[:1])
     for tick in ticks[1:]:

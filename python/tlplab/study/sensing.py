@@ -1,4 +1,4 @@
-"""Which parameter of a study matters: one at a time around a base, or by the samples of Morris and Sobol, which SALib draws and sums up."""
+"""The influence of a study's parameters: one at a time around a base, or by the samples of Morris and Sobol, which SALib draws and sums up."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ LEAST_GROUPS = 2
 
 @dataclass(frozen=True)
 class End:
-    """One end of what a parameter does to a figure."""
+    """One end of a parameter's effect on a figure."""
 
     value: float
     label: str
-    """What sets it."""
+    """The setting of the parameter."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a parameter does to a figure."""
+    """The effect of a parameter on a figure."""
 
     name: str
     size: float
@@ -50,19 +50,19 @@ class Effect:
 
     @property
     def is_clear(self) -> bool:
-        """Whether its interval is narrower than it is; nothing at all is clear."""
+        """True if its interval is narrower than the effect; an effect of 0 is clear."""
         return self.half is None or self.size == 0 or self.half < abs(self.size)
 
 
 @dataclass(frozen=True)
 class Sensed:
-    """What the parameters of a study do to a figure, the largest effect first."""
+    """The effects of a study's parameters on a figure, the largest effect first."""
 
     effects: tuple[Effect, ...]
     fixed: tuple[str, ...]
     """Parameters of one step, or of which no two ran."""
     points: tuple[Point, ...]
-    """Those that were needed, each once."""
+    """The points that were needed, each once."""
     base: _core.Mean | None = None
     spread: float | None = None
     """The standard deviation of the figure over the samples."""
@@ -181,7 +181,7 @@ def level(parameter: Parameter, x: float) -> int:
 
 
 def jump(parameter: Parameter) -> int:
-    """How many steps two levels are."""
+    """The number of steps between two levels."""
     return parameter.size - 1 - round((parameter.size - 1) / (LEVELS - 1))
 
 
@@ -213,7 +213,7 @@ def sobol(space: Space, figure: str, samples: int, seed: int, tell: Tell) -> Sen
 def of_samples(
     space: Space, effects: list[Effect], points: list[Point], values: npt.NDArray[np.float64], groups: int, size: int
 ) -> Sensed:
-    """The effects, the largest first, and what they rest on."""
+    """The effects, the largest first, and their basis."""
     fixed = tuple(one.name for one in space.parameters if one.size == 1)
     kept = len(values) // size
     effects.sort(key=lambda one: -one.size)
@@ -223,7 +223,7 @@ def of_samples(
 
 
 def varied(space: Space) -> tuple[list[Parameter], dict[str, Any]]:
-    """The parameters with several steps, as SALib is told of them."""
+    """The parameters with several steps, in the form of SALib."""
     vary = [one for one in space.parameters if one.size > 1]
     return vary, {"num_vars": len(vary), "names": [one.name for one in vary], "bounds": [[0.0, 1.0]] * len(vary)}
 

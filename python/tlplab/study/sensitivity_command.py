@@ -106,7 +106,7 @@ def sensitivity_command(
 
 
 def check_method(method: str, at: Sequence[str], samples: int | None) -> int:
-    """How many samples there are. Raises `click.UsageError` for what does not go together."""
+    """The number of samples. Raises `click.UsageError` for options that exclude each other."""
     if method == "one-at-a-time" and samples is not None:
         raise click.UsageError(
             "--samples needs --method morris or sobol: one-at-a-time takes every value of every axis once"
@@ -123,7 +123,7 @@ def check_method(method: str, at: Sequence[str], samples: int | None) -> int:
 
 
 def tell(console: Console, spanned: Space, name: str, unit: str, method: str, count: int, sensed: Sensed) -> None:
-    """What matters, in a terminal."""
+    """Print the effects in a terminal."""
     table(console, spanned.sweep.title, name, unit, method, sensed)
     if sensed.base is not None:
         show.note(console, f"At the base {name} is {show.mean(sensed.base, unit)}.")
@@ -151,7 +151,7 @@ def tell(console: Console, spanned: Space, name: str, unit: str, method: str, co
 
 
 def too_few(console: Console, method: str, count: int, sensed: Sensed) -> None:
-    """Says what the samples do not tell."""
+    """Reports the questions that the samples leave open."""
     if method == "one-at-a-time":
         return
     cannot = [f"{one} from zero" for one in sensed.unclear]
@@ -192,7 +192,7 @@ def ends(one: Effect, unit: str) -> list[str]:
 
 
 def shorter(label: str) -> str:
-    """What sets a parameter, if it is long its beginning."""
+    """The setting of a parameter, of a long one its beginning."""
     return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""What a study came to, in a terminal: a line for each point, and what could not be."""
+"""The results of a study in a terminal: a line for each point, and the points that could not run."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def show(
     console: Console, done: Done, figures: Sequence[tuple[str, str]], summaries: _core.Summaries,
     chosen: Mapping[int, str] | None = None,
 ) -> None:  # fmt: skip
-    """A line for each of the first points; or for those that are chosen, with a mark before each."""
+    """A line for each of the first points; or for chosen ones, with a mark before each."""
     axes, limits = done.sweep.axes, summaries.limited
     marked = chosen is not None and any(chosen.values())
     sheet = Sheet(done.sweep.title, [
@@ -98,7 +98,7 @@ def show(
 
 
 def sentence(found: tuple[str, dict[str, tuple[float, str]], bool]) -> str:
-    """What a study found, with its figures."""
+    """The sentence of a finding, with its figures."""
     text, figures, _ = found
     for name, (value, unit) in figures.items():
         text = text.replace(f"{{{name}}}", written(value, unit))
@@ -118,7 +118,7 @@ def note(console: Console, text: str, style: str = "") -> None:
 
 
 def show_trouble(console: Console, troubles: Sequence[tuple[str, str, int]]) -> None:
-    """What was refused and what failed, each message once."""
+    """Print the refusals and failures, each message once."""
     for kind, message, count in troubles[:MESSAGES_SHOWN]:
         console.print(Text(f"{points(count)} {kind}: {message}", style="red"))
     if len(troubles) > MESSAGES_SHOWN:
@@ -131,7 +131,7 @@ def points(count: int) -> str:
 
 
 def counted(done: Done, count: int) -> str:
-    """How many points there are, how many runs were made and known, and what was left out."""
+    """The number of points, of runs that were made and known, and of points that were left out."""
     _, _, known, made = done.swept.progress
     refused = done.swept.counts()[2]
     # What was made elsewhere was found when the threads looked again.

@@ -1,4 +1,4 @@
-"""The space that a study's axes span, for searches: its parameters, and what chosen points of it come to."""
+"""The space that a study's axes span, for searches: its parameters, and the results of chosen points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tell: TypeAlias = Callable[[int, int], None]
 
 
 class SearchInterruptedError(Exception):
-    """Ctrl-C came; what was run is kept."""
+    """Ctrl-C came; finished runs are kept."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Parameter:
 
     name: str
     ordered: bool
-    """A range: what lies between two steps is between them."""
+    """A range: a value between two steps is between them."""
     labels: tuple[str, ...]
-    """What each step sets, for people."""
+    """The setting of each step, for people."""
 
     @property
     def size(self) -> int:
-        """How many steps it has."""
+        """The number of steps."""
         return len(self.labels)
 
     def find(self, label: str) -> int | None:
@@ -49,7 +49,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Point:
-    """What a point came to."""
+    """The result of a point."""
 
     steps: Steps
     kind: str
@@ -66,7 +66,7 @@ class Point:
 
 @dataclass
 class Counts:
-    """Runs that a search made, and those that were known."""
+    """Runs that a search made, and runs that were known."""
 
     made: int = 0
     known: int = 0
@@ -89,7 +89,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many points there are, with those that filters leave out."""
+        """The number of points, with points that filters leave out."""
         return math.prod(one.size for one in self.parameters)
 
     def open(self, chosen: _core.Chosen | None) -> _core.Sweep:
@@ -105,11 +105,11 @@ class Space:
         return tuple(reversed(steps))
 
     def labels(self, steps: Steps) -> list[str]:
-        """What each parameter is set to, for people."""
+        """The setting of each parameter, for people."""
         return [one.labels[step] for one, step in zip(self.parameters, steps, strict=True)]
 
     def run(self, chosen: _core.Chosen | None, tell: Tell) -> Done:
-        """Runs what is not known of chosen points. Raises `SearchInterruptedError`."""
+        """Runs the unknown ones of chosen points. Raises `SearchInterruptedError`."""
         done = running.run(replace(self.asked, chosen=chosen), lambda far: tell(far[0], far[1]))
         if done.interrupted:
             raise SearchInterruptedError
@@ -119,7 +119,7 @@ class Space:
         return done
 
     def points(self, wanted: Sequence[Steps], figures: str, tell: Tell = lambda *_: None) -> list[Point]:
-        """What points come to; none is looked up twice. Raises `SearchInterruptedError`, ExperimentError for a figure that no point has."""
+        """The results of points; none is looked up twice. Raises `SearchInterruptedError`, ExperimentError for a figure that no point has."""
         new = list(dict.fromkeys(steps for steps in wanted if (figures, steps) not in self._known))
         if new:
             done = self.run([list(steps) for steps in new], tell)
@@ -130,7 +130,7 @@ class Space:
         return [self._known[figures, steps] for steps in wanted]
 
     def front(self, wanted: Sequence[Steps], objectives: str) -> list[Steps]:
-        """Those of some points, which have been run, that none of the others beats by these objectives."""
+        """The points, of some that have been run, that no other of them beats by these objectives."""
         if not wanted:
             return []
         swept = running.run(replace(self.asked, chosen=[list(steps) for steps in wanted])).swept
@@ -159,7 +159,7 @@ def parameter(number: int, ordered: bool, columns: Sequence[_core.ColumnOf]) -> 
 
 
 def as_point(steps: Steps, summary: _core.Summary | None) -> Point:
-    """What a point came to."""
+    """A point with its result."""
     if summary is None:
         return Point(steps, "left out", None, ())
     if summary["trouble"] is not None and not summary["runs"]:

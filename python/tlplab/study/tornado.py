@@ -1,4 +1,4 @@
-"""Pictures of what parameters do to a figure: the largest effect on top."""
+"""Pictures of the effects of parameters on a figure: the largest on top."""
 
 from __future__ import annotations
 

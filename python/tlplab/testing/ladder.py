@@ -1,4 +1,4 @@
-"""Transactions of a run as text: each TLP of it on its way, and what its time went to."""
+"""Transactions of a run as text: each TLP of it on its way, and the parts of its time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def slowest(result: Document, flows: Sequence[int], count: int) -> Sequence[Mapp
 
 
 def text(result: Document, transaction: Mapping[str, Any], tlps: Tlps) -> str:
-    """A transaction: its TLPs, then what its time went to."""
+    """A transaction: its TLPs, then the parts of its time."""
     took = transaction["end_fs"] - transaction["start_fs"]
     flow = result["flows"][transaction["flow"]]["name"]
     lines = [
@@ -38,12 +38,12 @@ def text(result: Document, transaction: Mapping[str, Any], tlps: Tlps) -> str:
 
 
 def line(row: Tlp) -> str:
-    """A TLP, without what the transaction says of all its TLPs."""
+    """A TLP, without the parts that the transaction has for all its TLPs."""
     return str(row).removesuffix(f"  ({row.flow}, transaction {row.transaction})")
 
 
 def causes(result: Document, transaction: Mapping[str, Any]) -> list[str]:
-    """What the time of a transaction went to, the most first."""
+    """The causes of a transaction's time, the largest first."""
     spent: dict[str, int] = defaultdict(int)
     for one in transaction["intervals"]:
         behind = f" behind {one['behind']}" if one["behind"] else ""

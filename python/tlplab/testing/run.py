@@ -34,7 +34,7 @@ class Window:
 
 
 class TestedRun(Result):
-    """A run that has ended: `run["flows"]` is what `tl.run` gives, `run.tlps` a table, and `run.expect(…)` fails the test unless it holds."""
+    """A run that has ended: `run["flows"]` is that of `tl.run`, `run.tlps` a table, and `run.expect(…)` fails the test unless it holds."""
 
     __test__ = False  # no class of tests, whatever pytest thinks of its name
 
@@ -118,7 +118,7 @@ class TestedRun(Result):
             raise AssertionError("\n".join([*wrong, *self._evidence(names)]))
 
     def _evidence(self, figures: Sequence[str]) -> list[str]:
-        """What a message shows of the flows that figures are of: causes, and the slowest transactions."""
+        """The flows of the figures in a message: causes, and the slowest transactions."""
         flows = self.result["flows"]
         of = [at for at, flow in enumerate(flows) if any(name.startswith(flow["name"] + ".") for name in figures)]
         if any(name.startswith("latency.") for name in figures):
@@ -139,7 +139,7 @@ class TestedRun(Result):
         return lines
 
     def _shown(self) -> tuple[Window, str]:
-        """The part of the run that messages show, and what to call it: all, or what its own ladder has."""
+        """The part of the run that messages show, and its name: all, or its own ladder."""
         try:
             if self._all.whole:
                 return self._all, "of the run"

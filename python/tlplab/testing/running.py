@@ -1,4 +1,4 @@
-"""Runs experiments for tests, and keeps pages and captures of those that fail."""
+"""Runs experiments for tests, and keeps pages and captures of failed ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Runner:
     """The fixture `tlplab_run`: call it with an experiment."""
 
     def __init__(self, folder: Path, name: str, *, keep: bool) -> None:
-        """Experiments are looked for beside the test, in `folder`. With `keep`, captures are written meanwhile, for `keep_in`."""
+        """Experiments are looked for next to the test, in `folder`. With `keep`, captures are written meanwhile, for `keep_in`."""
         self._folder = folder
         self._name = name
         self._captures = tempfile.TemporaryDirectory(prefix="tlplab-") if keep else None
@@ -41,10 +41,10 @@ class Runner:
         seed: int | None = None,
         verdict: bool = False,
     ) -> TestedRun:
-        """Runs an experiment: a file, beside the test or where pytest was started, one of tlplab's own by name, the text of one, or
+        """Runs an experiment: a file, next to the test or where pytest was started, one of tlplab's own by name, the text of one, or
         one made of objects.
 
-        `overrides`, `load` and `seed` are those of `tl.run`. Without `verdict`, what limits is told by the figures of the run alone. Raises
+        `overrides`, `load` and `seed` are those of `tl.run`. Without `verdict`, the limit is that of the run's figures alone. Raises
         `ExperimentError` and `RunError` as `tl.run` does.
         """
         __tracebackhide__ = True
@@ -93,7 +93,7 @@ class Runner:
         return self._keep(TestedRun(finished, simulation.record(), None, type(device).__name__), capture)
 
     def _find(self, experiment: str) -> tuple[str, str | None]:
-        """The path of an experiment, and its text if it is one; files that a text names are beside the test."""
+        """The path of an experiment, and its text if it is one; files that a text names are next to the test."""
         if "\n" in experiment:
             return str(self._folder / f"{self._name}.toml"), experiment
         beside = self._folder / experiment
@@ -103,7 +103,7 @@ class Runner:
         return None if self._captures is None else Path(self._captures.name) / f"{len(self._made)}.pcapng"
 
     def _finish(self, name: str, simulation: _core.Simulation, capture: Path | None) -> Finished:
-        """A run that came to its end. One that failed is kept, too."""
+        """A run that came to its end. A failed run is kept, too."""
         __tracebackhide__ = True
         try:
             return succeeded(simulation)
@@ -117,7 +117,7 @@ class Runner:
         return run
 
     def said(self) -> list[str]:
-        """What a report says of each run of a test that failed."""
+        """The lines of a report about the runs of a test that failed."""
         lines = []
         for name, run, _ in self._made:
             lines.append(f"{name}: {run.sentence}")
@@ -126,7 +126,7 @@ class Runner:
         return lines
 
     def keep_in(self, folder: Path, name: str) -> list[str]:
-        """Writes page and capture of each run, and says where they are."""
+        """Writes page and capture of each run, and prints their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         lines = []
         for number, (_, run, capture) in enumerate(self._made, 1):
@@ -140,6 +140,6 @@ class Runner:
         return lines
 
     def close(self) -> None:
-        """Takes away what was written meanwhile."""
+        """Removes the files that were written meanwhile."""
         if self._captures is not None:
             self._captures.cleanup()

@@ -2,6 +2,6 @@
 
     reference boot ──capture──▶ classes ──× faults──▶ cases ──a boot each──▶ verdicts ──▶ matrix: terminal, JSON, page
 
-`classes` sorts the TLPs of the reference by phase, kind and place, `faults` says what can be done to which, `boot` runs a guest through a script in
-phases, `verdict` judges what it printed, `page` shows the matrix, `command` is `tlplab torture`.
+`classes` sorts the TLPs of the reference by phase, kind and place, `faults` lists the faults of each, `boot` runs a guest through a script in
+phases, `verdict` judges its output, `page` shows the matrix, `command` is `tlplab torture`.
 """

@@ -84,7 +84,7 @@ LONGEST = 3600 * SECOND
 
 @dataclass(frozen=True)
 class Machine:
-    """What is booted, again and again."""
+    """The machine that is booted for every case."""
 
     experiment: str
     overrides: tuple[str, ...]
@@ -92,7 +92,7 @@ class Machine:
     """As the user has named the kernel, if at all."""
     kernel: Kernel
     files: Mapping[str, bytes]
-    """What the guest finds in /tlplab, with its work."""
+    """The guest's files in /tlplab, with its work."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Told:
     ladder: tuple[Hop, ...]
 
     def time_of(self, says: str) -> int:
-        """When the script said so. Raises `ValueError` if it did not."""
+        """The time at which the script printed this. Raises `ValueError` if it did not."""
         return self.times[self.boot.console.index(SAYS + says)]
 
     def longest_silence(self) -> int:
@@ -112,13 +112,13 @@ class Told:
         return max((later - sooner for sooner, later in pairwise(self.times)), default=0)
 
     def phases(self) -> Phases:
-        """When the phases began."""
+        """The beginnings of the phases."""
         ended = next(line for line in self.boot.console if line.startswith(f"{SAYS}ended"))
         return Phases(self.time_of("work"), self.time_of(ended.removeprefix(SAYS)))
 
 
 def script_of(allocation: Allocation | None) -> str:
-    """What the guest does: its phases, with an allocation that fails."""
+    """The guest's script: its phases, with an allocation that fails."""
     arm, again = ("", "") if allocation is None else (allocation.arm(), allocation.bind_again())
     return PHASES_SCRIPT.replace("@arm@", arm).replace("@again@", again)
 
@@ -154,7 +154,7 @@ def boot(
 ) -> Told:  # fmt: skip
     """Boots the machine with faults, the last of which counts, and further overrides; to be called in the main thread of a process.
 
-    `silence` is for how long the script may be silent by itself, in femtoseconds; `share` is a folder for the counters of its drivers.
+    `silence` is how long the script may be silent on its own, in femtoseconds; `share` is a folder for the counters of its drivers.
     """
     lines: list[tuple[int, str]] = []
     stopped, before, begun, looks = "", -1, 0.0, 0
@@ -214,7 +214,7 @@ def boot(
 
 
 def spent() -> float:
-    """Seconds of processors that this process and those that it has begun have taken."""
+    """Seconds of processors of this process and its children."""
     ticks, left = 0, [os.getpid()]
     while left:
         # Which may end meanwhile.
@@ -228,7 +228,7 @@ def spent() -> float:
 
 
 def strikes(result: Document, entry: str) -> int | None:
-    """How often the fault of this entry has happened; None, if that is not told of its kind."""
+    """The number of times that the fault of this entry has happened; None if its kind is not counted."""
     if tlp := IS_ON_TLP.search(entry):
         its = (tlp["link"], tlp["direction"], int(tlp["number"]), tlp["of"])
         all_of = [(fault["link"], fault["direction"], fault["first"], fault["of"]) for fault in result["faults"]]

@@ -1,4 +1,4 @@
-"""A fault on a TLP, or an allocation that fails, and what a driver makes of it."""
+"""A fault on a TLP, or an allocation that fails, and the driver's reaction."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Case:
     fault: str
     target: Tlp | Allocation
     number: int
-    """Which of its class, from 1."""
+    """The number in its class, from 1."""
     change: Change | None = None
-    """Of a fault in data: what changes."""
+    """Of a fault in data: the change."""
     first: Case | None = None
     """The fault on a TLP that happens before, of a pair."""
 
@@ -58,18 +58,18 @@ class Case:
 
     @property
     def before(self) -> tuple[bool, int]:
-        """How much happens before it, to compare cases by: a fault, if it is the second; for a TLP its time, for an allocation its number."""
+        """A key that orders cases by their earlier events: a fault, if it is the second; for a TLP its time, for an allocation its number."""
         return self.first is not None, self.target.time if isinstance(self.target, Tlp) else self.target.number
 
     def entries(self) -> list[str]:
-        """What an experiment gets as its `fault` for faults on TLPs; the last is that of the case."""
+        """The values of an experiment's `fault` for faults on TLPs; the last is that of the case."""
         if isinstance(self.target, Allocation):
             return []
         fault = next(fault for fault in FAULTS if fault.name == self.fault)
         return [*([] if self.first is None else self.first.entries()), fault.entry(self.target, self.change)]
 
     def ladder(self, *, packets: int | None) -> list[str]:
-        """What an experiment gets for the ladder of a fault on a TLP, with so many packets, or as many as usual."""
+        """The settings of the ladder for a fault on a TLP, with so many packets, or the default number."""
         if isinstance(self.target, Allocation):
             return []
         ladder = [] if packets is None else [f"ladder.packets={packets}"]
@@ -79,15 +79,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Judged:
-    """A case, and what became of the driver."""
+    """A case, and the verdict about the driver."""
 
     case: Case
     verdict: verdict.Verdict
     console: tuple[str, ...]
     ladder: tuple[Hop, ...]
-    """The TLPs around the one that is hit; none of an allocation."""
+    """The TLPs around the faulty one; none of an allocation."""
     struck: int | None
-    """How often the fault has happened, where that is told."""
+    """The number of times that the fault has happened, if it is counted."""
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,19 @@ class References:
 
     plain: Told
     again: Mapping[str, Told]
-    """Those in which a driver is bound again, by driver."""
+    """The boots in which a driver is bound again, by driver."""
     after: Mapping[str, Told] = field(default_factory=dict)
-    """Those with the first fault of pairs, by its name."""
+    """The boots with the first fault of pairs, by its name."""
 
     def of(self, case: Case) -> Told:
-        """The one that a case is compared with."""
+        """The boot with which a case is compared."""
         if case.first is not None:
             return self.after[case.first.name]
         return self.plain if isinstance(case.target, Tlp) else self.again[case.target.driver]
 
 
 class Numbers:
-    """Which TLP of its kind and direction one is, of those with a certain byte: what `tlp` of a fault in data counts."""
+    """The number of a TLP among those of its kind and direction with a certain byte, which `tlp` of a fault in data counts."""
 
     def __init__(self, classes: Iterable[TlpClass]) -> None:
         """Of all TLPs, by kind and length."""
@@ -137,7 +137,7 @@ def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], numbers: Numbers,
 def changes(of: TlpClass, fault: Fault, numbers: Numbers, *, every: bool) -> Iterator[Case]:
     """The cases of a fault in data: of a class each place with a content that no other TLP has had there, or really all.
 
-    After the probe, in which devices say what they are, only the first ones: data are of users then.
+    After the probe, in which devices describe themselves, only the first ones: data are of users then.
     """
     tried: set[tuple[int, bytes]] = set()
     if fault.changes is None:
@@ -163,7 +163,7 @@ def plan_allocations(machine: Machine, drivers: Mapping[str, tuple[str, str]], *
 
 
 def boot_with(machine: Machine, allocation: Allocation, *, silence: int = 0, share: Path | None = None) -> Told:
-    """Boots with an allocation that fails; the kernel says whether it has."""
+    """Boots with an allocation that fails; the kernel reports whether it has."""
     with TemporaryDirectory(prefix=FOLDER) as folder:
         # What a kernel allocates differs with a file system that it mounts, so it always has this one.
         told = boot(
@@ -196,7 +196,7 @@ def judge(
 def judge_all(
     machine: Machine, cases: Sequence[Case], references: References, jobs: int, counters: Counters | None = None
 ) -> Iterator[Judged]:
-    """What became of each case, as they end, so many boots at once; `counters` adds up what has run of drivers."""
+    """The verdict of each case, in the order in which they end, with so many boots at once; `counters` adds up the executed lines of drivers."""
     with ProcessPoolExecutor(jobs) as pool, TemporaryDirectory(prefix=FOLDER) as folder:
         left = iter(cases)
         under_way: dict[Future[Judged], Path | None] = {}
@@ -228,7 +228,7 @@ class Finding:
 
 
 def findings(judged: Sequence[Judged]) -> list[Finding]:
-    """What the drivers did not take, in the order of the minimal cases."""
+    """The faults that drivers did not survive, in the order of the minimal cases."""
     alike: dict[tuple[str, str], list[Judged]] = {}
     for one in sorted(judged, key=lambda one: one.case.before):
         if one.verdict.word in verdict.FINDINGS:

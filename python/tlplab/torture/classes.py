@@ -35,12 +35,12 @@ INTERRUPT = "interrupt"
 
 @dataclass(frozen=True)
 class Phases:
-    """When the guest's phases begin, in femtoseconds: the probe with the boot."""
+    """The beginnings of the guest's phases, in femtoseconds: the probe begins with the boot."""
 
     work: int
     remove: int
     fault: int | None = None
-    """When a fault happens that every boot has, if there is one."""
+    """The time of a fault that every boot has, if there is one."""
 
     def of(self, time: int) -> str:
         """The phase of a time."""
@@ -64,17 +64,17 @@ class Tlp:
     number: int
     """The n-th of this kind in this direction, from 1."""
     time: int
-    """When it was sent, in femtoseconds."""
+    """The time at which it was sent, in femtoseconds."""
     where: str
-    """What it is about: a register, a vector, memory; of a completion, what was asked for."""
+    """The target: a register, a vector, memory; of a completion, that of its request."""
     before: str = ""
-    """What the one before it, of its kind, was about."""
+    """The target of the previous TLP of its kind."""
     lanes: int = 1
     """Of the link."""
     begin: int = 0
-    """When its ladder begins, in femtoseconds."""
+    """The beginning of its ladder, in femtoseconds."""
     data: bytes = b""
-    """What it carries."""
+    """The payload."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class TlpClass:
 
 @dataclass(frozen=True)
 class Bar:
-    """Where a BAR lies, as the guest says, and of its bytes those of an MSI-X table."""
+    """The addresses of a BAR, as the guest reports them, and the part with an MSI-X table."""
 
     number: int
     addresses: range
@@ -174,7 +174,7 @@ def femtoseconds(seconds: str) -> int:
 
 
 def place(tlp: Mapping[str, Any], direction: str, bars: Sequence[Bar]) -> str:
-    """What a request is about."""
+    """The target of a request."""
     if "register" in tlp:
         return str(tlp["register"])
     if "address" not in tlp:

@@ -1,4 +1,4 @@
-"""Which lines of the drivers have run, by the counters of a kernel of `make linux COVERAGE=1`."""
+"""The executed lines of the drivers, by the counters of a kernel of `make linux COVERAGE=1`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Lines:
     ran: tuple[str, ...]
     """Lines for errors that have run: `drivers/nvme/host/core.c:3437: return -EINVAL;`."""
     left: tuple[str, ...]
-    """Those that have not."""
+    """The lines that have not run."""
 
 
 class Counters:
@@ -53,7 +53,7 @@ class Counters:
         self.folder.mkdir()
 
     def add(self, share: Path) -> None:
-        """Adds what a guest has left in the folder that it shared, and removes that."""
+        """Adds the counters that a guest has left in the shared folder, and removes them."""
         one = self.folder.with_name("one")
         one.mkdir()
         for path in share.rglob("*.gcda"):
@@ -71,7 +71,7 @@ class Counters:
         shutil.rmtree(share)
 
     def lines(self, build: Path) -> dict[str, dict[int, int]]:
-        """How often each line has run, by the source's path in the kernel; of functions that have run at all."""
+        """The number of executions of each line, by the source's path in the kernel; of functions that have run at all."""
         counts: dict[str, dict[int, int]] = {}
         for path in sorted(self.folder.glob("*.gcda")):
             name = path.name.replace(":", "/").removesuffix(".gcda")
@@ -108,7 +108,7 @@ def run(*command: str) -> str:
 
 
 def by_driver(now: dict[str, dict[int, int]], known: dict[str, dict[int, int]], build: Path) -> list[Lines]:
-    """What has run in `now` of the lines in functions that have run in `known`."""
+    """The lines executed in `now`, of the functions executed in `known`."""
     counts: dict[str, Counter[bool]] = defaultdict(Counter)
     errors: dict[tuple[str, bool], list[str]] = defaultdict(list)
     for file, of in known.items():
@@ -128,7 +128,7 @@ def by_driver(now: dict[str, dict[int, int]], known: dict[str, dict[int, int]], 
 
 @dataclass
 class Coverage:
-    """What has run of the drivers: without a fault, and with all cases so far."""
+    """The executed lines of the drivers: without a fault, and with all cases so far."""
 
     build: Path
     counters: Counters
@@ -141,7 +141,7 @@ class Coverage:
         return None if build is None else cls(build, Counters(), {})
 
     def rows(self) -> list[tuple[Lines, Lines]]:
-        """Of each driver: without a fault, and with all cases. The functions are those that have run in any boot."""
+        """Of each driver: without a fault, and with all cases. The functions are all that have run in any boot."""
         now = self.counters.lines(self.build)
         rows = zip(*(by_driver(of, now, self.build) for of in (self.before, now)), strict=True)
         return [(before, after) for before, after in rows if after.errors]

@@ -19,7 +19,7 @@ FORMAT = "tlplab/torture/2"
 def document_of(
     machine: Machine, faults: Mapping[str, str], reference: Told, judged: Sequence[Judged], *, interrupted: bool = False
 ) -> dict[str, Any]:
-    """All verdicts, or those of the cases that were over when it was `interrupted`; `faults` has what each does. What a console has in common with the reference is in both as the same numbers of `lines`."""
+    """All verdicts, or those of the cases that were over when it was `interrupted`; `faults` has the meaning of each. The lines that a console shares with the reference are in both as the same numbers of `lines`."""
     evidence = Evidence()
     without = evidence.of(reference.boot.console, ())
     return {

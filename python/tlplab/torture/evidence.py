@@ -19,9 +19,9 @@ class Hop:
     """A TLP on a link, as a ladder shows it."""
 
     start: int
-    """When its first bit was sent, in femtoseconds."""
+    """The time at which its first bit was sent, in femtoseconds."""
     arrive: int
-    """When its last bit arrived, in femtoseconds."""
+    """The time at which its last bit arrived, in femtoseconds."""
     sender: str
     receiver: str
     text: str
@@ -68,7 +68,7 @@ class Evidence:
         self.hops: Pool[Hop] = Pool()
 
     def of(self, console: Sequence[str], ladder: Sequence[Hop]) -> dict[str, str]:
-        """What a case's entry in the document has: the numbers of its lines and of its TLPs."""
+        """The evidence in a case's entry of the document: the numbers of its lines and of its TLPs."""
         return {
             "console": ranges(self.lines.add(console), between=" "),
             "ladder": ranges(self.hops.add(ladder), between=" "),

@@ -1,4 +1,4 @@
-"""What can happen to a TLP, and to which."""
+"""The faults of TLPs, and the TLPs that each can hit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Change:
     """Bits of a TLP's data that are inverted."""
 
     byte: int
-    """The first one, of those that the TLP carries."""
+    """The first changed byte, of the TLP's payload."""
     flip: int
     """The bits, of a little-endian word that begins there."""
 
@@ -32,7 +32,7 @@ class Fault:
     name: str
     doc: str
     hits: Callable[[Tlp], bool]
-    """Whether it can be done to a TLP."""
+    """True if the fault can happen to a TLP."""
     to_toml: Callable[[Tlp], str]
     """Its entry in the experiment's `fault`."""
     changes: Callable[[Tlp], Iterable[Change]] | None = None
@@ -57,7 +57,7 @@ def _late(tlp: Tlp) -> str:
 
 
 def _overtaken(tlp: Tlp) -> str:
-    """The entry that makes what was sent before an interrupt late."""
+    """The entry that delays the writes before an interrupt."""
     return _late(replace(tlp, number=tlp.number - 1))
 
 

@@ -44,7 +44,7 @@ class Allocation:
         return f"{self.driver} {self.phase} {self.kind}"
 
     def arm(self) -> str:
-        """What a script does when a phase begins, and at the end: `arm PHASE`, `tell`."""
+        """The functions of a script for the beginning of a phase, and for the end: `arm PHASE`, `tell`."""
         place = f"/sys/kernel/debug/{PLACES[self.kind]}"
         settings = {
             "ignore-gfp-wait": "N",
@@ -76,13 +76,13 @@ sleep 2
 
 
 def struck(console: Sequence[str]) -> int | None:
-    """How many allocations have failed; None, if the guest did not come to the point of saying so."""
+    """The number of allocations that have failed; None if the guest ended before it reported them."""
     said = any(SAYS in line or FAILED in line for line in console)
     return 1 if said else 0 if LEFT in console else None
 
 
 def ranges(build: Path) -> dict[str, tuple[str, str]]:
-    """Where the code of each driver is, in a kernel that lets allocations fail; nothing in another one."""
+    """The addresses of each driver's code, in a kernel that lets allocations fail; nothing in another one."""
     if not (build / RANGES).is_file():
         return {}
     return {name: (first, last) for name, (first, last) in json.loads((build / RANGES).read_text()).items()}
@@ -104,7 +104,7 @@ def all_of(
 
 
 def count(strikes: Callable[[int], bool], limit: int | None) -> int:
-    """The largest number that strikes, or `limit`; those that do are 1 to some number."""
+    """The largest number that strikes, or `limit`; numbers that do are 1 to some number."""
     low, high = 0, limit or 1
     if limit is None:
         while strikes(high):

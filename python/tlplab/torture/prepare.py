@@ -1,4 +1,4 @@
-"""What a torture begins with: the boots without a fault, and what is to be tried."""
+"""The preparation of a torture: the boots without a fault, and the list of cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tlplab.torture.memory import Allocation
 
 
 def choose_faults(names: Sequence[str]) -> dict[str, str]:
-    """The faults of these names, or all, and what each does. Raises `click.UsageError`."""
+    """The faults of these names, or all, and the meaning of each. Raises `click.UsageError`."""
     known = {**{fault.name: fault.doc for fault in FAULTS}, memory.FAULT: memory.DOC}
     for name in names:
         if name not in known:
@@ -52,7 +52,7 @@ def lanes(link: str) -> int:
 
 
 def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) -> Machine:
-    """What is booted. Raises `click.UsageError` where there is no script or no kernel."""
+    """The machine that is booted. Raises `click.UsageError` without a script or a kernel."""
     guest = outline.read(experiment, overrides=overrides)["guest"]
     if guest is None or guest["run"] is None:
         raise click.UsageError(f"{experiment}: it has no guest with a script (guest.run), and so no driver to test")
@@ -66,7 +66,7 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried, and the boots that cases are compared with."""
+    """The cases, and the boots with which they are compared."""
 
     references: References
     classes: list[TlpClass]
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user has chosen."""
+    """The user's choice."""
 
     devices: Sequence[str] = ()
     """Their TLPs; none are all."""
@@ -95,7 +95,7 @@ class Wanted:
 
 
 def prepare(machine: Machine, wanted: Wanted, tried: Coverage | None) -> Plan:
-    """Boots without a fault, and plans. Raises `RunError` if the work fails by itself, `click.UsageError` for names of nothing."""
+    """Boots without a fault, and plans. Raises `RunError` if the work fails without one, `click.UsageError` for unknown names."""
     chosen = choose_devices(machine, wanted.devices)
     name, firsts = wanted.alone()
     plain, capture = reference(machine, tried, [])
@@ -133,7 +133,7 @@ def pairs(
     machine: Machine, wanted: Wanted, tried: Coverage | None, classes: Sequence[TlpClass], plain: Told,
     chosen: Mapping[str, int], bars: Sequence[Bar],
 ) -> Plan:  # fmt: skip
-    """Boots with each first fault, and plans what happens to the TLPs that come after it. Raises as `prepare` does."""
+    """Boots with each first fault, and plans the faults of later TLPs. Raises as `prepare` does."""
     name, firsts = wanted.alone()
     names = [fault.name for fault in FAULTS]
     after, found, cases = {}, [], []
@@ -179,7 +179,7 @@ class Capture:
 
     @property
     def file(self) -> Path:
-        """Where it is."""
+        """The path of the capture."""
         return Path(self.folder.name) / "reference.pcapng"
 
 

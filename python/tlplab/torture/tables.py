@@ -1,4 +1,4 @@
-"""What torture prints."""
+"""The output of torture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlplab.torture.coverage import Lines
 
 
 def list_all(faults: Mapping[str, str], classes: Sequence[TlpClass], cases: Sequence[Case]) -> None:
-    """Prints what could be tried."""
+    """Prints the possible cases."""
     console = console_for(sys.stdout)
     shown = Sheet("Faults", [Column("fault", name=True), Column("effect", name=True)])
     for name, doc in faults.items():
@@ -34,7 +34,7 @@ def list_all(faults: Mapping[str, str], classes: Sequence[TlpClass], cases: Sequ
 
 
 def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
-    """The verdicts by phase and fault, and those that are findings."""
+    """The verdicts by phase and fault, and the findings."""
     console = console_for(sys.stdout)
     shown = Sheet("Verdicts by phase and fault", [
         Column("phase", name=True), Column("fault", name=True), Column("cases"), *(Column(word) for word in verdict.VERDICTS),
@@ -60,7 +60,7 @@ def show(judged: Sequence[Judged], faults: Iterable[str]) -> None:
 
 
 def show_coverage(rows: Iterable[tuple[Lines, Lines]]) -> None:
-    """What the faults have reached of the drivers."""
+    """Print the lines of the drivers that the faults have reached."""
     shown = Sheet("Lines executed, in functions executed in any boot", [
         Column("driver", name=True), Column("lines"), Column("no fault"), Column("all"),
         Column("for errors"), Column("no fault"), Column("all"), Column("all %"),

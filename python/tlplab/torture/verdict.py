@@ -1,4 +1,4 @@
-"""What became of a driver, by what its guest printed."""
+"""The verdict about a driver, from the output of its guest."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ VARIES = re.compile(r"\b(char|byte|line|accessed) \d+|\d+(\.\d+)? ?(seconds|s|[k
 
 @dataclass(frozen=True)
 class Boot:
-    """A boot that is over: what was printed, and how it ended."""
+    """A boot that is over: its output, and its end."""
 
     console: tuple[str, ...]
     end: str
-    """`powered off`, `died: …`, what went wrong, or `SILENT`, `ENDLESS`, `SPINS`."""
+    """`powered off`, `died: …`, the error, or `SILENT`, `ENDLESS`, `SPINS`."""
     status: int | None
     """Of the script's work; None if it did not come to its end."""
     removed: bool
@@ -47,23 +47,23 @@ class Boot:
     died: bool = False
     """The kernel died."""
     struck: int | None = None
-    """How often the fault has happened, where that is told."""
+    """The number of times that the fault has happened, if it is counted."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a driver took a fault."""
+    """The verdict about a driver and a fault."""
 
     word: str
     """One of `VERDICTS`."""
     why: str
-    """The line of the console that says so, or what did not come."""
+    """The line of the console that shows it, or the missing line."""
     new: tuple[str, ...]
     """The lines that the reference has not."""
 
 
 def judge(boot: Boot, reference: Boot) -> Verdict:
-    """What became of the driver in `boot`, compared with the boot without a fault."""
+    """The verdict about the driver in `boot`, compared with the boot without a fault."""
     new = new_lines(boot.console, reference.console)
 
     def told(pattern: re.Pattern[str]) -> str | None:
@@ -101,7 +101,7 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
 
 
 def last_line(boot: Boot) -> str:
-    """What was printed last."""
+    """The last line of the output."""
     return STAMP.sub("", boot.console[-1]) if boot.console else ""
 
 
@@ -117,12 +117,12 @@ def new_lines(console: Sequence[str], reference: Sequence[str]) -> tuple[str, ..
 
 
 def comparable(line: str) -> str:
-    """A line without what differs from run to run."""
+    """A line without the parts that differ from run to run."""
     return VARIES.sub("#", STAMP.sub("", line))
 
 
 def error_of(new: Sequence[str]) -> str:
-    """The line that tells best what happened: the first that speaks of an error, or the first."""
+    """The line that describes the event best: the first that speaks of an error, or the first."""
     new = [line for line in new if not IS_INJECTED.match(line)]
     speaks = re.compile(r"error|fail|timeout|timed out|abort|reset|down|remov|dead|not |no ", re.IGNORECASE)
     return next((line for line in new if speaks.search(line)), new[0] if new else "")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the card's memory must hold, byte by byte, and which of it transfers are using. */
+/* The right content of the card's memory, byte by byte, and the parts that transfers are using. */
 #ifndef TLPLAB_STRESS_CARD_H
 #define TLPLAB_STRESS_CARD_H
 

@@ -215,7 +215,7 @@ void Channel::after_reset() {
 
 // A descriptor whose end nobody will hear of: its bytes may have been written.
 void Channel::drop(Descriptor const &descriptor) {
-    // Where requests were refused it is not sure whose the others were.
+    // After refusals, the descriptor of the other requests is not certain.
     uint32_t const bytes = refusals_ ? descriptor.length : descriptor.asked;
     if (to_card_) {
         std::vector<uint8_t> data(bytes);
@@ -262,7 +262,7 @@ bool Channel::expects(uint64_t address, uint32_t bytes) {
         Descriptor const *const descriptor = current();
         return descriptor && descriptor->host + descriptor->asked == address;
     }
-    // What was refused is left out, for good; what comes after it may still go out before the channel halts.
+    // Refused requests are left out, for good; later ones may still go out before the channel halts.
     for (Descriptor *descriptor = current(); descriptor; ++working_, descriptor = current()) {
         uint64_t const at = address - descriptor->host;
         if (at < descriptor->asked || at + bytes > descriptor->length) continue;
@@ -306,7 +306,7 @@ void Channel::writes_record(uint64_t address, uint8_t const *data, uint32_t byte
     uint32_t const before = record_seen_ ? record_head_ : head_;
     if (looked_ && head - before >= 0x8000'0000u) return; // it was on its way while the registers were read
     if (head - before > flight_.size()) fail("%s: HEAD in a record goes from %u to %u", name(), before, head);
-    // All that it says is done must be so now.
+    // All descriptors that it reports as done must be done now.
     for (uint32_t i = before; i != head; ++i)
         if (flight_[i - head_].moved != flight_[i - head_].length)
             fail("%s: a record says %u, but descriptor %u has moved %u of %u bytes", name(), head, i, flight_[i - head_].moved,

@@ -83,7 +83,7 @@ public:
     bool is_record(uint64_t address) const { return address >= record_ && address < record_ + 8; }
     void fetch(uint64_t address, uint8_t *to, uint32_t bytes) const;
     uint64_t reads_ring(uint64_t address, uint32_t bytes);
-    // Is it this channel's turn to read (write) at this address?
+    // True if this channel's next read (write) is at this address.
     bool expects(uint64_t address, uint32_t bytes);
     uint64_t reads_data(uint64_t address, uint32_t bytes);
     void writes_data(uint64_t address, uint8_t const *data, uint32_t bytes);

@@ -169,7 +169,7 @@ void Host::complete(uint8_t tag, std::optional<Fault> fault) {
             }
         }
         if (i >= wrong && (*fault >= WRONG_LOWER && *fault <= WRONG_LENGTH)) {
-            // What comes after this is no longer expected; the tag rests.
+            // Later completions are not expected any more; the tag rests.
             item.last = false;
             read.free_at = now_ + timeout;
             item.bytes = 0;
@@ -181,7 +181,7 @@ void Host::complete(uint8_t tag, std::optional<Fault> fault) {
     }
 }
 
-// Where the completions of a read of [base, end) end: at some of the boundaries, as chance says and Max_Payload_Size demands.
+// The ends of the completions of a read of [base, end): at some of the boundaries, at random and as Max_Payload_Size demands.
 std::vector<uint64_t> const &Host::ends_of_completions(uint64_t base, uint64_t end) {
     std::vector<uint64_t> &cuts = cuts_;
     cuts.clear();
@@ -288,7 +288,7 @@ uint32_t Host::read32(uint32_t offset) {
 
 void Host::on_completion(Tlp const &tlp) {
     auto const found = requests_.find(tlp.tag);
-    if (found == requests_.end() || tlp.requester != HOST_ID) fail("a completion for nobody");
+    if (found == requests_.end() || tlp.requester != HOST_ID) fail("a completion without a request");
     Request &request = found->second;
     Answer &answer = *request.answer;
     if (request.delivered == UINT64_MAX) fail("a completion before its request was taken");

@@ -22,13 +22,13 @@ constexpr uint64_t NS = 1'000'000, US = 1'000 * NS; // in fs
 constexpr uint16_t HOST_ID = 0x0000, CARD_ID = 0x0300;
 constexpr uint64_t BAR0 = 0xF000'0000, BAR2 = 0x70'0000'0000;
 
-// What can be wrong with the completions of a read.
+// Faults of the completions of a read.
 enum Fault { UR, CA, CRS, POISON, WRONG_LOWER, WRONG_COUNT, WRONG_LENGTH, LOST, LATE, WRONG_REQUESTER, UNKNOWN_TAG, FAULTS };
 char const *name(Fault fault);
 // The error codes that the device may report for it, as bits; 0 if it must not notice.
 unsigned errors_of(Fault fault);
 
-// How the host behaves.
+// The behaviour of the host.
 struct Manners {
     unsigned rcb = 64;            // read completion boundary, a power of two
     unsigned split = 30;          // percent of the boundaries at which a completion ends
@@ -40,7 +40,7 @@ struct Manners {
     uint64_t faults = 0;          // one read in so many gets a fault; 0: none
 };
 
-// Who is asked about what the device does; the channels and the interrupts behind them.
+// The judge of the device's requests: the channels and the interrupts behind them.
 class Memory {
 public:
     virtual ~Memory() = default;
@@ -89,7 +89,7 @@ public:
     bool quiet() const;
     std::string state() const;
 
-    // What happened so far.
+    // Counters of the events so far.
     struct Counts {
         uint64_t sent = 0, received = 0, reads = 0, faults[FAULTS] = {}, reordered = 0;
         double cycles = 0; // of user_clk, evaluated
@@ -102,7 +102,7 @@ private:
         std::vector<uint8_t> tlp;
         tlplab_rtl_class kind;
         uint8_t bar;
-        uint64_t read = 0;  // whose completion this is, and its tag
+        uint64_t read = 0;  // the read that this completes, and its tag
         uint8_t tag = 0;
         uint32_t bytes = 0; // of its data that are right
         bool last = false;  // the tag is over with it

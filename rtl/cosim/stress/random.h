@@ -29,7 +29,7 @@ private:
     uint64_t state_;
 };
 
-// What host memory holds: a function of the address, so that any address can be read.
+// The content of host memory: a function of the address, so that any address can be read.
 inline void fill_pattern(uint64_t address, uint8_t *to, size_t bytes) {
     constexpr uint64_t EACH = 0x9E3779B97F4A7C15;
     uint64_t product = (address >> 3) * EACH;

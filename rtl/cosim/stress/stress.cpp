@@ -130,7 +130,7 @@ uint64_t Campaign::reads(uint64_t address, uint32_t bytes) {
     for (Channel *channel : {&to_card_, &from_card_})
         if (channel->in_ring(address)) return channel->reads_ring(address, bytes);
     if (!to_card_.expects(address, bytes))
-        fail("a read of %#llx, which nobody asked for", static_cast<unsigned long long>(address));
+        fail("a read of %#llx, which no transfer needs", static_cast<unsigned long long>(address));
     return to_card_.reads_data(address, bytes);
 }
 
@@ -152,7 +152,7 @@ void Campaign::writes(uint64_t address, uint8_t const *data, uint32_t bytes) {
         return interrupt(vector);
     }
     if (!from_card_.expects(address, bytes))
-        fail("a write to %#llx, which nobody asked for", static_cast<unsigned long long>(address));
+        fail("a write to %#llx, which no transfer needs", static_cast<unsigned long long>(address));
     from_card_.writes_data(address, data, bytes);
 }
 
@@ -240,7 +240,7 @@ void Campaign::set_up_interrupts() {
     to_card_.wants_interrupts = from_card_.wants_interrupts = true;
 }
 
-// What the device says of itself.
+// The device's description of itself.
 std::string Campaign::registers() {
     std::string text;
     for (uint32_t offset : {0x008u, 0x00Cu, 0x014u, 0x020u, 0x024u, 0x02Cu, 0x10Cu, 0x110u, 0x114u, 0x120u, 0x124u, 0x18Cu, 0x190u,
@@ -268,7 +268,7 @@ void Campaign::go_on() {
     }
     for (Channel *channel : {&to_card_, &from_card_}) {
         if (!channel->empty() && host_.now() - channel->progress > 10 * host_.timeout + 2000 * US)
-            fail("nothing happens any more%s", registers().c_str());
+            fail("no progress%s", registers().c_str());
         if (registers_.bus_master && channel->interrupt_due(host_.now())) fail("no interrupt although one is due");
     }
 }
@@ -285,7 +285,7 @@ void Campaign::all_of_memory(Channel &channel) {
     channel.start(Channel::Setup{4, true, false, Card::SIZE, 16});
     uint32_t const bytes = 1 << 16;
     for (uint32_t at = 0; at < Card::SIZE; at += bytes)
-        if (!channel.post(at, bytes, 0x12'3456'0000 + at)) fail("memory is locked by nobody");
+        if (!channel.post(at, bytes, 0x12'3456'0000 + at)) fail("memory is locked without a transfer");
     channel.doorbell();
     until_empty();
 }
@@ -341,9 +341,9 @@ void Campaign::round(uint64_t transfers) {
     }
     host_.manners.faults = 0;
     until_empty();
-    // What a fault has left under way is over, too.
+    // Requests that a fault has left under way are over, too.
     for (uint64_t const limit = host_.now() + 20 * host_.timeout; !host_.quiet();) {
-        if (host_.now() > limit) fail("the device does not take what it was sent");
+        if (host_.now() > limit) fail("the device does not take the TLPs that it was sent");
         go_on();
     }
     if (host_.read32(reg::SCRATCH) != scratch_) fail("SCRATCH is not %#x", scratch_);
@@ -372,7 +372,7 @@ void Campaign::small_access() {
     }
 }
 
-// What a device must refuse or drop, and go on.
+// Accesses that a device must refuse or drop, and go on.
 void Campaign::odd_access() {
     uint8_t const junk[8] = {0xBA, 0xD0, 0xBA, 0xD0, 0xBA, 0xD0, 0xBA, 0xD0};
     switch (random_.below(4)) {

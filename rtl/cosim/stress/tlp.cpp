@@ -39,7 +39,7 @@ void check_request(Tlp const &tlp, Rules const &rules) {
 void check_completion(Tlp const &tlp, Rules const &rules) {
     require(tlp.id == rules.id, "completer is not the function's id");
     bool const data = tlp.kind & 0x40;
-    require(data == (tlp.status == SUCCESS), "status and data of a completion do not fit");
+    require(data == (tlp.status == SUCCESS), "status and data of a completion do not agree");
     if (!data) return;
     require(4 * tlp.length <= rules.max_payload, "longer than Max_Payload_Size");
     uint32_t const offset = tlp.address % 4, span = offset + tlp.byte_count;
@@ -67,7 +67,7 @@ Tlp read_tlp(uint8_t const *bytes, size_t count, Rules const &rules) {
     tlp.id = static_cast<uint16_t>(d1 >> 16);
     tlp.data = bytes + (tlp.kind & 0x20 ? 16 : 12);
     require((d0 & 0x00FFBC00) == 0, "traffic class, digest, or reserved bits are set");
-    require(count == (tlp.kind & 0x20 ? 16u : 12u) + (tlp.kind & 0x40 ? 4 * tlp.length : 0), "length is not its own");
+    require(count == (tlp.kind & 0x20 ? 16u : 12u) + (tlp.kind & 0x40 ? 4 * tlp.length : 0), "length differs from its bytes");
     require(!tlp.poisoned, "poisoned");
     switch (tlp.kind) {
     case MEMORY_READ:
@@ -92,7 +92,7 @@ Tlp read_tlp(uint8_t const *bytes, size_t count, Rules const &rules) {
         require((d2 & 0x80) == 0 && (d1 & 0x1000) == 0, "reserved bits are set");
         check_completion(tlp, rules);
         break;
-    default: require(false, "a kind that the function has no use for");
+    default: require(false, "a kind that the function must not send");
     }
     return tlp;
 }

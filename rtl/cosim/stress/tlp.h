@@ -47,7 +47,7 @@ struct Tlp {
     uint32_t bytes() const;
 };
 
-// What a device was told and its TLPs must keep.
+// Settings that a device's TLPs must keep to.
 struct Rules {
     uint16_t id;
     uint32_t max_payload, max_read; // bytes
@@ -73,7 +73,7 @@ struct CompletionHeader {
 };
 std::vector<uint8_t> completion(CompletionHeader const &header, uint8_t const *payload);
 
-// How a TLP reads in a message.
+// A TLP in the words of a message.
 std::string describe(uint8_t const *bytes, size_t count);
 
 } // namespace stress

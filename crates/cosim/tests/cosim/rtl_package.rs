@@ -62,7 +62,7 @@ const COMPLETION: &[(&str, Codec)] = &[
 
 /// What ends a master read, and what `errors` tells: the core's own codes, written down here so that all RTL has them from one place.
 const ERRORS: &str = "
-  // How a master read ended (mrd_done_error)
+  // The end of a master read (mrd_done_error)
   localparam [2:0] ERR_NONE        = 3'd0;
   localparam [2:0] ERR_UR          = 3'd1; // Unsupported Request
   localparam [2:0] ERR_CA          = 3'd2; // Completer Abort, and a Retry Status that nobody may give
@@ -78,7 +78,7 @@ const ERRORS: &str = "
   localparam integer E_POISONED    = 2;
   localparam integer E_MISMATCH    = 3;
   localparam integer E_TIMEOUT     = 4;
-  localparam integer E_UNEXPECTED  = 5; // a completion for nobody: other requester, free tag, too late
+  localparam integer E_UNEXPECTED  = 5; // a completion without a request: other requester, free tag, too late
   localparam integer E_UNSUPPORTED = 6; // a request that we do not support
   localparam integer E_POISONED_RX = 7; // a poisoned request
 ";

@@ -1,19 +1,19 @@
 """Machines that were measured: data sets of pcie-bench, read, simulated again, compared and turned into host profiles.
 
-A data set is a folder of CSV files from one machine, with what `lspci`, `lstopo` and `/proc/cpuinfo` said there. The way of the data:
+A data set is a folder of CSV files from one machine, with the output of `lspci`, `lstopo` and `/proc/cpuinfo` there. The way of the data:
 
     table     one CSV file, checked line by line
-    dataset   the folder: tables become points (a case and what was measured), points become series and distributions
-    machine   what the texts say of the machine: processor, last-level cache, nodes, the device's link
+    dataset   the folder: tables become points (a case and its measurement), points become series and distributions
+    machine   the machine by these texts: processor, last-level cache, nodes, the device's link
     target    the same cases, simulated
-    compare   measured beside simulated: errors per series
+    compare   measured and simulated: errors per series
     figure    the same as small multiples
     observe   which measurement shows which parameter of a host
     pauses    machines that sleep between reads, and stalls
     calibrate the estimates, corrected by the simulator, as a profile
-    leftover  what such a profile leaves off of its own data
-    generation what is known of a processor's generation where the data do not show it
-    predict   profiles that never saw what they are compared with
+    leftover  the residuals of such a profile on its own data
+    generation facts of a processor's generation that the data do not show
+    predict   profiles that never saw the data with which they are compared
 
 `command` is the command line of it: `tlplab validate` and `tlplab calibrate`.
 """

@@ -51,7 +51,7 @@ class Fitted:
 
     @property
     def residual(self) -> str:
-        """What is left between measured and simulated."""
+        """The difference of the simulated and the measured value, as text."""
         if self.measured is None or self.simulated is None:
             return "–"
         return f"{self.simulated - self.measured:+.2f}"
@@ -59,7 +59,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Device:
-    """What a calibration has to know of the device that measured."""
+    """The properties of the measuring device that a calibration needs."""
 
     slots: int
     """Reads of a line that it keeps under way, for data without latencies."""
@@ -67,7 +67,7 @@ class Device:
     """From the end of one latency to the beginning of the next."""
     mps: int
     alone: Callable[[Sequence[Case]], Mapping[Case, Outcome]]
-    """What it makes of cases on a host that costs nothing."""
+    """Runs cases with this device on a host that costs nothing."""
     walks: Mapping[str, Value] = field(default_factory=dict)
     """Figures of page walks (`iommu.interval`) that are lent where the data do not show them."""
 
@@ -101,7 +101,7 @@ def calibrate(
 
 
 def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
-    """The data set that says what memory and cache take: local, and with the IOMMU off if there is such a one."""
+    """The data set that shows the latency of memory and cache: local, and with the IOMMU off if there is such a one."""
     local = [data for data, _ in sets if data.setting.node == "local"]
     if not local:
         data = sets[0][0]
@@ -111,7 +111,7 @@ def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
 
 
 def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profile, list[Observable]]:
-    """The profile of first guesses, and what will correct it. Nothing is simulated but the device alone."""
+    """The profile of first guesses, and the observables that will correct it. Only the device alone is simulated."""
     base = base_of(sets)
     labels = next(labels for data, labels in sets if data is base)
     observables = observe.latency_of(base, labels)
@@ -183,7 +183,7 @@ def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profi
 
 
 def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device: Device) -> Profile:
-    """The profile of a host with an IOMMU has all figures of page walks: those that no data show are lent, or the generation's."""
+    """The profile of a host with an IOMMU has all figures of page walks: those without data are lent, or the generation's."""
     walking = [data for data, _ in sets if data.setting.iommu != "off"]
     if not walking:
         return profile
@@ -204,7 +204,7 @@ def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device:
 
 
 def with_pauses(profile: Profile, base: DataSet, labels: Labels, device: Device) -> Profile:
-    """The profile with what varies: jitter, or sleep between requests; and stalls."""
+    """The profile with its variations: jitter, or sleep between requests; and stalls."""
     pauses = Pauses(base, labels)
     if stall := pauses.stall(device.between_ns):
         for key, value in zip(("stall.every", "stall.lasts"), stall, strict=True):
@@ -229,7 +229,7 @@ def write_time(device: Device) -> float:
 
 
 def idle_times(device: Device) -> dict[str, float]:
-    """How long each interface leaves the host alone between two latencies, in ns: what the read takes elsewhere, and what is between."""
+    """The time that each interface leaves the host alone between two latencies, in ns: the device's part of a read, and the time between reads."""
     cases = {interface: Case("lat_rd", 64, interface=interface) for interface in ("command", "dma")}
     outcomes = device.alone(list(cases.values()))
     latency = _core.duration_fs(str(FIXED[""]["latency"][0])) / 1e6
@@ -250,7 +250,7 @@ def cache_size_of(data: DataSet, labels: Labels) -> Value | None:
     kept = observe.mostly_kept(warm, data.typical)
     if kept is None:
         return None
-    source = f"what host-warm reads find there; no sys-cpuinfo.txt ({observe.where(warm, data)})"
+    source = f"the part of a window that host-warm reads find there; no sys-cpuinfo.txt ({observe.where(warm, data)})"
     return Value(max(round(kept / MIB), 1) * MIB, "B", source)
 
 
@@ -264,7 +264,7 @@ def ways_of(data: DataSet, size: Value | None) -> Value | None:
 
 
 def completions_of(data: DataSet) -> tuple[str, str]:
-    """How the root complex cuts completions: by the processor's generation, which bandwidths of all four known machines bear out."""
+    """The cuts of completions by the root complex, from the processor's generation; bandwidths of all four known machines confirm them."""
     if re.search(r"E5-\d+( 0| v2)?$", processor_of(data)):
         return "split-ends", "Sandy and Ivy Bridge: partial lines at either end come alone"
     if re.search(r"E5-\d+ v3$", processor_of(data)):
@@ -304,7 +304,7 @@ def better(one: Observable, value: Value, simulated: float) -> Value:
 
 
 def is_close(one: Observable, simulated: float, profile: Profile) -> bool:
-    """Whether nothing better can be expected."""
+    """True if no better value can be expected."""
     if not one.unit:
         return better(one, profile.values[one.key], simulated) == profile.values[one.key]
     return abs(simulated - one.measured()) < max(CLOSE_NS, CLOSE_SHARE * abs(one.measured()))

@@ -61,7 +61,7 @@ def read_all(paths: Sequence[str]) -> list[DataSet]:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What cannot be simulated, such as a device that nobody knows, is a mistake in the command line."""
+    """Turn errors of cases that cannot be simulated, such as an unknown device, into mistakes of the command line."""
     try:
         yield
     except ExperimentError:
@@ -183,7 +183,7 @@ def fit_all(
 def predict_all(
     plans: Sequence[Prediction], card: Card, *, quiet: bool
 ) -> tuple[list[tuple[Prediction, list[Comparison]]], bool]:
-    """What is planned, beside what was measured, and whether something failed: that is said, and the others go on."""
+    """The predictions with their measurements, and True if one failed: a failure is reported, and the other predictions continue."""
     found, failed = [], False
     for plan in plans:
         if not quiet:
@@ -237,7 +237,7 @@ def validate_one(
 
 
 def has_iommu(host: str, data: DataSet) -> bool:
-    """Whether the host's IOMMU is to be set: not where it has none and needs none."""
+    """True if the host's IOMMU is to be set; False if the host has none and the data need none."""
     return data.setting.iommu != "off" or hosts.has_iommu(host)
 
 
@@ -337,7 +337,7 @@ def calibrate(
 
 
 def check_machines(sets: Sequence[DataSet]) -> None:
-    """The data sets are of one machine; only local memory may be that of another with the same processor, where nobody measured its own."""
+    """The data sets are of one machine; only local memory may be that of another with the same processor, if its own was not measured."""
     names = unique(data.machine_name for data in sets)
     if len(names) == 1:
         return
@@ -354,7 +354,7 @@ def check_machines(sets: Sequence[DataSet]) -> None:
 
 
 def show_device(values: Sequence[DeviceValue]) -> None:
-    """Prints what fixed each parameter of a device."""
+    """Prints the source of each parameter of a device."""
     sheet = Sheet("Parameters of the device", [
         Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("determined by", name=True), Column("measured"),
         Column("residual"),
@@ -366,7 +366,7 @@ def show_device(values: Sequence[DeviceValue]) -> None:
 
 
 def show_fitted(found: Calibration) -> None:
-    """Prints what fixed each parameter."""
+    """Prints the source of each parameter."""
     sheet = Sheet(f"Parameters of {found.profile.title}", [
         Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("determined by", name=True), Column("measured"),
         Column("residual"),

@@ -1,4 +1,4 @@
-"""Measured beside simulated: errors of every series."""
+"""Comparison of measured and simulated: errors of every series."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Comparison:
     file: str
     swept: str
     positions: tuple[float, ...]
-    """Of the points on the axis of what was swept; of a distribution the quantiles."""
+    """Of the points on the swept axis; of a distribution the quantiles."""
     measured: tuple[float, ...]
     """Gb/s or ns."""
     simulated: tuple[float, ...]
@@ -51,7 +51,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Summary:
-    """A line of what `tlplab validate` prints."""
+    """A line of `tlplab validate`."""
 
     host: str
     series: str
@@ -107,14 +107,14 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def cases_of(data: DataSet, labels: Labels) -> tuple[list[Case], list[Case]]:
-    """What has to run for a comparison: the cases of points, and those whose distributions are wanted; each once."""
+    """The cases of a comparison, without and with distributions, each once."""
     full = dict.fromkeys(labels.meant(one.case) for one in data.distributions)
     plain = dict.fromkeys(labels.meant(point.case) for point in data.points())
     return [case for case in plain if case not in full], list(full)
 
 
 def compare(data: DataSet, target: Target, labels: Labels, progress: Progress) -> list[Comparison]:
-    """Runs every case of a data set once and lays what comes out beside what was measured."""
+    """Runs every case of a data set once and compares the results with the measurements."""
     plain, full = cases_of(data, labels)
     many = len(plain) + len(full)
     outcomes = dict(target.run(plain, progress=lambda done, _: progress(done, many)))

@@ -26,7 +26,7 @@ Quantity = Literal["bandwidth", "latency"]
 
 @dataclass(frozen=True)
 class Point:
-    """A case and what came out of it: the bandwidth in Gb/s, or the latency in ns."""
+    """A case and its result: the bandwidth in Gb/s, or the latency in ns."""
 
     case: Case
     line: int
@@ -49,7 +49,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """The file and what all points have in common, as in `bw_dma_off_rd 64 B host-warm`."""
+        """The file and the common part of all points, as in `bw_dma_off_rd 64 B host-warm`."""
         case = self.points[0].case
         parts = name_parts(self.file.removesuffix(".csv"), case)
         if self.swept != "size":
@@ -61,7 +61,7 @@ class Series:
         return " ".join([*parts, case.cache])
 
     def positions(self) -> list[float]:
-        """Where the points are on the axis of what was swept, in bytes."""
+        """The positions of the points on the swept axis, in bytes."""
         key = {"host offset": "host_offset", "device offset": "device_offset", "nothing": "window"}.get(
             self.swept, self.swept
         )
@@ -122,12 +122,12 @@ class DataSet:
 
     @cached_property
     def tailed(self) -> bool:
-        """Whether averages say nothing of what usually happens, as rare stalls carry them away."""
+        """True if rare stalls distort averages so much that these do not show the usual value."""
         ratios = [p.average / p.value for one in self.series if one.quantity == "latency" for p in one.points]
         return bool(ratios) and median(ratios) > 1 + TAILED
 
     def typical(self, point: Point) -> float:
-        """What a point usually is: its average, which is finer than the clock's step, or its median where averages are carried away."""
+        """The usual value of a point: its average, which is finer than the clock's step, or its median if stalls distort averages."""
         return point.value if self.tailed else point.average
 
     def only(self, quantity: Quantity) -> DataSet:
@@ -197,7 +197,7 @@ def read_dataset(path: str | Path) -> DataSet:
 
 
 def tick_of(tables: list[Table]) -> float | None:
-    """The step of the timestamps in ns: what all latencies, in cycles of the device's clock, are multiples of.
+    """The step of the timestamps in ns: all latencies, in cycles of the device's clock, are multiples of it.
 
     Medians do not tell: that of an even number of samples may lie half-way between two steps.
     """
@@ -207,7 +207,7 @@ def tick_of(tables: list[Table]) -> float | None:
 
 
 def case_of(record: Record, node: str) -> Case:
-    """A row's case; the setting of the data set says where the memory was."""
+    """A row's case; the setting of the data set gives the memory's node."""
     row = {name: value if isinstance(value, str) else str(int(value)) for name, value in record.items()}
     return Case.from_row(row, node=node)
 
@@ -222,7 +222,7 @@ def point_of(record: Record, line: int, node: str) -> Point:
 
 
 def series_of(file: str, table: Table, node: str) -> list[Series]:
-    """The curves of a file: what varies decides by what they are drawn."""
+    """The curves of a file: the varying parameter is their axis."""
     quantity: Quantity = "bandwidth" if table.kind == "bandwidth" else "latency"
     points = [point_of(record, line, node) for record, line in zip(table.rows, table.lines, strict=True)]
     found = []
@@ -241,7 +241,7 @@ def series_of(file: str, table: Table, node: str) -> list[Series]:
 
 
 def swept_in(points: list[Point]) -> Swept:
-    """What these points of one test were measured for."""
+    """The parameter that these points of one test sweep."""
     sizes, windows = ({getattr(p.case, key) for p in points} for key in ("size", "window"))
     offsets = {(p.case.host_offset, p.case.device_offset) for p in points}
     if len(offsets) > 1:

@@ -1,4 +1,4 @@
-"""The measuring device, fitted on bandwidths: what it takes for a write, and for each piece of one.
+"""The measuring device, fitted on bandwidths: its time for a write, and for each piece of one.
 
 Everything else of a device profile is a rule of its engine, and stays.
 """
@@ -59,7 +59,7 @@ def with_field(text: str, table: str, key: str, field: str, value: str) -> str:
 
 @contextmanager
 def as_file(text: str) -> Iterator[str]:
-    """The profile as a file, for as long as it is needed."""
+    """The profile as a file, during the context."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "device.toml"
         path.write_text(text, encoding="utf-8")
@@ -79,7 +79,7 @@ def writes(sets: Sequence[DataSet], size: int) -> list[Point]:
 
 
 def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, list[DeviceValue]]:
-    """The profile with what the writes of these machines say, and how that came about.
+    """The profile with the parameters that the writes of these machines show, and their derivation.
 
     Writes are never answered, so that no host slows them down: 64 B take one piece, 129 B two.
     """

@@ -1,4 +1,4 @@
-"""Measured and simulated, as small multiples: one panel for each file and what it swept."""
+"""Measured and simulated, as small multiples: one panel for each file and its swept parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = {"bandwidth": "Gb/s", "latency": "median, ns", "distribution": "quantile
 
 
 def panels(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """What is drawn together: the series of one file that swept the same; distributions of one operation and size.
+    """The curves of each panel: the series of one file that sweep the same parameter; distributions of one operation and size.
 
     Single points of which there is a distribution are left out.
     """
@@ -45,7 +45,7 @@ def glued(name: str) -> str:
 
 
 def write_figure(path: str, comparisons: Sequence[Comparison], title: str) -> None:
-    """Draws all comparisons; the ending of `path` says as what (.png, .svg, .pdf)."""
+    """Draws all comparisons; the ending of `path` is the kind (.png, .svg, .pdf)."""
     from matplotlib.figure import Figure
 
     groups = panels(comparisons)

@@ -1,4 +1,4 @@
-"""What is known of a processor's generation, for what a machine's own data do not show."""
+"""Facts of a processor's generation that a machine's own data do not show."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def walk(key: str, machine: Machine, why: str) -> Value:
 
 
 def same_processor(one: Machine, other: Machine) -> bool:
-    """Whether two machines have the same processor."""
+    """True if two machines have the same processor."""
     return one.processor is not None and one.processor == other.processor

@@ -1,4 +1,4 @@
-"""Which host stands for a measured machine: the shipped profile that was made from it, or one that is made now."""
+"""The host that stands for a measured machine: the shipped profile that was made from it, or a new one."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SAMPLES_OF_FITS = 1500
 
 @dataclass(frozen=True)
 class Card:
-    """The device that measured, and its link; None for what the data set says, or `LINK`."""
+    """The device that measured, and its link; None for those of the data set, or `LINK`."""
 
     device: str = DEVICE
     link: str | None = None
 
     def facts(self, data: DataSet, walks: Mapping[str, Value]) -> Device:
-        """What a calibration has to know of the device that measured `data`; `walks` are lent to it."""
+        """The properties that a calibration needs of the device that measured `data`; `walks` are lent to it."""
         profile = tomllib.loads(
             dict(_core.bench_devices()).get(self.device) or Path(self.device).read_text(encoding="utf-8")
         )
@@ -66,7 +66,7 @@ class Card:
         )
 
     def labels(self, data: DataSet) -> Labels:
-        """Which runs were not what they are called."""
+        """The runs that were not made as their labels say."""
         gap = interface_gap(self.device, self.link_for(data)) if data.setting.node == "remote" else None
         return labels_of(data, gap)
 
@@ -89,7 +89,7 @@ def shipped_for(data: DataSet) -> str | None:
 
 
 def text_of(host: str) -> str:
-    """A profile's text, by name or file; nothing if there is none, which whoever runs it will say."""
+    """A profile's text, by name or file; nothing if there is none, as the run then reports it."""
     for name, text in _core.hosts():
         if name == host:
             return text
@@ -98,7 +98,7 @@ def text_of(host: str) -> str:
 
 
 def has_iommu(host: str) -> bool:
-    """Whether a profile, by name or file, describes an IOMMU. A file that is no TOML describes nothing, and will not run."""
+    """True if a profile, by name or file, describes an IOMMU. A file that is not TOML describes nothing, and will not run."""
     try:
         described = tomllib.loads(text_of(host)).get("host")
     except tomllib.TOMLDecodeError:
@@ -127,7 +127,7 @@ class Fresh:
 
 @contextmanager
 def in_a_file(profile: Profile) -> Iterator[str]:
-    """The profile as a file, for as long as it is needed."""
+    """The profile as a file, during the context."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "host.toml"
         path.write_text(profile.toml(), encoding="utf-8")
@@ -148,7 +148,7 @@ def fit(
 
 
 def lacks(sets: Sequence[DataSet], card: Card, data: DataSet) -> str | None:
-    """Why a host that is fitted to `sets` could not stand for the machine of `data`; nothing has to be simulated to know that."""
+    """The reason why a host that is fitted to `sets` could not stand for the machine of `data`, found without a simulation; None if it can."""
     profile, _ = start([(one, card.labels(one)) for one in sets], card.facts(sets[0], {}))
     if data.setting.node == "remote" and "numa.hop" not in profile.values:
         return ("the latency of its remote memory is unknown: the data lack 64 B reads by DMA in windows of 256 KiB or less, "

@@ -1,4 +1,4 @@
-"""What a fitted host leaves off of the data that it was fitted to."""
+"""The residuals of a fitted host, against the data that it was fitted to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def thinned(series: Series) -> Series:
 
 
 def miss(data: DataSet, profile: Profile, card: Card, progress: Progress) -> list[Comparison]:
-    """A data set, some points of each series, beside its host."""
+    """A data set, some points of each series, compared with its host."""
     few = replace(data, series=tuple(thinned(one) for one in data.series), distributions=())
     return compare(few, Fresh(profile, card, data, data.setting.iommu), card.labels(data), progress)
 

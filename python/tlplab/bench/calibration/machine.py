@@ -1,4 +1,4 @@
-"""What `sys-cpuinfo.txt`, `sys-lstopo.txt` and `sys-lspci.txt` of a data set say about the machine, where they are there."""
+"""The machine's description in `sys-cpuinfo.txt`, `sys-lstopo.txt` and `sys-lspci.txt` of a data set, if these are present."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Setting:
-    """How the machine was set for these runs, by the name of the folder."""
+    """The machine's setting for these runs, by the name of the folder."""
 
     iommu: str = "off"
     """`off`, `on` (with super-pages) or `nosp` (without: pages of 4 KiB)."""
@@ -40,7 +40,7 @@ class Setting:
 
 
 def read_machine(folder: Path) -> Machine:
-    """Reads the texts in `folder`; what is missing or strange is left out, as nothing but a profile's notes needs it."""
+    """Reads the texts in `folder`; missing or strange parts are left out, as only a profile's notes need them."""
     cpuinfo, lstopo, lspci = (text_of(folder / f"sys-{name}.txt") for name in ("cpuinfo", "lstopo", "lspci"))
     device = device_of(lspci)
     return Machine(
@@ -59,7 +59,7 @@ def text_of(path: Path) -> str:
 
 
 def first(pattern: str, text: str) -> str | None:
-    """What the group of `pattern` matches first."""
+    """The group of the first match of `pattern`; None without a match."""
     found = re.search(pattern, text, re.MULTILINE)
     return found[1] if found else None
 

@@ -1,4 +1,4 @@
-"""Which measurement shows which parameter of a host.
+"""The measurement that shows each parameter of a host.
 
 An `Observable` is a figure that can be taken from measured and from simulated latencies alike, and that one parameter moves: one by one
 (a nanosecond more of the parameter is a nanosecond more of the figure) or in proportion. That is all that fitting needs.
@@ -43,7 +43,7 @@ class Observable:
     unit: str
     law: Literal["add", "scale", "fixed"]
     figure: str
-    """What is compared, for people, with its unit."""
+    """The compared figure, for people, with its unit."""
     source: str
     """The data set and the file."""
     data: DataSet
@@ -54,7 +54,7 @@ class Observable:
     low: float = 0.0
     high: float = 1e5
     of: Literal["typical", "shortest"] = "typical"
-    """Of a host that sleeps between requests, only the shortest latencies show what it takes awake."""
+    """Of a host that sleeps between requests, only the shortest latencies show the host awake."""
 
     def measured(self) -> float:
         """The figure of the data set."""
@@ -67,7 +67,7 @@ class Observable:
         return self.read(lambda point: outcome(point).value if self.data.tailed else outcome(point).average)
 
     def corrected(self, value: float, simulated: float) -> float:
-        """A better value of the parameter, given what the simulator makes of this one."""
+        """A better value of the parameter, given the simulator's figure with this one."""
         measured = self.measured()
         if self.law == "fixed" or (self.law == "scale" and simulated <= 0):
             return value  # the figure cannot be seen in what was simulated, so that it does not tell anything
@@ -80,10 +80,10 @@ class Observable:
 
 
 class Reader:
-    """Finds points in a data set by what they are."""
+    """Finds points in a data set by their properties."""
 
     def __init__(self, data: DataSet, labels: Labels) -> None:
-        """`labels` says which runs are not what they are called."""
+        """`labels` names the runs with wrong labels."""
         self.data = data
         self.labels = labels
         pauses = Pauses(data, labels)
@@ -124,17 +124,17 @@ class Reader:
                 and self.labels.meant(p.case).cache == cache and self.labels.meant(p.case).node == p.case.node]  # fmt: skip
 
     def of(self, points: Sequence[Point]) -> Literal["typical", "shortest"]:
-        """What of these latencies shows the host awake."""
+        """The statistic of these latencies that shows the host awake."""
         return "shortest" if points and points[0].case.interface == self.asleep else "typical"
 
 
 def small(points: Sequence[Point]) -> list[Point]:
-    """Those whose window fits everywhere."""
+    """The points whose window fits everywhere."""
     return [p for p in points if p.case.window <= SMALL]
 
 
 def large(points: Sequence[Point]) -> list[Point]:
-    """Those whose window fits nowhere."""
+    """The points whose window fits nowhere."""
     return [p for p in points if p.case.window >= LARGE]
 
 
@@ -144,7 +144,7 @@ def mean(points: Sequence[Point], look: Look) -> float:
 
 
 def capacity(points: Sequence[Point], look: Look) -> float | None:
-    """How much is kept, in bytes, when random accesses to a window of w bytes miss with a share of 1 - capacity/w."""
+    """The kept amount, in bytes, if random accesses to a window of w bytes miss with a share of 1 - capacity/w."""
     low, high = mean(small(points), look), mean(large(points), look)
     if high <= low:
         return None
@@ -159,7 +159,7 @@ def capacity(points: Sequence[Point], look: Look) -> float | None:
 
 
 def flip(points: Sequence[Point], look: Look) -> float | None:
-    """How much is kept, in bytes, where medians are all that is known: they turn from hit to miss when half is kept."""
+    """The kept amount, in bytes, from medians alone: they turn from hit to miss when half of a window is kept."""
     low, high = mean(small(points), look), mean(large(points), look)
     kept = [p.case.window for p in points if look(p) < (low + high) / 2]
     gone = [p.case.window for p in points if look(p) >= (low + high) / 2]
@@ -184,7 +184,7 @@ def where(points: Sequence[Point], data: DataSet) -> str:
 
 
 def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
-    """What reads from memory and from the cache take, and how much of the cache devices may fill."""
+    """The latencies of reads from memory and from the cache, and the part of the cache that devices may fill."""
     reader = Reader(data, labels)
     found: list[Observable] = []
     cold = small(reader.first_of("lat_rd", "cold")) or small(reader.first_of("lat_rd", "device-thrash"))
@@ -222,13 +222,13 @@ def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
 
 
 def name_of(points: Sequence[Point]) -> str:
-    """What these reads are, for people."""
+    """The name of these reads, for people."""
     sizes = sorted({p.case.size for p in points})
     return f"{sizes[0]} B read" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} B read"
 
 
 def sleep_of(reader: Reader) -> list[Observable]:
-    """What a request usually waits for that finds the host asleep."""
+    """The usual wait of a request that finds the host asleep."""
     if reader.asleep is None:
         return []
     data = reader.data
@@ -240,7 +240,7 @@ def sleep_of(reader: Reader) -> list[Observable]:
 
 
 def allocation_of(reader: Reader) -> list[Observable]:
-    """How many ways of the cache devices may fill, and what a write costs that finds no room in them."""
+    """The number of ways of the cache that devices may fill, and the cost of a write that finds no room in them."""
     data = reader.data
     found: list[Observable] = []
     warm = reader.reads("lat_rd", "command", "device-warm") or reader.reads("lat_rd", "dma", "device-warm")
@@ -267,7 +267,7 @@ def allocation_of(reader: Reader) -> list[Observable]:
 
 
 def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels: Labels) -> list[Observable]:
-    """What the way to the other node takes."""
+    """The time of the way to the other node."""
     # The program runs on the other node and cannot empty this one's cache; what devices write can.
     near, far = (small(Reader(data, labels).reads("lat_rd", "dma", cache))
                  for data, labels, cache in ((local, local_labels, "cold"), (remote, remote_labels, "device-thrash")))  # fmt: skip
@@ -286,7 +286,7 @@ def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels
 
 
 def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
-    """How many translations are kept, how long a page walk takes, how soon after another one begins."""
+    """The number of translations that are kept, the time of a page walk, and the interval at which walks begin."""
     reader = Reader(data, labels)
     # Of a host that sleeps, all windows are to find it asleep: where a walk makes the difference, it is not the walk alone that is seen.
     order = ("dma", "command") if reader.asleep == "dma" else ("command", "dma")
@@ -311,7 +311,7 @@ def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
 def writes_of(
     data: DataSet, labels: Labels, mps: int, alone: Callable[[Sequence[Case]], Mapping[Case, Outcome]]
 ) -> list[Observable]:
-    """How soon one posted write follows another, where hosts take them more slowly than the device sends them."""
+    """The interval of posted writes, of hosts that take them more slowly than the device sends them."""
     points = [p for one in data.series for p in one.points if p.case.test == "bw_wr" and p.case.size % mps == 0 and p.case.window <= SMALL
               and p.case.host_offset == p.case.device_offset == 0]  # fmt: skip
     if not points:
@@ -343,13 +343,13 @@ def from_bandwidth(data: DataSet, labels: Labels, slots: int) -> list[Observable
 
 
 def above_core(quantiles: Quantiles) -> Quantiles:
-    """The tail alone: what is above the step at which most values are."""
+    """The tail alone: the part above the step at which most values are."""
     core = max(itertools.pairwise(quantiles), key=lambda pair: pair[1][0] - pair[0][0])[1]
     return ((0.0, 0.0), *((rank, round(max(ns - core[1], 0.0), 1)) for rank, ns in quantiles if rank >= core[0]))
 
 
 def jitter_of(data: DataSet, labels: Labels, cache: str) -> tuple[Quantiles, str] | None:
-    """How the latency of a 64 B read varies: quantiles of what it takes longer than the shortest, and the file.
+    """The variation of the latency of a 64 B read: quantiles of its excess over the shortest, and the file.
 
     A timestamp is cut to its tick at a random phase, so the share of samples up to tick k is the mean of the distribution over the tick
     that begins there. The core of the distribution is narrower than a tick: it is put where those means say; all else is linear.

@@ -55,7 +55,7 @@ def page(
 
 
 def predictions(predicted: Sequence[tuple[Prediction, list[Comparison]]]) -> str:
-    """The section of what was predicted."""
+    """The section of the predictions."""
     lines = [
         [*cells(line, plan.data.name), plan.basis] for plan, comparisons in predicted for line in totals(comparisons)
     ]
@@ -66,7 +66,7 @@ def predictions(predicted: Sequence[tuple[Prediction, list[Comparison]]]) -> str
 
 
 def figures(name: str, comparisons: Sequence[Comparison]) -> str:
-    """All predictions of a class of machines, beside what is asked of them."""
+    """All predictions of a class of machines, with the required figures."""
     rows = []
     for line in totals(comparisons, "all"):
         of_kind = [summarise("", one.series, [one]) for one in comparisons if one.kind == line.kind]

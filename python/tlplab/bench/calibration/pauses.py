@@ -1,6 +1,6 @@
 """Hosts that save power: which measurement shows that they sleep, how long they wake, and how often they are away.
 
-A machine that sleeps between requests is told by its latencies: what usually happens is far above the shortest. One interface of the
+The latencies show a machine that sleeps between requests: the usual ones are far above the shortest. One interface of the
 device may come back soon enough to find the host awake while the other, which leaves it alone for longer, does not.
 """
 
@@ -24,20 +24,20 @@ WORD = 8
 
 
 def short_reads(data: DataSet, labels: Labels, interface: str) -> list[Point]:
-    """Reads of a line or less in windows that fit everywhere, by an interface, whatever the cache held."""
+    """Reads of a line or less in windows that fit everywhere, by an interface, with any content of the cache."""
     return [p for one in data.series if one.quantity == "latency" for p in one.points
             if p.case.test == "lat_rd" and p.case.interface == interface and p.case.size <= LINE and p.case.window <= SMALL
             and p.case.node == labels.meant(p.case).node]  # fmt: skip
 
 
 def is_asleep(points: Sequence[Point]) -> bool:
-    """Whether these reads usually wait for the host to wake."""
+    """True if these reads usually wait for the host to wake."""
     return bool(points) and median(p.value / p.shortest for p in points) > 1 + ASLEEP
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """What a data set tells of pauses: the interfaces that find the host awake and asleep."""
+    """The facts about pauses in a data set: the interfaces that find the host awake and asleep."""
 
     data: DataSet
     labels: Labels
@@ -49,24 +49,24 @@ class Pauses:
 
     @property
     def awake(self) -> str | None:
-        """The one that does."""
+        """The interface that does."""
         points = {one: short_reads(self.data, self.labels, one) for one in INTERFACES}
         return next((one for one, reads in points.items() if reads and not is_asleep(reads)), None)
 
     @property
     def awake_behind_writes(self) -> bool:
-        """Whether a read behind a short write, which comes later by what that takes the device, finds the host awake, too."""
+        """True if a read behind a short write, which comes later by the device's time for that write, finds the host awake, too."""
         points = [p for one in self.data.series if one.quantity == "latency" for p in one.points
                   if p.case.test == "lat_wrrd" and p.case.interface == self.awake and p.case.size <= WORD and p.case.window <= SMALL]  # fmt: skip
         return bool(points) and not is_asleep(points)
 
     def distributions(self, interface: str | None) -> list[Distribution]:
-        """Those of short reads in small windows by an interface."""
+        """The distributions of short reads in small windows by an interface."""
         return [d for d in self.data.distributions if d.case.test == "lat_rd" and d.case.interface == interface
                 and d.case.size <= LINE and d.case.window <= SMALL]  # fmt: skip
 
     def spread(self, interface: str | None) -> tuple[Quantiles, str] | None:
-        """How latencies spread about their median, which is 0, and the file; of what takes less, nothing is known but that it is less."""
+        """The spread of latencies about their median, which is 0, and the file; of shorter latencies, only that they are shorter is known."""
         found = self.distributions(interface)
         if not found:
             return None
@@ -79,7 +79,7 @@ class Pauses:
     def thresholds(self, idle: Mapping[str, float], between_ns: float, write_ns: float) -> tuple[Value, Value] | None:
         """After which pause the host dozes, and after which it sleeps, where an interface leaves it alone for `idle` ns between reads.
 
-        A write by command before a read takes the device `write_ns`, by which that pause is longer. Under load, a request follows an answer without what the device takes from one measured read to the next.
+        A write by command before a read takes the device `write_ns`, by which that pause is longer. Under load, a request follows an answer without the device's time between two measured reads.
         """
         if self.asleep is None:
             return None
@@ -98,7 +98,7 @@ class Pauses:
         return doze_after, Value((near + deep) / 2, "ns", why)
 
     def stall(self, between_ns: float) -> tuple[Value, Value] | None:
-        """How long it is from one stall to the next, and how long one lasts, by the distributions of short reads."""
+        """The interval of stalls, and the length of one, from the distributions of short reads."""
         every, lasts = [], []
         for one in (d for interface in INTERFACES for d in self.distributions(interface)):
             stalls, usual = one.stalls(), one.without_stalls()

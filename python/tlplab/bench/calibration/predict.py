@@ -1,4 +1,4 @@
-"""Predictions: what profiles make of measurements that they never saw.
+"""Predictions: results of profiles for measurements that they never saw.
 
 Three kinds. *Bandwidth*: the device is fitted on the other machines' bandwidths, the host on its latencies, and its bandwidths are
 predicted; how soon page walks follow each other, which latencies do not show, comes from another machine. *IOMMU*: the IOMMU's parameters come
@@ -23,20 +23,20 @@ from tlplab.errors import DatasetError
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is predicted, and from what."""
+    """A prediction: its subject and its basis."""
 
     data: DataSet
-    """What it is laid beside."""
+    """The data set to which the prediction is compared."""
     kind: str
     """`bandwidth`, `IOMMU` or `halves`."""
     basis: str
     """For people: where device and host come from."""
     others: tuple[DataSet, ...]
-    """Whose bandwidths fit the device."""
+    """The data sets whose bandwidths fit the device."""
     own: tuple[DataSet, ...]
-    """That the host is calibrated from."""
+    """The data sets from which the host is calibrated."""
     lender: tuple[DataSet, ...] = ()
-    """Whose runs give the IOMMU's parameters."""
+    """The data sets whose runs give the IOMMU's parameters."""
 
 
 def planned(sets: Sequence[DataSet]) -> list[Prediction]:
@@ -116,17 +116,17 @@ def iommu_plan(data: DataSet, lender: DataSet, sets: Sequence[DataSet]) -> Predi
 
 
 def is_local(one: DataSet, data: DataSet) -> bool:
-    """Whether `one` is of the same machine, local and without an IOMMU."""
+    """True if `one` is of the same machine, local and without an IOMMU."""
     return one.machine_name == data.machine_name and one.setting.node == "local" and one.setting.iommu == "off"
 
 
 def is_twin(one: DataSet, data: DataSet) -> bool:
-    """Whether `one` is of another machine with the same processor, local and without an IOMMU."""
+    """True if `one` is of another machine with the same processor, local and without an IOMMU."""
     return same_processor(one.machine, data.machine) and one.setting.node == "local" and one.setting.iommu == "off"
 
 
 def predict(plan: Prediction, card: Card, progress: Progress) -> list[Comparison]:
-    """Fits what the plan says, and compares."""
+    """Fits according to the plan, and compares."""
     if not plan.others:
         return compared(plan, card, progress)
     text, _ = fit_device(plan.others, card.device, card.link_for(plan.data))
@@ -148,7 +148,7 @@ def compared(plan: Prediction, card: Card, progress: Progress) -> list[Compariso
 
 
 def obstacle(plan: Prediction, card: Card) -> str | None:
-    """Why a plan cannot be carried out, which is known before anything is simulated."""
+    """The reason why a plan cannot be carried out, found without a simulation; None if it can."""
     try:
         return lacks(plan.own, card, plan.data)
     except DatasetError as error:

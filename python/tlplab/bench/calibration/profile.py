@@ -15,7 +15,7 @@ LONG_NS = 1e5
 # What no data set of pcie-bench shows, and why it is as it is.
 FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
     "": {
-        "latency": ("100ns", "not measurable apart from the memory's: together they are what was measured"),
+        "latency": ("100ns", "not measurable apart from the memory's: only their sum was measured"),
         "rcb": ("64B", "Intel root complexes use 64 bytes"),
         "p2p": ("split 64B", "peer-to-peer through the processor travels in cache lines; not measured"),
         "line_interval": (
@@ -64,9 +64,9 @@ class Profile:
     tables: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
     """Quantiles and where they come from, by key, as in `jitter.memory`. Where there is a value of the same key, they are about it."""
     completions: tuple[str, str] = ("split-head", "not known of this processor; as Haswell")
-    """How read completions are cut, and how that is known."""
+    """The cuts of read completions, and the source of that knowledge."""
     iommu: str = "off"
-    """How the machine is set unless someone says otherwise: `off`, `superpages`, `4KiB`."""
+    """The machine's default setting: `off`, `superpages`, `4KiB`."""
     notes: tuple[str, ...] = ()
 
     def with_value(self, key: str, value: Value) -> Profile:

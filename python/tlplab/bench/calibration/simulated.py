@@ -1,4 +1,4 @@
-"""The simulator as what is laid beside a measurement."""
+"""The simulator as the target that is compared with a measurement."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def transfers(size: int) -> int:
 
 
 def outcome(result: bench.Result, distributions: bool) -> Outcome:
-    """What is compared of a result."""
+    """The compared figures of a result."""
     latency = result.latency
     if latency is None:
         return Outcome(result.gbps, result.gbps)

@@ -1,7 +1,7 @@
-"""Labels that do not say what was measured.
+"""Labels that contradict the measurement.
 
 The suite's older version left the cache cold in some runs that it calls warm, and measured local memory by the command interface where
-the DMA engine was given remote memory. The latencies tell: such runs are compared with what they were.
+the DMA engine was given remote memory. The latencies show it: such runs are compared under their true labels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_DIFFERENCE_NS = 5.0
 
 @dataclass(frozen=True)
 class Labels:
-    """What the labels of a data set mean."""
+    """The actual circumstances of the runs, if they differ from the labels of a data set."""
 
     cold: frozenset[tuple[str, str]] = frozenset()
     """(interface, cache state) of runs that were called warm and were not."""
@@ -66,7 +66,7 @@ def labels_of(data: DataSet, interface_gap_ns: float | None = None) -> Labels:
 
 
 def local_interfaces(data: DataSet, points: list[Point], interface_gap_ns: float | None) -> frozenset[str]:
-    """Whether the command interface's runs were nearer than the DMA engine's, in a data set of remote memory."""
+    """The interfaces whose runs were local, in a data set of remote memory: the command interface if it is nearer than the DMA engine."""
     by_interface = {which: [data.typical(p) for p in points if is_plain(p, which)] for which in ("command", "dma")}
     if data.setting.node == "local" or interface_gap_ns is None or not all(by_interface.values()):
         return frozenset()
@@ -75,6 +75,6 @@ def local_interfaces(data: DataSet, points: list[Point], interface_gap_ns: float
 
 
 def is_plain(point: Point, interface: str) -> bool:
-    """Whether this is 64 B, cold, at random."""
+    """True if the case has 64 B, a cold cache and random addresses."""
     case = point.case
     return case.interface == interface and case.size == 64 and case.cache == "cold" and case.pattern == "random"

@@ -64,7 +64,7 @@ class Table:
 
 @dataclass
 class Mistakes:
-    """What is wrong with one file."""
+    """The mistakes in one file."""
 
     path: str
     found: list[DatasetError] = field(default_factory=list)
@@ -116,7 +116,7 @@ def read_table(path: Path) -> Table:
 
 
 def kind_of(header: Sequence[str], mistakes: Mistakes) -> Kind:
-    """Which of the three kinds of file has these columns: the one that shares the most with them."""
+    """The kind of file that has these columns: the kind that shares the most with them."""
     kind = max(COLUMNS, key=lambda k: len(set(COLUMNS[k]) & set(header)))
     shared = set(COLUMNS[kind]) & set(header)
     if len(shared) < 2:
@@ -143,7 +143,7 @@ def stem(column: str) -> str:
 
 
 def unit_of(column: str) -> str:
-    """What a column should be called, and what is in it."""
+    """The right name of a column, with its unit."""
     if column == "BW (GB/s)":
         return "“BW (GB/s)”, pcie-bench's name for gigabits per second"
     return f"“{column}”"
@@ -187,7 +187,7 @@ def cell_of(name: str, raw: str, line: int, kind: Kind, mistakes: Mistakes) -> C
 
 
 def number_hint(name: str, raw: str) -> str:
-    """What would be right instead of `raw`."""
+    """The right form of a value, in place of `raw`."""
     if not raw:
         return "the value is missing"
     if raw[0].isdigit():
@@ -225,7 +225,7 @@ def check_record(record: Record, line: int, kind: Kind, mistakes: Mistakes) -> N
 
 
 def agree(record: Record, line: int, name: str, other: float, how: str, mistakes: Mistakes) -> None:
-    """`name` must say what other columns say."""
+    """`name` must agree with other columns."""
     value = float(record[name])
     if abs(value - other) > SAME * max(value, other):
         hint = f"{how} give {other:.6g}; check the unit, or copy the file again"
@@ -284,7 +284,7 @@ def file_of_rows(name: str) -> str:
 
 
 def distributions_by_row(table: Table, rows: Table | None) -> list[tuple[Record, list[tuple[float, float]]]]:
-    """The distributions of a `cdf` file with the rows of the file beside it, in their order."""
+    """The distributions of a `cdf` file with the rows of the file next to it, in their order."""
     if rows is None or rows.kind != "latency":
         hint = f"it belongs in the same folder as the file of distributions, whose name ends in {CDF_ENDING}"
         raise DatasetError(

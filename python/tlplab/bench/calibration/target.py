@@ -1,4 +1,4 @@
-"""What is laid beside a measurement: something that runs the same cases."""
+"""Targets, which run the cases of a measurement for comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a case: Gb/s, or the median and the average in ns, and the distribution where it was asked for."""
+    """The outcome of a case: Gb/s, or the median and the average in ns, and the distribution if it was requested."""
 
     value: float
     average: float
@@ -28,7 +28,7 @@ class Outcome:
 
 
 class Target(Protocol):
-    """A machine that runs cases: the simulator with some host, or whatever stands for it in a test."""
+    """A machine that runs cases: the simulator with some host, or a stand-in for it in a test."""
 
     def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
         """Runs the cases; with `distributions`, latencies come with all their steps."""

@@ -90,7 +90,7 @@ class Gpu:
             raise CudaError(f"the GPU's driver refused {function}: {why} (status {status})")
 
     def use(self) -> None:
-        """Whatever this thread calls is for this GPU."""
+        """Make this the current GPU of this thread's calls."""
         self.call("cuCtxSetCurrent", self._context)
 
     def text(self, function: str) -> str:

@@ -21,7 +21,7 @@ def library() -> ctypes.CDLL:
 
 
 def ptx(source: bytes) -> bytes:
-    """What the driver takes."""
+    """The PTX of a source, which the driver takes."""
     nvrtc, program, size = library(), ctypes.c_void_p(), ctypes.c_size_t()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
     failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), (ctypes.c_char_p * len(OPTIONS))(*OPTIONS))

@@ -185,7 +185,7 @@ class CudaTarget:
         return int(both[1]) - (int(~both[0]) & (2**64 - 1))
 
     def remarks(self, cases: Iterable[Case]) -> list[str]:
-        """What to know of the figures."""
+        """Remarks for readers of the figures."""
         said = ["measured by the GPU's own loads and stores: a latency includes the GPU's path to its link"]
         if any(case.cache != "host-warm" for case in cases):
             said.append("the processor's caches were thrashed by reading other memory, and may have kept some lines")
@@ -200,7 +200,7 @@ class CudaTarget:
         self._stopped = True
 
     def done(self) -> float:
-        """How many cases are done, with the part of the one under way."""
+        """The number of cases that are done, with the part of the present one."""
         return self._done
 
 
@@ -210,7 +210,7 @@ def part_of(case: Case) -> int:
 
 
 def before(case: Case) -> int:
-    """Operations before those that are measured."""
+    """Operations before the measured ones."""
     return _core.BenchRecorder(case.to_json(), 1, 1).warmup() * directions(case)
 
 
@@ -229,7 +229,7 @@ def words_of(recorder: _core.BenchRecorder, most: int) -> Words:
 
 
 def link_of(bdf: str) -> str:
-    """Where a function is, and what its registers say of its link, in words."""
+    """The address of a function and the state of its link from its registers, in words."""
     address, entry, words = sysfs.address_of(bdf), sysfs.HERE / "devices" / bdf, [bdf]
     if address is not None and entry.is_dir():
         found = sysfs.function(address, entry)

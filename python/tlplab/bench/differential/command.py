@@ -26,7 +26,7 @@ SYSFS = "/sys"
 
 @dataclass(frozen=True)
 class Request:
-    """What is read on this machine, as `tlplab._core` takes it."""
+    """The reads of this machine that are requested, as `tlplab._core` takes them."""
 
     sysfs: str
     own: bool

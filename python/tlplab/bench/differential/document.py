@@ -10,7 +10,7 @@ SCANNED = re.compile(r"(?:d|sw)(?:([0-9a-f]{4,8})_)?([0-9a-f]{2})_([0-9a-f]{2})_
 
 
 class Clock(TypedDict):
-    """What timed the reads."""
+    """The clock that timed the reads."""
 
     source: str
     ns_per_tick: float
@@ -19,7 +19,7 @@ class Clock(TypedDict):
 
 
 class Target(TypedDict):
-    """What was read, and how long that took; None where it never was."""
+    """A target and the times of its reads; None if it was never read."""
 
     name: str
     parent: str | None
@@ -72,7 +72,7 @@ def machine_of(document: Document) -> Machine | None:
 
 
 def member(document: Document, key: str) -> Any:
-    """What only some documents have."""
+    """The value of a key that only some documents have; None without it."""
     return dict(document).get(key)
 
 
@@ -86,7 +86,7 @@ def address_of(name: str) -> str:
 
 
 def depth_of(target: Target, document: Document) -> int:
-    """How many targets are between it and the processor."""
+    """The number of targets between a target and the processor."""
     parents = {one["name"]: one["parent"] for one in document["targets"]}
     depth, above = 0, target["parent"]
     while above is not None:

@@ -20,7 +20,7 @@ HEIGHT = 0.62
 
 
 def draw(path: str, document: Document, simulated: Document | None) -> None:
-    """Writes the picture: distributions on the left, links on the right; what is simulated is dashed and hollow."""
+    """Writes the picture: distributions on the left, links on the right; simulated values are dashed and hollow."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 5), layout="constrained")
@@ -32,7 +32,7 @@ def draw(path: str, document: Document, simulated: Document | None) -> None:
 
 
 def distributions(axes: Axes, document: Document, simulated: Document | None) -> None:
-    """How many reads of each target took so long or less."""
+    """Draw the share of each target's reads that took so long or less."""
     targets = sorted((one for one in document["targets"] if one["samples"]), key=lambda one: one["min_ns"] or 0.0)
     beside = {address_of(one["name"]): one for one in simulated["targets"]} if simulated is not None else {}
     ends = []

@@ -1,4 +1,4 @@
-"""What was measured, on the terminal: the targets, the links, and what may be concluded."""
+"""The measurement on the terminal: the targets, the links, and the conclusions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def targets_of(document: Document) -> Sheet:
 
 
 def heading(document: Document) -> str:
-    """What was read, and by which clock."""
+    """The machine that was read, and the clock."""
     clock = document["clock"]
     machine = machine_of(document)
     where = f"this machine, core {machine['core']}" if machine is not None else "the simulator"
@@ -59,7 +59,7 @@ LINKS = "Links: minimum of the far end minus minimum of the near end"
 
 
 def links_of(document: Document, simulated: Document | None, title: str = LINKS) -> Sheet:
-    """The links: what the differences of minima are, and what they are worth."""
+    """The links: the differences of minima, and their confidence."""
     columns = [
         Column("link, round trip", name=True),
         Column("latency"),
@@ -82,7 +82,7 @@ def links_of(document: Document, simulated: Document | None, title: str = LINKS)
 
 
 def is_beside(link: Link, simulated: Document) -> bool:
-    """Whether a link of this machine has a latency here and in the simulation."""
+    """True if a link of this machine has a latency here and in the simulation."""
     return link["latency_ns"] is not None and address_of(link["far"]) in by_far_end(simulated)
 
 
@@ -92,7 +92,7 @@ def by_far_end(document: Document) -> dict[str, Link]:
 
 
 def conclusions(document: Document) -> list[str]:
-    """What the reads tell and what they do not, a sentence each."""
+    """The conclusions from the reads, and their limits, a sentence each."""
     sentences = []
     call = member(document, "system_call_ns")
     if call is not None:

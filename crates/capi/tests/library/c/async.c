@@ -163,7 +163,7 @@ static void mistakes(struct peer *peer)
 	CHECK_FAILS(tlp_async_get_counters(context, NULL), EFAULT);
 	tlp_async_close(context);
 
-	context = open_at(peer, 100, 2, 0); /* where nobody listens */
+	context = open_at(peer, 100, 2, 0); /* no program listens there */
 	CHECK_IS(tlp_async_read(context, PEER_MEMORY, &byte, 1, NULL), 0);
 	CHECK_IS(tlp_async_wait(context, &done, 1, 300), 1);
 	CHECK_IS(done.error, ECONNREFUSED);

@@ -39,7 +39,7 @@ static int on_mrd(struct nettlp *nt, struct tlp_mr_hdr *mh, void *arg)
 	if (addr == WINDOW + 0x400) {
 		CHECK_FAILS(nettlp_send_cpl(nt, mh, TLP_CPL_STATUS_SC), EINVAL);
 		CHECK_IS(nettlp_send_cpl(nt, mh, TLP_CPL_STATUS_CA), 0);
-		return -1; /* which means nothing */
+		return -1; /* a value without a meaning */
 	}
 	memset(&nh, 0, sizeof(nh));
 	memset(&ch, 0, sizeof(ch));
@@ -128,7 +128,7 @@ static size_t request(unsigned char *out, int is_write, uintptr_t address, unsig
 	return 12;
 }
 
-/* What the host gets: all completions of one read, put together. How many there were, or minus the status. */
+/* The data that the host gets: all completions of one read, put together. Returns their number, or minus the status. */
 static int completions(int port, unsigned int tag, uintptr_t address, unsigned char *data, unsigned int bytes)
 {
 	static unsigned char last[6];
@@ -270,7 +270,7 @@ static void others_too(void)
 	send_tlp(1, cpld, sizeof(cpld));
 	settled(&cplds, 1);
 	settled(&cpls, 1);
-	/* What is shorter than its header says would have programs read behind it. */
+	/* A TLP that is shorter than its header states would make programs read behind it. */
 	writes = 0;
 	send_tlp(1, cut, sizeof(cut));
 	send_tlp(1, cut, 7);

@@ -1,4 +1,4 @@
-/* What the test programs check with: the first failure ends the program. */
+/* The checks of the test programs: the first failure ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 

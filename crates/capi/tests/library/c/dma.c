@@ -82,7 +82,7 @@ static void writes(struct peer *peer, struct nettlp *nt)
 /* The published variants return what the last request carried. */
 static void aligned(struct peer *peer, struct nettlp *nt)
 {
-	static unsigned char buffer[9001]; /* what a socket holds of it in the smallest pieces */
+	static unsigned char buffer[9001]; /* the part that a socket holds in the smallest pieces */
 	static const size_t limits[] = { 64, 128, 256, 512, 100, 4096, 1 << 20 };
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
@@ -115,7 +115,7 @@ static void failures(struct nettlp *nt)
 		int error;
 	} cases[] = {
 		{ PEER_UR, EOPNOTSUPP }, { PEER_CA, ECONNABORTED }, { PEER_POISONED, EHWPOISON },
-		{ PEER_ELSEWHERE, EBADMSG }, { PEER_CRS, EBADMSG }, /* which only configuration requests may get */
+		{ PEER_ELSEWHERE, EBADMSG }, { PEER_CRS, EBADMSG }, /* only for configuration requests */
 	};
 	unsigned char buffer[8];
 
@@ -224,7 +224,7 @@ static void timeouts(struct peer *peer, struct nettlp *nt)
 
 static void refused(struct peer *peer)
 {
-	struct nettlp nt = context(peer, 100); /* where nobody listens */
+	struct nettlp nt = context(peer, 100); /* no program listens there */
 	unsigned char buffer[8] = { 0 };
 	long long start = milliseconds();
 

@@ -76,7 +76,7 @@ static uint64_t copies(const char *file, const char *const *set)
 	return took;
 }
 
-/* What is wrong is told, and the machine goes on. */
+/* Mistakes are reported, and the machine goes on. */
 static void refuses(const char *file, const char *unknown)
 {
 	const char *const nonsense[] = { "device.copier.lnik=gen2 x1", NULL };

@@ -1,4 +1,4 @@
-/* What the adapter tells: messages of its driver, and its configuration space. */
+/* The adapter's answers: messages of its driver, and its configuration space. */
 #include <libtlp.h>
 
 #include "peer.h"

@@ -291,7 +291,7 @@ static int send_write(struct tlplab_rtl *m, struct tlplab_rtl_output *out) {
     return 0;
 }
 
-/* What no device may do; each begins when the first copy does. */
+/* Actions that no device may take; each begins with the first copy. */
 static int send_mistake(struct tlplab_rtl *m, struct tlplab_rtl_output *out) {
     if (m->first == m->last || !*m->mistake) return 0;
     uint32_t header = request(m, out->tlp, 0, 0x1000, 64, 3);
