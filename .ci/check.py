@@ -31,7 +31,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def base(since: str | None) -> str:
-    """The commit to compare with: `since`, or the last one that the upstream branch has too; without an upstream branch HEAD."""
+    """The commit to compare with: `since`, or the last common one with the upstream branch; without an upstream branch HEAD."""
     upstream = subprocess.run(
         ["git", "rev-parse", "--verify", "--quiet", "@{upstream}"],
         cwd=ROOT,
@@ -43,7 +43,7 @@ def base(since: str | None) -> str:
 
 
 def changed(since: str | None) -> list[PurePosixPath]:
-    """Files that differ from the base, committed or not, and new ones that git does not ignore; without deleted files."""
+    """Files that differ from the base, committed or not, and new files, except those in .gitignore; without deleted files."""
     names = git("diff", "--name-only", "--diff-filter=d", base(since)) + git(
         "ls-files", "--others", "--exclude-standard"
     )
@@ -51,7 +51,7 @@ def changed(since: str | None) -> list[PurePosixPath]:
 
 
 def tests_of(path: PurePosixPath) -> list[str]:
-    """Test files for a file of Python: itself, or those that name its module."""
+    """Test files for a file of Python: itself, or the files with the name of its module."""
     if path.name.startswith("test_"):
         return [str(path)]
     parts = path.with_suffix("").parts

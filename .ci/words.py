@@ -199,7 +199,10 @@ def findings(name: str, text: str) -> list[str]:
         case "Rust":
             texts, others = messages(text), clauses(name, text)
         case "Python":
-            tree = ast.parse(text)
+            try:
+                tree = ast.parse(text)
+            except SyntaxError as problem:
+                return [f"{name}:{problem.lineno}: not Python: {problem.msg}"]
             texts = chain(docstring_lines(tree), () if TESTS.search(name) else python_messages(tree))
             others = statements(name, tree)
         case "C" | "SystemVerilog":

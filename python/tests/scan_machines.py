@@ -31,7 +31,7 @@ def port(bdf: str, kind: str, **told: Any) -> Function:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints that succeeds. On the error output is nothing but what an experiment of a scan lacks or assumes."""
+    """The output of a command that succeeds. The error output has only the parts that an experiment of a scan lacks or assumes."""
     status = cli.status(arguments)
     captured = capsys.readouterr()
     written = f"{arguments[arguments.index('-o') + 1]}: " if arguments[0] == "scan" and "-o" in arguments else None
@@ -41,7 +41,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def gpus(**told: Any) -> list[Function]:
-    """Two GPUs below one switch, one below another one, each switch below its own root port; what is told of the ports below switches."""
+    """Two GPUs below one switch, one below another one, each switch below its own root port; and the registers of the ports below switches."""
     found = []
     for number, (top, count) in enumerate((("00:01.0", 2), ("00:02.0", 1))):
         first = 1 + 16 * number

@@ -127,7 +127,7 @@ def egress(*on: str, vector: list[int] | None, **first: Any) -> list[Function]:
 
 
 def test_egress_control_sends_straight_what_its_vector_allows() -> None:
-    """Table 6-11 of PCIe 5.0. Where redirection alone was switched off, egress control would refuse what it redirected."""
+    """Table 6-11 of PCIe 5.0. With redirection alone off, egress control would refuse the requests that were redirected."""
     plain, _ = judged("a test", gpus()).peers
     for on in ([], ["ReqRedir"]):
         functions = egress(*on, vector=[])
@@ -214,7 +214,7 @@ def test_what_is_redirected_one_way_and_refused_the_other_is_told() -> None:
 
 
 def test_a_root_port_without_upstream_forwarding_is_named() -> None:
-    """It may not send down again what a switch redirects to it."""
+    """It may not send requests down again that a switch redirects to it."""
     functions = gpus(access_control=["ReqRedir"])
     for controls, told in ((None, False), (["UpstreamFwd"], False), (["SrcValid"], True)):
         functions[0].access_control = controls
@@ -223,7 +223,7 @@ def test_a_root_port_without_upstream_forwarding_is_named() -> None:
 
 
 def test_the_gain_is_that_with_the_fastest_device_below_the_switch() -> None:
-    """Not with one that is slow whatever access control does."""
+    """Not with a neighbour that is slow under any access control."""
     functions = gpus(access_control=["ReqRedir"])
     slow, fast = (port(f"02:0{n}.0", "downstream port", secondary=n + 3, access_control=["ReqRedir"]) for n in (2, 3))
     functions[1].subordinate = functions[0].subordinate = 6
@@ -318,7 +318,7 @@ fidelity = "length-only"
 
 @st.composite
 def experiments(draw: st.DrawFn) -> str:
-    """Devices below one or two switches and beside them, with any access control, vectors and ATS."""
+    """Devices below one or two switches and next to them, with any access control, vectors and ATS."""
     some = st.lists(st.sampled_from(CONTROLS), unique=True)
     iommu = draw(st.sampled_from(["", 'mode = "off"', 'mode = "superpages"', 'mode = "4KiB"\nats = false']))
     figures = '\nentries = 16\nwalk = "200ns"'
@@ -355,7 +355,7 @@ def experiments(draw: st.DrawFn) -> str:
 
 
 def translated(path: Path) -> list[tuple[object, ...]]:
-    """What a dump tells of access control and translation. A port forbids itself nothing."""
+    """The facts of a dump about access control and translation. A port forbids itself nothing."""
     return [
         (str(one.address), one.access_control, None if one.egress_forbidden is None else set(one.egress_forbidden) - {one.port_number}, one.ats_enabled)
         for one in scanned.from_text("a dump", path.read_text()).functions
@@ -379,7 +379,7 @@ def test_access_control_and_ats_come_back(tmp_path: Path, capsys: pytest.Capture
 
 
 def notes(capsys: pytest.CaptureFixture[str], dump: Path, machine: Path) -> tuple[dict[str, Any], str, str]:
-    """The experiment of a dump, its text, and what the terminal says of it."""
+    """The experiment of a dump, its text, and the terminal's output."""
     assert cli.status(["scan", "--from", str(dump), "-o", str(machine), "--quiet"]) == 0
     said = capsys.readouterr().err
     text = machine.read_text()
@@ -406,7 +406,7 @@ def test_the_iommu_is_in_the_experiment_or_said_to_be_missing(
     # One with IOMMU groups, but not what is in their tables.
     tree, text, said = notes(capsys, root / "examples/dumps/workstation.txt", machine)
     assert tree["host"]["iommu"]["mode"] == "off"
-    assert "does not tell whether the IOMMU translates (functions are in IOMMU groups)" in said
+    assert "does not show if the IOMMU translates (functions are in IOMMU groups)" in said
     run(capsys, "run", str(machine), "--quiet", "--set", "host.iommu.mode=superpages", "--set", "stop=20us")
 
 
@@ -442,7 +442,7 @@ def test_the_kernel_says_whether_the_iommu_translates(
 
 @needs_lspci
 def test_a_text_without_registers_lacks_the_vector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What lspci -vvv makes of the registers, without them."""
+    """The output of lspci -vvv for the registers, without the registers."""
     experiment, dump, machine = tmp_path / "given.toml", tmp_path / "dump.txt", tmp_path / "machine.toml"
     devices = "".join(f'[device.d{n}]\nunder = "sw0"\nlink = "gen4 x8"\n' for n in range(3))
     controls = 'acs = ["request-redirect", "egress-control"]'

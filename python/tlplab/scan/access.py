@@ -1,4 +1,4 @@
-"""Where access control sends requests from one device to another (PCIe 5.0 §6.12), and what switches it off."""
+"""The way of requests from one device to another under access control (PCIe 5.0 §6.12), and the commands that switch it off."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ UNKNOWN = "unknown"
 
 
 def on(port: Function, control: str) -> bool:
-    """Whether a control is on, as far as is known."""
+    """True if a control is on; None if that is not known."""
     return control in (port.access_control or [])
 
 
 def asks_for_translations(function: Function) -> bool:
-    """Whether software has enabled its address translation services."""
+    """True if software has enabled its address translation services."""
     return function.ats_enabled is True
 
 
 def passes_translated(port: Function) -> bool:
-    """Whether requests with translated addresses go straight, whatever redirection and egress control say."""
+    """True if requests with translated addresses go straight, past redirection and egress control."""
     return on(port, "DirectTrans") and not on(port, "TransBlk")
 
 
 def fate(port: Function, peer: Function | None) -> str:
-    """Of untranslated requests that come in by a port from below, for what is below `peer`, another port of its switch or root complex."""
+    """The fate of untranslated requests that come in by a port from below, for devices below `peer`, another port of its switch or root complex."""
     if not on(port, "EgressCtrl"):
         return REDIRECTED if on(port, "ReqRedir") else STRAIGHT
     vector = port.egress_forbidden
@@ -45,20 +45,20 @@ def fate(port: Function, peer: Function | None) -> str:
 
 
 def otherwise(port: Function) -> str:
-    """What becomes of requests that egress control does not allow."""
+    """The fate of requests that egress control does not allow."""
     return REDIRECTED if on(port, "ReqRedir") else REFUSED
 
 
 def command(port: Function) -> str:
     """Clears request redirect and egress control of a port, and completion redirect. One alone would not do: without redirection egress
-    control refuses what it redirected, without egress control redirection takes all."""
+    control refuses the redirected requests, without egress control redirection takes all."""
     there = ("ReqRedir", "CmpltRedir", "EgressCtrl")
     mask = sum(1 << ACCESS_CONTROLS.index(control) for control in there if on(port, control))
     return f"setpci -s {port.address} ECAP_ACS+6.w=0000:{mask:04x}"
 
 
 def no_way_back(tree: Tree, port: Function) -> list[Function]:
-    """Ports above that do not send down again what `port`, of a switch, redirects: a switch needs upstream forwarding, and so does a root port
+    """Ports above that do not send requests down again that `port`, of a switch, redirects: a switch needs upstream forwarding, and so does a root port
     with access control."""
     above = [one for one in tree.path(port) if one.port in ("downstream port", "root port")]
     needs = (one for one in above if one.port == "downstream port" or one.access_control is not None)

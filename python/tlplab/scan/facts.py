@@ -114,7 +114,7 @@ class Function:
     """Errors in Device Status, of `DETECTED`."""
     # Its link.
     port_number: int | None = None
-    """Its bit in the egress control vectors of the ports beside it."""
+    """Its bit in the egress control vectors of its sibling ports."""
     speed_possible: int | None = None
     width_possible: int | None = None
     speed: int | None = None

@@ -45,13 +45,13 @@ class Peers:
 
     pairs: list[tuple[Function, Function]]
     fates: tuple[str, str]
-    """What access control does with the requests of the first device of a pair to the second, and with those of the second to the first."""
+    """The fates, under access control, of the requests of the first device of a pair to the second, and of the second to the first."""
     now: Exchange | None
-    """None if all requests are refused, or where the source does not tell what access control does with them."""
+    """None if all requests are refused, or their fate under access control is not known."""
     straight: Exchange | None
     """Without access control; None if it costs nothing."""
     otherwise: Exchange | None
-    """What is left if access control does not allow requests of which the source does not tell that; None if nothing is."""
+    """The rest if access control refuses the requests of unknown fate; None if there is no rest."""
     faster: Exchange | None
     """With all links at the maximum of both ends; None if that is not more."""
     redirecting: list[Function] = field(default_factory=list)
@@ -65,14 +65,14 @@ class Peers:
     passing: list[Function] = field(default_factory=list)
     """Ports that let translated requests pass, which the devices below make, and would redirect or refuse others."""
     blocking: list[Function] = field(default_factory=list)
-    """Ports above those that redirect, without the upstream forwarding that sends requests down again."""
+    """Ports above the redirecting ports, without the upstream forwarding that sends requests down again."""
     slow: list[Link] = field(default_factory=list)
-    """Links on their way that run below what both ends can."""
+    """Links on their way that run below the capability of both ends."""
     hidden: bool = False
-    """Whether the source lacks the access control of a port on their way."""
+    """True if the source lacks the access control of a port on their way."""
 
     def commands(self) -> list[str]:
-        """What turns access control off where it redirects, refuses, or has the IOMMU translate."""
+        """The commands that turn access control off where it redirects, refuses, or has the IOMMU translate."""
         return [
             access.command(port) for port in [*self.redirecting, *self.refusing, *self.undecided, *self.translating]
         ]
@@ -139,16 +139,16 @@ def place(tree: Tree, function: Function) -> Address | None:
 
 @dataclass(frozen=True)
 class Course:
-    """What becomes of the requests of one device to another."""
+    """The fate of the requests of one device to another."""
 
     port: Function | None
     """The port that decides: the downstream port of a switch where they turn round, or the root port; None: no port that is known."""
     inside: bool
-    """Whether that is a port of a switch."""
+    """True if it is a port of a switch."""
     plain: str
     """The fate of untranslated requests, of those in `access`."""
     translated: bool
-    """Whether they have translated addresses, as far as is known, and those go straight."""
+    """True if they are known to have translated addresses, and these go straight."""
 
     @property
     def fate(self) -> str:
@@ -160,7 +160,7 @@ class Course:
 
 
 def course(tree: Tree, a: Function, b: Function) -> Course:
-    """What becomes of the requests of one device to another."""
+    """The fate of the requests of one device to another."""
     port, peer = turn(tree, a, b), turn(tree, b, a)
     inside = port is not None
     if port is None:
@@ -175,7 +175,7 @@ def course(tree: Tree, a: Function, b: Function) -> Course:
 
 
 def judge(tree: Tree, throughput: Throughput, a: Function, b: Function) -> Peers | None:
-    """What is said of a pair; None if their links are not known."""
+    """The statements about a pair; None if their links are not known."""
     straight = exchange(tree, throughput, a, b, (STRAIGHT, STRAIGHT))
     if straight is None:
         return None
@@ -222,7 +222,7 @@ def unique(ports: list[Function]) -> list[Function]:
 
 
 def through(courses: tuple[Course, Course], fates: Sequence[str]) -> tuple[str, str]:
-    """The fates as links see them: what a root port redirects passes the same links."""
+    """The fates as links see them: a request that a root port redirects passes the same links."""
     told = [
         STRAIGHT if fate == REDIRECTED and not one.inside else fate for one, fate in zip(courses, fates, strict=True)
     ]
@@ -232,7 +232,7 @@ def through(courses: tuple[Course, Course], fates: Sequence[str]) -> tuple[str, 
 def exchange(
     tree: Tree, throughput: Throughput, a: Function, b: Function, fates: tuple[str, str], knobs: Knobs = NOTHING
 ) -> Exchange | None:
-    """What two devices carry, each with its payload size, if nothing but links limits them and nobody else uses those; None if that is not
+    """The rates of two devices, each with its payload size, if only links limit them and no other device uses the links; None if that is not
     known, or if requests are refused both ways."""
     ends = ((a, b, fates[0]), (b, a, fates[1]))
     ways = [
@@ -309,10 +309,10 @@ def neighbours(tree: Tree, function: Function) -> list[Function]:
 
 
 def words(peers: Peers) -> str:
-    """What is said of pairs, in a sentence."""
+    """The statements about pairs, in a sentence."""
     text = unknown(peers) if peers.undecided else refused(peers) if peers.refusing else carried(peers)
     if peers.blocking:
-        text += f"; UpstreamFwd is off at {named(peers.blocking)}, which may refuse what access control sends up to it"
+        text += f"; UpstreamFwd is off at {named(peers.blocking)}, which may refuse requests that access control sends up to it"
     if peers.passing:
         text += f"; access control at {named(peers.passing)} lets translated requests pass, which devices with ATS on send, but no others"
     if peers.translating:

@@ -191,7 +191,7 @@ def peer_to_peer(tree: Tree, throughput: Throughput, function: Function, *, firs
 
 
 def of_requests(tree: Tree, throughput: Throughput, function: Function, above: Function) -> list[Finding]:
-    """What the port above does with untranslated requests to the other devices below its switch."""
+    """The treatment, by the port above, of untranslated requests to the other devices below its switch."""
     others = peers.neighbours(tree, function)
     text = (
         f"access control at {above.address} sends its requests to other devices below the switch up to the root complex"
@@ -213,7 +213,7 @@ def of_requests(tree: Tree, throughput: Throughput, function: Function, above: F
 
 
 def egress(function: Function, above: Function, others: list[Function], *, known: bool) -> str:
-    """What egress control does with requests to others, which it does not allow, as far as is known; nothing without any."""
+    """The treatment of requests that egress control does not allow, as far as it is known; empty without any."""
     refuses = access.otherwise(above) == access.REFUSED
     if not others:
         return ""

@@ -67,10 +67,10 @@ class Writer:
         self.ports: dict[str, Function] = {}
         """The port above a component, by its name."""
         self.controlled: list[tuple[int, str]] = []
-        """Where the egress control vector of the port above a component belongs in the tables."""
+        """The place of the egress control vector of the port above a component in the tables."""
         self.with_ats: list[str] = []
         self.notes: list[str] = []
-        """What the source does not tell, and which key says it."""
+        """The facts that the source lacks, and the keys for them."""
 
     def write(self) -> str:
         """The file."""
@@ -102,7 +102,7 @@ class Writer:
         return "\n".join([*head, *self.tables, *load, *left, *notes]).rstrip("\n") + "\n"
 
     def unknown(self) -> None:
-        """Notes what no register has or the source lacks."""
+        """Notes the facts that no register has or the source lacks."""
         if not self.tables:
             return
         self.notes += self.translation.notes(self.with_ats)
@@ -142,7 +142,7 @@ class Writer:
         return [f"acs_forbids = [{', '.join(names)}]{comment}"] if names or absent else []
 
     def is_beside(self, port: Function, other: Function) -> bool:
-        """Whether two ports are of one switch, or both of the root complex."""
+        """True if two ports are of one switch, or both of the root complex."""
         above = self.tree.parent(port)
         if other is port or self.tree.parent(other) is not above:
             return False
@@ -223,7 +223,7 @@ class Writer:
             self.tables.append("")
 
     def requester(self, function: Function, name: str) -> list[str]:
-        """How a device makes requests."""
+        """The requests of a device."""
         if function.ats_enabled or (function.ats_enabled is False and not self.translation.on):
             self.with_ats.append(name)
         return [*requester(function), *self.translation.device(function)]
@@ -342,6 +342,6 @@ def comment(text: str) -> str:
 
 
 def experiment(scan: Scan) -> tuple[str, list[str]]:
-    """The experiment, TOML, and what it lacks or assumes, in sentences that it has as comments, too."""
+    """The experiment, TOML, and its gaps and assumptions, in sentences that it has as comments, too."""
     writer = Writer(scan)
     return writer.write(), writer.notes

@@ -1,4 +1,4 @@
-"""What a source tells of address translation, as keys of an experiment: the IOMMU (`host.iommu`) and the ATS of devices (`ats`)."""
+"""Facts of a source about address translation, as keys of an experiment: the IOMMU (`host.iommu`) and the ATS of devices (`ats`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Translation:
     translates: bool | None
     """It translates addresses; None: the source does not tell."""
     why: str
-    """What tells it."""
+    """The evidence."""
     on: list[Function] = field(default_factory=list)
     """The functions whose ATS is on."""
     off: list[Function] = field(default_factory=list)
-    """Those whose ATS is off."""
+    """Components whose ATS is off."""
     here: bool = False
     """The source is the running kernel, which shows an IOMMU that it uses."""
 
@@ -45,7 +45,7 @@ class Translation:
         comment = {
             True: 'or "4KiB", the pages; they, entries and walk are in no register',
             False: 'as the kernel has it; "superpages" or "4KiB": it translates',
-            None: 'the source does not tell whether it translates; "superpages" or "4KiB": it does',
+            None: 'the source does not show if it translates; "superpages" or "4KiB": it does',
         }[self.translates]
         lines = ["[host.iommu]".ljust(26) + f" # {self.why}", f"{mode.ljust(26)} # {comment}", *FIGURES]
         if self.off and not self.on:
@@ -62,7 +62,7 @@ class Translation:
         return [f"# {key}  # it is off here, and would be on"] if self.on else [f"{key}  # it is off"]
 
     def notes(self, ats: list[str]) -> list[str]:
-        """What the experiment lacks or assumes, and which key says it; `ats` names the components with the key."""
+        """The gaps and assumptions of the experiment, and the keys for them; `ats` names the components with the key."""
         told = []
         if not self.present and not self.here:
             told.append(
@@ -70,7 +70,7 @@ class Translation:
             )
         elif self.present and self.translates is None:
             told.append(
-                f'the source does not tell whether the IOMMU translates ({self.why}); host.iommu.mode is "off", '
+                f'the source does not show if the IOMMU translates ({self.why}); host.iommu.mode is "off", '
                 '"superpages" or "4KiB" switches it on, with entries and walk that are assumed'
             )
         elif self.translates:
@@ -87,7 +87,7 @@ class Translation:
 
 
 def found(scan: Scan) -> Translation:
-    """What a source tells."""
+    """The facts of a source."""
     ends = [one for one in scan.functions if not one.is_bridge]
     on = [one for one in ends if one.ats_enabled and one.physical_function is None]
     off = [one for one in ends if one.ats_enabled is False and one.physical_function is None]
