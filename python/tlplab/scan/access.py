@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 
 
 def on(port: Function, control: str) -> bool:
-    """True if a control is on; None if that is not known."""
+    """True if a control is known to be on."""
     return control in (port.access_control or [])
 
 
