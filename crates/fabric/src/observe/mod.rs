@@ -4,6 +4,7 @@ pub mod errors;
 pub(crate) mod level;
 pub mod outages;
 pub mod probe;
+pub mod registers;
 pub(crate) mod sample;
 pub(crate) mod statistics;
 pub(crate) mod timeline;
@@ -88,6 +89,22 @@ impl Observe {
         if now >= self.warmup && bytes > 0 {
             let from = Time::from_fs(now.as_fs().saturating_sub(on_wire.as_fs())).max(self.warmup);
             self.flows[flow.index()].arrived(from, now, bytes, &mut self.timeline);
+        }
+    }
+
+    /// A flow has one more transaction under way.
+    #[inline]
+    pub(crate) fn one_more(&mut self, now: Time, flow: FlowId) {
+        if let Some(gauge) = &mut self.flows[flow.index()].outstanding {
+            self.timeline.raise_level(gauge, now);
+        }
+    }
+
+    /// A flow has one fewer.
+    #[inline]
+    pub(crate) fn one_less(&mut self, now: Time, flow: FlowId) {
+        if let Some(gauge) = &mut self.flows[flow.index()].outstanding {
+            self.timeline.lower_level(gauge, now);
         }
     }
 

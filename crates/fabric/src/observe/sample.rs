@@ -3,13 +3,32 @@
 use crate::kernel::ids::FlowId;
 use crate::packet::attribution::{Cause, Interval, Ledger};
 use tlplab_device::Random;
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Bdf, Duration, Tag, Time};
+
+/// The operation of a sampled transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Its number: unique in the run, as in [`TransactionRecord`](crate::probe::TransactionRecord).
+    pub number: u64,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Read or write.
+    pub read: bool,
+    /// First byte; of a register its address in ECAM or I/O space.
+    pub address: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// The function that sent its requests.
+    pub requester: Bdf,
+    /// The tag of the request that brought its last byte; `None` where that was a posted one, whose tag means nothing (PCIe 5.0 §2.2.7).
+    pub tag: Option<Tag>,
+}
 
 /// A transaction with the causes of its latency.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its flow.
-    pub flow: FlowId,
+    /// Its operation.
+    pub of: Sampled,
     /// Its start.
     pub start: Time,
     /// From start to last byte.
@@ -21,12 +40,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn new(flow: FlowId, start: Time, latency: Duration, ledger: &Ledger) -> Self {
+    pub(crate) fn new(of: Sampled, start: Time, latency: Duration, ledger: &Ledger) -> Self {
         let mut causes = [Duration::ZERO; Cause::COUNT];
         for interval in ledger.intervals() {
             causes[interval.cause() as usize] += interval.duration;
         }
-        Self { flow, start, latency, causes, intervals: ledger.intervals().to_vec() }
+        Self { of, start, latency, causes, intervals: ledger.intervals().to_vec() }
     }
 }
 
