@@ -420,6 +420,7 @@ impl Builder {
             end_point.note_payload(cx);
             end_point.show_bars(cx);
         }
+        cx.observe.counts_outstanding = self.history;
         let (places, flows) = (cx.topology.places(), cx.topology.flows.len());
         for _ in 0..flows {
             let timeline = &mut cx.observe.timeline;

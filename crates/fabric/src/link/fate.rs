@@ -50,20 +50,11 @@ impl Context {
         if now >= self.observe.warmup {
             if ending == Ending::Done {
                 flow.ended(latency, ledger);
-                let (tlps, topology) = (&self.tlps, &self.topology);
-                self.observe.samples.offer(|| {
-                    let id = known.map(|tlp| tlps.get(tlp).repr.transaction_id());
-                    let of = Sampled {
-                        number: record.number,
-                        flow: of,
-                        read: record.read,
-                        address: record.address,
-                        bytes: record.bytes,
-                        requester: id.map_or(topology.nodes[record.node.index()].id, |id| id.requester),
-                        tag: id.filter(|_| !record.posted).map(|id| id.tag),
-                    };
-                    Sample::new(of, record.started, latency, ledger)
-                });
+                if let Some(slot) = self.observe.samples.offer() {
+                    let id = known.map(|tlp| self.tlps.get(tlp).repr.transaction_id());
+                    let of = Sampled::new(record, id, self.topology.nodes[record.node.index()].id);
+                    self.observe.samples.keep(slot, Sample::new(of, record.started, latency, ledger));
+                }
             } else {
                 flow.failed(ending, latency, ledger);
             }

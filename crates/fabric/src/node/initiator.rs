@@ -174,7 +174,7 @@ pub(crate) trait Initiate: Answer {
     /// An owner asks for an operation; it reaches the requester after the node's processing.
     fn begin(&mut self, cx: &mut Context, operation: Operation) {
         let latency = self.processing(cx.now(), operation.carried());
-        if operation.becomes_transaction() {
+        if cx.observe.counts_outstanding && operation.becomes_transaction() {
             let flow = self.initiator().flow(operation.stream);
             cx.observe.one_more(cx.now(), flow);
         }
