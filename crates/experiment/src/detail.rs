@@ -280,7 +280,7 @@ mod tests {
             let flow = &series.flows[0];
             assert_eq!(flow.outstanding_mean.as_ref(), Some(&series.resources[0].mean));
             assert_eq!(
-                flow.outstanding_max.iter().map(|max| (max.len(), max[bins - 1])).last(),
+                flow.outstanding_max.as_ref().map(|max| (max.len(), max[bins - 1])),
                 Some((bins, 100))
             );
         }

@@ -126,7 +126,7 @@ fn samples_have_address_requester_and_tag() {
             );
             assert_eq!((same.flow, same.start_fs), (sample.flow, sample.start_fs));
             let packets = ladder.packets.iter().filter(|p| p.transaction == Some(same.id));
-            let last = packets.filter(|p| p.kind.starts_with("Cpl")).last();
+            let last = packets.rev().find(|p| p.kind.starts_with("Cpl"));
             if let Some(last) = last {
                 assert_eq!(last.tag, sample.tag);
             }

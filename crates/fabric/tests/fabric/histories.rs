@@ -194,7 +194,7 @@ fn enumeration_in_simulated_time_is_writes() {
     assert_eq!(names, ["dev", "host", "host.rp0", "sw0", "sw0 → dev"]);
     let changes = &history(&all, "dev").changes;
     assert!(changes.len() > 5 && changes.iter().all(|change| change.by == ChangedBy::Write));
-    let command = changes.iter().filter(|change| change.offset == 0x04).next_back().expect("it was written");
+    let command = changes.iter().rfind(|change| change.offset == 0x04).expect("it was written");
     assert_eq!(command.new & 0b110, 0b110, "memory space and bus master");
     assert!(command.at <= over && over - command.at < Duration::from_us(100));
 }
