@@ -12,7 +12,7 @@ from tlplab.rows import Rows
 
 SCHEMA = "tlplab/result/1"
 
-__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitration", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Forwarding", "Frames", "Framing", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Operation", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitration", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "ConfigSpaces", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Forwarding", "Frames", "Framing", "FunctionRegisters", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Operation", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "RegisterBlock", "RegisterCause", "RegisterChange", "RegisterGap", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
@@ -63,6 +63,10 @@ Framing = Literal["non-flit", "flit"]
 """Framing of the units of a link."""
 
 
+Access = Literal["read", "write"]
+"""Operation of an access."""
+
+
 LimitKind = Literal["link", "bus", "tags", "outstanding", "credits", "replay", "memory", "rate", "routing", "latency", "none"]
 """Kinds of limits."""
 
@@ -99,12 +103,12 @@ Outcome = Literal["data", "split", "retry", "abort"]
 """Outcome of a transaction of a bus."""
 
 
+RegisterCause = Literal["write", "reset", "hardware", "several"]
+"""Cause of a change of a register."""
+
+
 RefusalReason = Literal["not-mapped", "no-read", "no-write", "translated", "translation-request"]
 """Reason that the IOMMU refuses an access."""
-
-
-Access = Literal["read", "write"]
-"""Operation of an access."""
 
 
 CompletionStatus = Literal["SC", "UR", "CRS", "CA"]
@@ -180,6 +184,8 @@ class Document(TypedDict):
     """A uniform sample of transactions."""
     ladder: Ladder | None
     """The window of packets that was kept; null if none was."""
+    config_spaces: ConfigSpaces | None
+    """Configuration spaces over time; null if they were not kept."""
 
 
 class Waiting(TypedDict):
@@ -485,6 +491,18 @@ class Sample(SampleOptional):
 
     flow: int
     """Its flow: an index in `flows`."""
+    transaction: int
+    """Its number, as in the ladder."""
+    access: Access
+    """Its operation."""
+    address: str
+    """Its first address, hexadecimal; of a configuration register, the one that the processor maps it to (ECAM)."""
+    bytes: int
+    """Its length (bytes)."""
+    requester: str
+    """The function that sent its requests: `03:00.0`."""
+    tag: int | None
+    """Tag of the request that brought its last byte; null if that was a posted one."""
     start_fs: int
     """Start (femtoseconds)."""
     latency_ns: float
@@ -508,6 +526,15 @@ class Ladder(TypedDict):
     """Its packets, in the order of their start."""
     transactions: list[Transaction]
     """The transactions they belong to."""
+
+
+class ConfigSpaces(TypedDict):
+    """Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the registers at first has the registers at that time."""
+
+    functions: list[FunctionRegisters]
+    """Functions, in the order of the names of their components."""
+    changes: list[RegisterChange]
+    """Changes in the order of time."""
 
 
 class Limit(TypedDict):
@@ -766,6 +793,10 @@ class FlowSeries(TypedDict):
     """The flow: an index in `flows`."""
     bytes: list[int]
     """Bytes that arrived in each bin (bytes)."""
+    outstanding_mean: list[float] | None
+    """Transactions under way, from their owner's request to their end: the mean of each bin; null if not kept."""
+    outstanding_max: list[int] | None
+    """The same: the largest of each bin."""
 
 
 class DirectionSeries(TypedDict):
@@ -875,6 +906,36 @@ class Transaction(TypedDict):
     """Its ending."""
     intervals: list[Interval]
     """Its critical path; of one that did not end well that of what is last known of it."""
+
+
+class FunctionRegisters(TypedDict):
+    """The configuration space of a function at first: at time 0, and behind an enumeration that takes no simulated time."""
+
+    name: str
+    """The host bridge (the name of the host), a root port (`host.rp0`), a device, the upper port of a switch (its name) or one of the others (`sw0 → ssd`)."""
+    function: str | None
+    """ID at the end: `03:00.0`; null if software does not reach the function, and no configuration write has since its last reset."""
+    start: list[RegisterBlock]
+    """Bytes at first; those in no block are 0."""
+    gap: RegisterGap | None
+    """The changes that are not told one by one, as there are too many; null if all are."""
+
+
+class RegisterChange(TypedDict):
+    """A change of a doubleword of a configuration space."""
+
+    function: int
+    """The function: an index in `functions`."""
+    time_fs: int
+    """Time of the change (femtoseconds)."""
+    offset: int
+    """Offset of the doubleword, a multiple of 4."""
+    old: int
+    """Value before; the byte at the offset is the lowest."""
+    new: int
+    """Value afterwards."""
+    by: RegisterCause
+    """Its cause."""
 
 
 class Gain(TypedDict):
@@ -1005,6 +1066,19 @@ class Interval(TypedDict):
     """Duration (femtoseconds)."""
 
 
+class RegisterBlock(TypedDict):
+    """Contiguous bytes of a configuration space."""
+
+    offset: int
+    """Offset of the first, a multiple of 4."""
+    data: str
+    """The bytes in the order of their offsets, two hexadecimal digits each."""
+
+
+RegisterGap = dict[Literal["from_fs", "to_fs", "count"], int]
+"""Changes that are not told one by one. At the end of the gap there is one of each doubleword that has another value then, with the cause `several`: within the gap the registers are not known, behind it they are."""
+
+
 class Keys(dict[str, Any]):
     """A result document: a dictionary whose keys are attributes, too."""
 
@@ -1074,6 +1148,8 @@ class Keys(dict[str, Any]):
     def __getitem__(self, key: Literal["samples"]) -> Rows[Sample]: ...
     @overload
     def __getitem__(self, key: Literal["ladder"]) -> Ladder | None: ...
+    @overload
+    def __getitem__(self, key: Literal["config_spaces"]) -> ConfigSpaces | None: ...
     @overload
     def __getitem__(self, key: str) -> Any: ...
     def __getitem__(self, key: str) -> Any:
@@ -1244,6 +1320,11 @@ class Keys(dict[str, Any]):
     def ladder(self) -> Ladder | None:
         """The window of packets that was kept; null if none was."""
         return self["ladder"]
+
+    @property
+    def config_spaces(self) -> ConfigSpaces | None:
+        """Configuration spaces over time; null if they were not kept."""
+        return self["config_spaces"]
 
 
 ROWS: dict[str, Any] = {

@@ -4,6 +4,7 @@
  */
 import { useMemo, useState } from "preact/hooks";
 import { About } from "./about";
+import { ConfigSpaceView } from "./config_space";
 import { Errors } from "./errors";
 import { Faults } from "./faults";
 import { FilterBar } from "./filterbar";
@@ -25,10 +26,11 @@ import type { Chosen, View } from "./view";
 export function App({ result }: { result: Result }) {
   const [filter, setFilter] = useState<Filter>(NO_FILTER);
   const [chosen, choose] = useState<Chosen | null>(null);
+  const [sought, setSought] = useState("");
   const links = useMemo(() => flowLinks(result), [result]);
   const transactions = useMemo(() => listed(result), [result]);
   const view: View = {
-    result, filter, flowLinks: links, transactions, chosen, choose,
+    result, filter, flowLinks: links, transactions, chosen, choose, sought, seek: setSought,
     chooseLink: (link) => setFilter((f) => ({ ...f, link: f.link === link ? null : link })),
     chooseRange: (range) => setFilter((f) => ({ ...f, range })),
     clearFilter: () => setFilter(NO_FILTER),
@@ -47,6 +49,7 @@ export function App({ result }: { result: Result }) {
         <Errors result={result} />
         <Faults result={result} />
         <Outages result={result} />
+        <ConfigSpaceView view={view} />
         <TransactionTable view={view} />
         <Ladder view={view} />
         <About result={result} />

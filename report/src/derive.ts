@@ -174,26 +174,3 @@ function byPlace(result: Result, samples: Sample[]): Row[] | null {
   for (const row of sums.values()) row.share = row.total_ns / all;
   return [...sums.values()];
 }
-
-/** A flow's transactions under way: the mean of each bin, null where some may not be known. */
-export interface UnderWay {
-  flow: number;
-  values: (number | null)[];
-}
-
-/**
- * How many transactions of each flow were under way, of those that had ended when the run did. Null where the sample has not all of them. Nothing
- * is said of the warm-up, nor of the end, where those that had not ended yet are missing.
- */
-export function underWay(result: Result): UnderWay[] | null {
-  const { series, samples, flows } = result;
-  const ended = sum(flows.map((f) => f.transactions));
-  if (series.bins === 0 || ended === 0 || samples.length !== ended || flows.some((f) => sum(Object.values(f.errors)) > 0)) return null;
-  return flows.map((_, flow) => {
-    const own = samples.filter((s) => s.flow === flow);
-    const longest = own.reduce((most, s) => Math.max(most, s.latency_ns * 1e6), 0);
-    const values: (number | null)[] = new Array<number>(series.bins).fill(0);
-    for (const s of own) for (const { bin, weight } of binsIn(series, [s.start_fs, s.start_fs + s.latency_ns * 1e6])) values[bin]! += weight;
-    return { flow, values: values.map((v, b) => (series.start_fs + b * series.bin_fs < result.start_fs || series.start_fs + (b + 1) * series.bin_fs > result.end_fs - longest ? null : v)) };
-  });
-}

@@ -70,6 +70,8 @@ export interface Result {
   samples: Sample[];
   /** The window of packets that was kept; null if none was. */
   ladder: Ladder | null;
+  /** Configuration spaces over time; null if they were not kept. */
+  config_spaces?: ConfigSpaces | null;
 }
 
 /** Reason that a run ended. */
@@ -416,6 +418,18 @@ export interface Series {
 export interface Sample {
   /** Its flow: an index in `flows`. */
   flow: number;
+  /** Its number, as in the ladder. */
+  transaction?: number;
+  /** Its operation. */
+  access?: Access;
+  /** Its first address, hexadecimal; of a configuration register, the one that the processor maps it to (ECAM). */
+  address?: string;
+  /** Its length (bytes). */
+  bytes?: number;
+  /** The function that sent its requests: `03:00.0`. */
+  requester?: string;
+  /** Tag of the request that brought its last byte; null if that was a posted one. */
+  tag?: number | null;
   /** Start (femtoseconds). */
   start_fs: number;
   /** Time until its last byte (nanoseconds). */
@@ -440,6 +454,14 @@ export interface Ladder {
   packets: Packet[];
   /** The transactions they belong to. */
   transactions: Transaction[];
+}
+
+/** Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the registers at first has the registers at that time. */
+export interface ConfigSpaces {
+  /** Functions, in the order of the names of their components. */
+  functions: FunctionRegisters[];
+  /** Changes in the order of time. */
+  changes: RegisterChange[];
 }
 
 /** Operation that a program of the host waits for. */
@@ -920,6 +942,10 @@ export interface FlowSeries {
   flow: number;
   /** Bytes that arrived in each bin (bytes). */
   bytes: number[];
+  /** Transactions under way, from their owner's request to their end: the mean of each bin; null if not kept. */
+  outstanding_mean?: number[] | null;
+  /** The same: the largest of each bin. */
+  outstanding_max?: number[] | null;
 }
 
 /** Fractions of each bin; what is missing to 1 is idle. */
@@ -959,6 +985,13 @@ export interface Resource {
   /** Largest of each bin. */
   max: number[];
 }
+
+/** Operation of an access. */
+export type Access =
+  /** It reads. */
+  | "read"
+  /** It writes. */
+  | "write";
 
 /** A unit on a wire. */
 export interface Packet {
@@ -1022,6 +1055,34 @@ export interface Transaction {
   ending: Ending;
   /** Its critical path; of one that did not end well that of what is last known of it. */
   intervals: Interval[];
+}
+
+/** The configuration space of a function at first: at time 0, and behind an enumeration that takes no simulated time. */
+export interface FunctionRegisters {
+  /** The host bridge (the name of the host), a root port (`host.rp0`), a device, the upper port of a switch (its name) or one of the others (`sw0 → ssd`). */
+  name: string;
+  /** ID at the end: `03:00.0`; null if software does not reach the function, and no configuration write has since its last reset. */
+  function: string | null;
+  /** Bytes at first; those in no block are 0. */
+  start: RegisterBlock[];
+  /** The changes that are not told one by one, as there are too many; null if all are. */
+  gap: RegisterGap | null;
+}
+
+/** A change of a doubleword of a configuration space. */
+export interface RegisterChange {
+  /** The function: an index in `functions`. */
+  function: number;
+  /** Time of the change (femtoseconds). */
+  time_fs: number;
+  /** Offset of the doubleword, a multiple of 4. */
+  offset: number;
+  /** Value before; the byte at the offset is the lowest. */
+  old: number;
+  /** Value afterwards. */
+  new: number;
+  /** Its cause. */
+  by: RegisterCause;
 }
 
 /** Kinds of limits. */
@@ -1267,6 +1328,35 @@ export interface Interval {
   duration_fs: number;
 }
 
+/** Contiguous bytes of a configuration space. */
+export interface RegisterBlock {
+  /** Offset of the first, a multiple of 4. */
+  offset: number;
+  /** The bytes in the order of their offsets, two hexadecimal digits each. */
+  data: string;
+}
+
+/** Changes that are not told one by one. At the end of the gap there is one of each doubleword that has another value then, with the cause `several`: within the gap the registers are not known, behind it they are. */
+export interface RegisterGap {
+  /** Time of the first (femtoseconds). */
+  from_fs: number;
+  /** Time of the last (femtoseconds). */
+  to_fs: number;
+  /** Their number. */
+  count: number;
+}
+
+/** Cause of a change of a register. */
+export type RegisterCause =
+  /** A configuration write. */
+  | "write"
+  /** A reset of the function. */
+  | "reset"
+  /** The hardware of the function, or its device: errors, links, slots, interrupts. */
+  | "hardware"
+  /** Changes that are not told one by one. */
+  | "several";
+
 /** Reason that the IOMMU refuses an access. */
 export type RefusalReason =
   /** Nothing is mapped there. */
@@ -1279,13 +1369,6 @@ export type RefusalReason =
   | "translated"
   /** A translation was asked for by a function that may not ask. */
   | "translation-request";
-
-/** Operation of an access. */
-export type Access =
-  /** It reads. */
-  | "read"
-  /** It writes. */
-  | "write";
 
 /** Status with which a completion ends its request. */
 export type CompletionStatus =

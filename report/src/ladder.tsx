@@ -9,7 +9,7 @@ import { useWidth } from "./hooks";
 import { abridge, along, layOut, partner, ROW, shownPackets, type Rung, type Rungs, type Shown } from "./ladder_layout";
 import { flowColour } from "./palette";
 import type { Ladder as LadderData, Packet } from "./result";
-import { entriesOf, nextOf, readQuery, search } from "./search";
+import { entriesOf, nextOf, readQuery, search, transactionEntry } from "./search";
 import { SearchBar } from "./search_bar";
 import { Empty, Section } from "./section";
 import { useVirtual } from "./virtual";
@@ -116,7 +116,10 @@ function Stepper({ view, ladder, asked }: { view: View; ladder: LadderData; aske
         <label><input type="checkbox" checked={only !== null} disabled={only === null && packet?.transaction == null} onChange={(e) => setOnly(e.currentTarget.checked ? packet!.transaction : null)} />only this transaction</label>
         <span class="status" aria-live="polite">{at >= 0 ? `${at + 1} of ` : ""}{plural(rungs.rungs.length, "packet")}</span>
       </div>
-      <SearchBar result={result} ladder={ladder} {...found} onShowAll={showAll} />
+      <SearchBar result={result} ladder={ladder} {...found} onShowAll={showAll} onListed={() => {
+        view.seek(found.text);
+        document.getElementById("transactions")?.scrollIntoView({ block: "start" });
+      }} />
       {rungs.rungs.length === 0 ? <NoPackets view={view} ladder={ladder} only={only !== null} onAll={() => setOnly(null)} /> : (
         <div class="ladder">
           <Rows view={view} rungs={rungs} at={at} found={found.all} select={select} onKeyDown={onKeyDown} />
@@ -133,13 +136,15 @@ function useSearch(view: View, ladder: LadderData, rungs: Rungs, at: number, sel
   const query = useMemo(() => readQuery(text), [text]);
   const entries = useMemo(() => (query ? entriesOf(view.result, ladder) : []), [view.result, ladder, query !== null]);
   const all = useMemo(() => search(entries, query), [entries, query]);
+  const transactions = useMemo(() => (query ? view.transactions.map((t) => transactionEntry(view.result, t)) : []), [view.transactions, query !== null]);
+  const listed = useMemo(() => (query && !query.problem ? transactions.filter(query.fits).length : 0), [transactions, query]);
   const places = useMemo(() => rungs.rungs.flatMap((r, i) => (all.has(r.packet.id) ? [i] : [])), [rungs, all]);
   const place = places.indexOf(at);
   // As one types, the first hit from the chosen packet on is chosen.
   useLayoutEffect(() => {
     if (places.length > 0 && place < 0) select(nextOf(places, at, 1));
   }, [all]);
-  return { text, query, all, places, hits: all.size, shown: places.length, at: place < 0 ? null : place + 1, onText: setText, onStep: (step: 1 | -1) => select(nextOf(places, at, step)) };
+  return { text, query, all, places, listed, hits: all.size, shown: places.length, at: place < 0 ? null : place + 1, onText: setText, onStep: (step: 1 | -1) => select(nextOf(places, at, step)) };
 }
 
 /** Why no packet is shown, and what brings some back. */

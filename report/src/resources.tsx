@@ -1,6 +1,6 @@
-/** Everything countable that can run out: tags, credits, buffers. The fullest come first. Before it the transactions under way, where all are known. */
+/** Everything countable that can run out: tags, credits, buffers. The fullest come first. Before it the transactions under way. */
 import { useMemo, useState } from "preact/hooks";
-import { binsIn, underWay } from "./derive";
+import { binsIn } from "./derive";
 import { digits, percent } from "./format";
 import { flowColour, flowDashed } from "./palette";
 import type { Resource } from "./result";
@@ -12,6 +12,8 @@ import { shownFlows, shownRange, type View } from "./view";
 const FIRST = 6;
 /** More lines than this cannot be told apart. */
 const MOST_LINES = 12;
+/** Of so many flows the most is drawn, too. */
+const FEW_LINES = 4;
 
 const KINDS: Record<string, string> = { tags: "Tags", credits: "Credits", buffer: "Queues", replay: "Replay buffers" };
 
@@ -43,24 +45,33 @@ export function Resources({ view }: { view: View }) {
   );
 }
 
-/** Where every transaction is known; a mere sample would tell nothing of an instant. */
+/** Requests that their owners wait for: of each flow the mean, of few also the most. */
 function UnderWayChart({ view }: { view: View }) {
   const { result } = view;
-  const all = useMemo(() => underWay(result), [result]);
-  const flows = useMemo(() => shownFlows(view), [result, view.filter.link]);
-  const lines = useMemo(
-    () => (all ?? []).filter((u) => flows.includes(u.flow)).map((u): Line => ({ name: result.flows[u.flow]!.name, colour: flowColour(u.flow), dashed: flowDashed(u.flow), values: u.values })),
-    [all, flows],
-  );
-  if (!all || lines.length === 0 || lines.length > MOST_LINES || lines.every((l) => l.values.every((v) => v === null))) return null;
+  const using = useMemo(() => shownFlows(view), [result, view.filter.link]);
+  const flows = useMemo(() => mostUnderWay(result, using).slice(0, MOST_LINES).sort((a, b) => a - b), [result, using]);
+  const lines = useMemo(() => {
+    const of = (flow: number) => result.series.flows.find((f) => f.flow === flow)!;
+    const name = (flow: number) => result.flows[flow]!.name;
+    const means = flows.map((i): Line => ({ name: name(i), colour: flowColour(i), dashed: flowDashed(i), values: of(i).outstanding_mean ?? [] }));
+    const most = flows.map((i): Line => ({ name: `most of ${name(i)}`, colour: flowColour(i), dashed: flowDashed(i), thin: true, values: of(i).outstanding_max ?? [] }));
+    return flows.length > FEW_LINES ? means : [...means, ...most];
+  }, [result, flows]);
+  if (flows.length === 0 || result.series.bins === 0) return null;
   return (
     <figure class="under-way">
-      <figcaption>Transactions under way, by flow<small>mean</small></figcaption>
-      <TimeChart view={view} label="Transactions of each flow under way over time" lines={lines} height={180} format={digits} />
+      <figcaption>Transactions under way, by flow<small>{flows.length > FEW_LINES ? "mean" : "mean, and thin the most"}</small></figcaption>
+      <TimeChart view={view} label="What each flow had under way over time" lines={lines} height={180} format={digits} />
       <ul class="legend">{flows.map((i) => <li key={i}><Swatch flow={i} />{result.flows[i]!.name}</li>)}</ul>
-      <p class="note">Of the transactions that had ended when the run did. A line ends where some of those that had not are missing.</p>
+      <p class="note">From their owner's request to their end.{using.length > flows.length && ` The ${MOST_LINES} flows with most of ${using.length}.`}</p>
     </figure>
   );
+}
+
+/** Flows whose transactions under way were kept, those with most first. */
+function mostUnderWay(result: View["result"], among: readonly number[]): number[] {
+  const sums = new Map(result.series.flows.flatMap((f) => (f.outstanding_mean ? [[f.flow, f.outstanding_mean.reduce((a, b) => a + b, 0)] as const] : [])));
+  return among.filter((flow) => sums.has(flow)).sort((a, b) => sums.get(b)! - sums.get(a)!);
 }
 
 /** Mean part in use in the chosen range; without a capacity, of the largest value seen. */

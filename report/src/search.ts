@@ -1,13 +1,13 @@
 /**
- * Search in the ladder. Words stand for packets that match all of them: a kind (`MRd`, `Cpl`: also its beginning), a flow, the status of a
+ * Search in the ladder and in the table of transactions. Words stand for packets or transactions that match all of them: a kind (`MRd`, `Cpl`: also its beginning), a flow, the status of a
  * completion, an address (`0x1000`, `0x1000-0x1fff`), a tag (`tag 0x1f`), a function (`04:00.0`, or its beginning, `04:`).
  */
 import { field } from "./ladder_layout";
 import type { Ladder, Packet, Result } from "./result";
+import type { Listed } from "./transactions";
 
-/** A packet as it is searched. */
-interface Entry {
-  id: number;
+/** A packet or a transaction as it is searched. */
+export interface Searched {
   kind: string;
   flow: string;
   words: string[];
@@ -18,12 +18,16 @@ interface Entry {
   functions: string[];
 }
 
+interface Entry extends Searched {
+  id: number;
+}
+
 export interface Query {
   /** How the words were read, for people. */
   read: string;
   /** Why they cannot be searched for. */
   problem: string | null;
-  fits: (e: Entry) => boolean;
+  fits: (e: Searched) => boolean;
 }
 
 const FUNCTION = /^(?:[0-9a-f]{4}:)?([0-9a-f]{2}:(?:[0-9a-f]{0,2}|[0-9a-f]{2}\.[0-7]?))$/i;
@@ -43,6 +47,15 @@ function entryOf(result: Result, p: Packet): Entry {
     words: [header?.status, p.outcome, ...states].flatMap((w) => (w ? [w.toLowerCase()] : [])),
     from, to: (from ?? 0n) + BigInt(Math.max(1, length) * 4),
     functions: header ? [header.requester, header.completer, header.function].flatMap((f) => f ?? []) : ["requester", "completer"].flatMap((f) => told(f) || []),
+  };
+}
+
+/** A transaction as it is searched: by its whole length, and by what its packets in the ladder tell beside. */
+export function transactionEntry(result: Result, t: Listed): Searched {
+  const from = t.address === null ? null : BigInt(t.address);
+  return {
+    kind: t.kind.toLowerCase(), flow: (result.flows[t.flow]?.name ?? "").toLowerCase(), tag: t.tag, words: [t.ending], from, to: (from ?? 0n) + BigInt(Math.max(1, t.bytes ?? 1)),
+    functions: t.requester === null ? [] : [t.requester],
   };
 }
 

@@ -17,6 +17,9 @@ interface Props {
   onStep: (step: 1 | -1) => void;
   /** Takes filters away that hide hits. */
   onShowAll: () => void;
+  /** How many transactions of the table match, and what shows them. */
+  listed: number;
+  onListed: () => void;
 }
 
 export function SearchBar(p: Props) {
@@ -45,7 +48,7 @@ export function SearchBar(p: Props) {
 const counted = ({ at, shown }: Props): string => (at === null ? plural(shown, "hit") : `hit ${at} of ${shown}`);
 
 /** A ladder is a part of a run: what is not in it may still have happened. */
-function Word({ result, ladder, query, hits, shown, onShowAll }: Props & { query: Query }) {
+function Word({ result, ladder, query, hits, shown, onShowAll, listed, onListed }: Props & { query: Query }) {
   if (query.problem) return <p class="note warn">{query.problem}</p>;
   const span = ladder.to_fs - ladder.from_fs;
   const window = `the ${plural(ladder.packets.length, "packet")} of the ladder, ${instant(ladder.from_fs, span)} to ${instant(ladder.to_fs, span)} of a run until ${instant(result.end_fs, span)}`;
@@ -54,6 +57,7 @@ function Word({ result, ladder, query, hits, shown, onShowAll }: Props & { query
     <p class="note">
       {hits === 0 ? `None of ${window}, has ${query.read}. Packets outside it are not in this page.` : `Searched: ${window}.`}
       {hidden > 0 && <> {shown === 0 ? `All ${plural(hits, "hit")}` : plural(hidden, "more hit")} {hidden === 1 && shown > 0 ? "is" : "are"} hidden by what is chosen. <button type="button" class="plain" onClick={onShowAll}>Show {shown === 0 ? "them" : "all"}</button></>}
+      {listed > 0 && <> {plural(listed, "transaction")} in the table {listed === 1 ? "matches" : "match"}. <button type="button" class="plain" onClick={onListed}>Show {listed === 1 ? "it" : "them"}</button></>}
     </p>
   );
 }

@@ -6,6 +6,7 @@ import { LongTable, type Column, type Sort } from "./long_table";
 import { causeColour, ENDINGS } from "./palette";
 import type { Result } from "./result";
 import { Empty, Section } from "./section";
+import { readQuery, transactionEntry } from "./search";
 import { Swatch } from "./swatch";
 import { TipRows, tip } from "./tip";
 import { ladderAt, mostly, told, type Listed } from "./transactions";
@@ -17,10 +18,17 @@ export function TransactionTable({ view }: { view: View }) {
   const [flow, setFlow] = useState<number | null>(null);
   const one = useRef<HTMLDivElement>(null);
   const columns = useMemo(() => columnsOf(view), [result]);
-  const left = useMemo(() => rows.flatMap((r, i) => ((flow === null || r.flow === flow) && matches(r, filter) ? [i] : [])), [rows, filter, flow]);
+  const text = view.sought;
+  const query = useMemo(() => readQuery(text), [text]);
+  const entries = useMemo(() => (query ? rows.map((r) => transactionEntry(result, r)) : []), [rows, query !== null]);
+  const left = useMemo(
+    () => rows.flatMap((r, i) => ((flow === null || r.flow === flow) && matches(r, filter) && (!query || (!query.problem && query.fits(entries[i]!))) ? [i] : [])),
+    [rows, filter, flow, query, entries],
+  );
   const asked = chosen?.at === "table" ? chosen : null;
   useLayoutEffect(() => {
     if (asked && flow !== null && rows[asked.row]!.flow !== flow) setFlow(null);
+    if (asked && text !== "" && !left.includes(asked.row)) view.seek("");
     if (chosen && chosen.at !== "ladder") one.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   const flows = shownFlows(view);
@@ -34,6 +42,14 @@ export function TransactionTable({ view }: { view: View }) {
     <Section id="transactions" title="Transactions" hint={rows.length > 0 && <Scope result={result} />} aside={rows.length > 0 && aside}>
       {rows.length === 0 ? <Empty>The run has no sample of transactions, and no ladder.</Empty> : (
         <>
+          <div class="search" role="search">
+            <div class="toolbar">
+              <input type="search" aria-label="Search the transactions" placeholder="Search: 0x1000, tag 0x1f, read, 04:00.0, flow" spellcheck={false} autocomplete="off" value={text}
+                onInput={(e) => view.seek(e.currentTarget.value)} onKeyDown={(e) => e.key === "Escape" && view.seek("")} />
+              {query && !query.problem && <span class="hits" aria-live="polite">{plural(left.length, "hit")}</span>}
+            </div>
+            {query?.problem && <p class="note warn">{query.problem}</p>}
+          </div>
           {left.length === 0 ? <Empty>None of the {plural(rows.length, "transaction")} listed here falls into the choice.</Empty> : (
             <>
               <p class="note counted" aria-live="polite">{left.length === rows.length ? plural(left.length, "transaction") : `${count(left.length)} of the ${plural(rows.length, "transaction")} listed`}</p>
@@ -73,6 +89,8 @@ function columnsOf(view: View): Column[] {
     { key: "flow", name: "flow", number: false, text: (i) => `--${result.flows[rows[i]!.flow]!.name}`, value: (i) => result.flows[rows[i]!.flow]!.name, show: (i) => <><Swatch flow={rows[i]!.flow} />{result.flows[rows[i]!.flow]!.name}</> },
     { key: "kind", name: "kind", number: false, text: (i) => rows[i]!.kind, value: (i) => rows[i]!.kind },
     { key: "address", name: "address", number: true, text: (i) => rows[i]!.address ?? "–", value: (i) => rows[i]!.address?.slice(2).padStart(16, "0") ?? null },
+    { key: "requester", name: "requester", number: false, text: (i) => rows[i]!.requester ?? "–", value: (i) => rows[i]!.requester },
+    { key: "tag", name: "tag", number: true, text: (i) => (rows[i]!.tag === null ? "–" : `0x${rows[i]!.tag.toString(16)}`), value: (i) => rows[i]!.tag },
     { key: "bytes", name: "bytes", number: true, downFirst: true, text: (i) => (rows[i]!.bytes === null ? "–" : count(rows[i]!.bytes)), value: (i) => rows[i]!.bytes },
     {
       key: "mostly", name: "mostly", number: false, text: (i) => { const c = cause(rows[i]!); return c ? `--${name(c.cause)} ${percent(c.share)}` : "–"; },
@@ -104,7 +122,7 @@ function One({ view, row }: { view: View; row: Listed }) {
   return (
     <div class="one" role="region" aria-label="The chosen transaction">
       {chosen?.sought && <Sought sought={chosen.sought} row={row} flow={name} />}
-      <p><Swatch flow={row.flow} /><b>{row.kind}{row.bytes !== null && ` of ${count(row.bytes)} B`}{row.address && ` at ${row.address}`}</b> of {name}{row.ending !== "done" && <b class="warn">, {ENDINGS[row.ending]}</b>}: {ns(row.latency_ns, 5)} from {startOf(result, row)}</p>
+      <p><Swatch flow={row.flow} /><b>{row.kind}{row.bytes !== null && ` of ${count(row.bytes)} B`}{row.address && ` at ${row.address}`}</b> of {name}{row.requester && ` (${row.requester}${row.tag === null ? "" : `, tag 0x${row.tag.toString(16)}`})`}{row.ending !== "done" && <b class="warn">, {ENDINGS[row.ending]}</b>}: {ns(row.latency_ns, 5)} from {startOf(result, row)}</p>
       <div class="stack" tabIndex={0} role="img" aria-label={rows.map((r) => `${r.name} ${r.value}`).join(", ")} {...tip(() => <><b>Where its time went</b><TipRows rows={rows} /></>)}>
         {causes.map((c) => <i key={c.cause} style={{ width: `${(c.ns / all) * 100}%`, background: causeColour(c.cause) }} />)}
       </div>

@@ -8,9 +8,12 @@ export interface Listed {
   links: number[];
   /** What its request is in the ladder (`MRd`), else what its flow does (`read`). */
   kind: string;
-  /** Known of those in the ladder only. */
   address: string | null;
   bytes: number | null;
+  /** The function that sent its requests. */
+  requester: string | null;
+  /** The tag of the request that brought its last byte; of one that is in the ladder only, of its last request there. Posted requests have none. */
+  tag: number | null;
   ending: Ending;
   /** Its latency by cause (nanoseconds). */
   causes_ns: number[];
@@ -39,8 +42,9 @@ export function listed(result: Result): Listed[] {
   for (const row of rows) append(known, keyOf(row), row);
   for (const s of result.samples) {
     const same = known.get(keyOf(s))?.pop();
-    if (same) same.links = [...new Set([...same.links, ...s.links])];
-    else rows.push({ ...s, kind: result.flows[s.flow]?.op ?? "?", address: null, bytes: null, ending: "done", transaction: null, packets: 0 });
+    const own = { requester: s.requester ?? null, tag: s.tag ?? null };
+    if (same) Object.assign(same, own, { links: [...new Set([...same.links, ...s.links])] });
+    else rows.push({ ...s, ...own, kind: s.access ?? result.flows[s.flow]?.op ?? "?", address: s.address ?? null, bytes: s.bytes ?? null, ending: "done", transaction: null, packets: 0 });
   }
   return rows.sort((a, b) => a.start_fs - b.start_fs || a.flow - b.flow);
 }
@@ -70,10 +74,14 @@ function ladderRows(result: Result, ladder: Ladder): Listed[] {
 }
 
 /** "write of 4096 B at 0x1000". */
-function readText(t: Transaction, packets: Packet[]): Pick<Listed, "kind" | "bytes" | "address"> {
+function readText(t: Transaction, packets: Packet[]): Pick<Listed, "kind" | "bytes" | "address" | "requester" | "tag"> {
   const [, verb, bytes, address] = /^(\w+) of (\d+) B at (0x[0-9a-f]+)$/.exec(t.text) ?? [];
-  const request = packets.find((p) => p.role === "read" || p.role === "write");
-  return { kind: request?.kind ?? verb ?? "?", bytes: bytes ? Number(bytes) : null, address: address ?? null };
+  const requests = packets.filter((p) => p.role === "read" || p.role === "write");
+  const completed = packets.filter((p) => p.role === "completion").at(-1) ?? requests.filter((p) => p.role === "read").at(-1);
+  return {
+    kind: requests[0]?.kind ?? verb ?? "?", bytes: bytes ? Number(bytes) : null, address: address ?? null,
+    requester: packets.find((p) => p.header)?.header?.requester ?? null, tag: completed?.tag ?? null,
+  };
 }
 
 export function told(result: Result): Told {

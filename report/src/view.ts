@@ -25,6 +25,9 @@ export interface View {
   clearFilter(): void;
   transactions: Listed[];
   chosen: Chosen | null;
+  /** What the table of transactions is searched for. */
+  sought: string;
+  seek(text: string): void;
   choose(chosen: Chosen): void;
 }
 

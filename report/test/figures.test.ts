@@ -6,12 +6,15 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { CASES } from "./cases";
 import { axisStep, comparable } from "../src/compare_layout";
-import { attributionOf, axisOf, barsOf, busUse, flowBytes, flowRate, latencyOf, underWay, utilization } from "../src/derive";
+import { attributionOf, axisOf, barsOf, busUse, flowBytes, flowRate, latencyOf, utilization } from "../src/derive";
 import { clampRange, flowLinks, linkOfPlace, matches, NO_FILTER, path, type Filter } from "../src/filter";
 import { bytes, count, digits, instant, percent, rate, time } from "../src/format";
 import { abridge, along, answersAtOnce, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
+import { changedBetween, changesOf, dumpLines, spaceAt, startOf } from "../src/registers";
+import { decode, registerAt } from "../src/registers_decode";
 import { CAUSES, readResult, type Bar, type Packet, type Sample } from "../src/result";
-import { entriesOf, nextOf, readQuery, search } from "../src/search";
+import { entriesOf, nextOf, readQuery, search, transactionEntry } from "../src/search";
+import { AER } from "./spaces";
 import { ladderAt, listed, mostly, nearest, told } from "../src/transactions";
 
 const quick = CASES["quickstart"]!();
@@ -225,7 +228,7 @@ test("transactions: a sample and the ladder together, what is in both once, what
   const rows = listed(result);
   assert.equal(rows.length, ladder.transactions.length + 1);
   assert.equal(rows[0]!.latency_ns, 123);
-  assert.deepEqual([rows[0]!.transaction, rows[0]!.address, rows[0]!.kind], [null, null, reads.flows[third!.flow]!.op], "of a sample alone neither packets nor address are known");
+  assert.deepEqual([rows[0]!.transaction, rows[0]!.address, rows[0]!.kind], [null, null, reads.flows[third!.flow]!.op], "a sample of an older document has no address");
   const row = rows.find((r) => r.transaction === first!.id)!;
   assert.deepEqual([row.kind, row.bytes, row.address, row.ending], ["MRd", 4096, "0x10000000", "done"]);
   assert.equal(row.packets, ladder.packets.filter((p) => p.transaction === first!.id).length);
@@ -265,18 +268,69 @@ test("the nearest transaction is of the flow, ended well, and of two as near the
   assert.equal(nearest(rows, all, 99, value), null);
 });
 
-test("transactions under way are counted where all are known, and only there", () => {
-  const sample = (start_fs: number, us: number): Sample => ({ flow: 0, start_fs, latency_ns: us * 1000, links: [0], causes_ns: [] });
-  const one = CASES["one"]!();
-  const flow = { ...one.flows[0]!, transactions: 3 };
-  const series = { ...one.series, bins: 200, start_fs: 0, bin_fs: 1e9 };
-  const result = { ...one, start_fs: 10e9, series, flows: [flow], samples: [sample(5e9, 10), sample(12e9, 20), sample(100e9, 0.5)] };
-  const { values } = underWay(result)![0]!;
-  assert.deepEqual([values[9], values[10], values[13], values[15], values[31], values[32]], [null, 1, 2, 1, 1, 0]);
-  close(values[100]!, 0.5);
-  assert.deepEqual([values[179], values[180], values[199]], [0, null, null], "in the last 20 µs some that have not ended may be missing");
-  assert.equal(underWay({ ...result, flows: [{ ...flow, transactions: 4 }] }), null, "a sample of some");
-  assert.equal(underWay({ ...result, flows: [{ ...flow, errors: { ...flow.errors, lost: 1 } }] }), null, "the sample has only what ended well");
+test("a sampled transaction has address, function and tag, by which it is found", () => {
+  const sample: Sample = { flow: 0, transaction: 77, access: "read", address: "0x12340", bytes: 512, requester: "03:00.0", tag: 31, start_fs: 5, latency_ns: 123, links: [0], causes_ns: CAUSES.map(() => 0) };
+  const write: Sample = { ...sample, access: "write", start_fs: 6, tag: null, address: "0x12540" };
+  const result = { ...reads, samples: [sample, write], ladder: null };
+  const rows = listed(result);
+  assert.deepEqual([rows[0]!.address, rows[0]!.bytes, rows[0]!.requester, rows[0]!.tag, rows[0]!.kind], ["0x12340", 512, "03:00.0", 31, "read"]);
+  const found = (text: string) => rows.flatMap((r, i) => (readQuery(text)!.fits(transactionEntry(result, r)) ? [i] : []));
+  assert.deepEqual(["0x12340", "0x1253f", "0x12540", "0x1233f", "0x12000-0x13000", "tag 0x1f", "tag 30", "03:", "write", "done", "ur"].map(found), [[0], [0], [1], [], [0, 1], [0], [], [0, 1], [1], [0, 1], []]);
+  const both = listed({ ...reads, samples: [] });
+  const inLadder = both.find((r) => r.kind === "MRd")!;
+  const completion = reads.ladder!.packets.filter((p) => p.transaction === inLadder.transaction && p.role === "completion").at(-1)!;
+  assert.equal(inLadder.tag, completion.tag, "of the completion that brought the last byte");
+});
+
+const spaces = quick.config_spaces!;
+
+test("a configuration space at a moment has the changes up to it, and what changed between two moments is marked whichever comes first", () => {
+  const at = (part: number) => quick.end_fs * part;
+  const word = (part: number, offset: number) => new DataView(spaceAt(spaces, 1, at(part)).bytes.buffer).getUint32(offset, true);
+  assert.deepEqual([0, 0.2499, 0.25, 0.4999, 0.5, 1].map((part) => word(part, AER + 4)), [0, 0, 0x100000, 0x100000, 0, 0]);
+  assert.deepEqual(startOf(spaces, 1), spaceAt(spaces, 1, 0).bytes);
+  // By hand: the last value of each doubleword that changed.
+  const end = startOf(spaces, 1);
+  for (const c of changesOf(spaces, 1)) new DataView(end.buffer).setUint32(c.offset, c.new, true);
+  assert.deepEqual(spaceAt(spaces, 1, quick.end_fs).bytes, end);
+  const marked = (a: number, b: number) => [...changedBetween(spaces, 1, at(a), at(b))].sort((x, y) => x - y);
+  assert.deepEqual(marked(0, 0.3), [0x5a, AER + 6]);
+  assert.deepEqual(marked(0.3, 0), [0x5a, AER + 6]);
+  assert.deepEqual(marked(0.25, 0.3), [], "after it, and up to and with the later");
+  assert.deepEqual(marked(0, 0.5), [0x5a, AER + 6], "what changed back is marked, too");
+  assert.deepEqual(marked(0.6, 1), [0x04]);
+  assert.deepEqual([0.2, 0.3, 0.69, 0.7].map((part) => spaceAt(spaces, 2, at(part)).inGap), [false, true, true, false]);
+});
+
+test("registers are decoded as lspci does", () => {
+  const decoded = (f: number, part: number) => decode(spaceAt(spaces, f, quick.end_fs * part).bytes);
+  const value = (f: number, part: number, block: RegExp, name: string) => decoded(f, part).find((b) => block.test(b.name))!.registers.find((r) => r.name === name)!.value;
+  assert.equal(value(1, 0, /Header/, "Command"), "I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR- FastB2B- DisINTx+");
+  assert.match(value(1, 1, /Header/, "Command"), /Mem\+ BusMaster- /);
+  assert.equal(value(1, 0, /Header/, "BAR 0"), "Memory at 00000001e0000000 (64-bit, prefetchable)");
+  assert.equal(value(1, 0, /MSI-X/, "Control"), "Enable+ Count=8 Masked-");
+  assert.match(value(1, 0.3, /Express/, "DevSta"), /^CorrErr\+ NonFatalErr- FatalErr- UnsupReq\+/);
+  assert.match(value(1, 0.3, /Advanced/, "UESta"), /ECRC- UnsupReq\+ ACSViol-/);
+  assert.match(value(1, 0, /Express/, "DevCtl"), /MaxPayload 128 B MaxReadReq 512 B$/);
+  assert.equal(value(1, 0, /Express/, "LnkSta"), "16 GT/s x4");
+  assert.equal(value(0, 0, /Header/, "Bus"), "primary=00 secondary=01 subordinate=04");
+  assert.equal(value(0, 0, /Header/, "Memory behind bridge"), "e0000000-e01fffff");
+  assert.equal(value(0, 0, /Header/, "I/O behind bridge"), "[disabled]");
+  assert.match(value(0, 0, /Express/, "Capabilities"), /Root Port \(Slot\+\)/);
+  assert.match(value(0, 0, /Advanced/, "RootCmd"), /CorrErrEn\+ NonFatalErrEn\+ FatalErrEn\+/);
+  assert.ok(decoded(1, 0).every((b) => b.registers.every((r) => !/Root/.test(r.name))), "a device has no root registers");
+  assert.deepEqual([registerAt(decoded(1, 0), 0x06), registerAt(decoded(1, 0), AER + 5), registerAt(decoded(1, 0), 0xffc)], ["Status", "Advanced Error Reporting: UESta", null]);
+  // Capabilities that point at themselves or out of the space end somewhere.
+  const wild = new Uint8Array(4096).fill(0x44);
+  [wild[6], wild[0x34]] = [0x10, 0x44];
+  assert.ok(decode(wild).length < 70);
+  assert.ok(decode(new Uint8Array(4096).fill(0xff)).length > 0, "of a function that is gone all bits read 1");
+});
+
+test("a dump has the lines that hold something or changed", () => {
+  const bytes = new Uint8Array(4096);
+  bytes[0x53] = 1;
+  assert.deepEqual(dumpLines(bytes, new Set([0x200])), [0, 16, 32, 48, null, 0x50, null, 0x200, null]);
 });
 
 const bus = CASES["bus"]!();

@@ -7,6 +7,8 @@ import {
   type Packet, type Result, type Sample, type Transaction, type Utilization,
 } from "../src/result";
 
+import { spaces } from "./spaces";
+
 /** A reproducible stream of numbers in 0..1 (mulberry32). */
 function random(seed: number): () => number {
   let s = seed >>> 0;
@@ -93,7 +95,8 @@ export function mock(spec: MockSpec): Result {
     flows.forEach((f, k) => {
       const way = series.directions.find((x) => x.link === ways[k]![0] && x.direction === (f.op === "write" ? 0 : 1))!;
       const scale = (f.payload_bps * (END / 1e15)) / 8 / Math.max(1e-9, sum(way.payload));
-      series.flows.push({ flow: k, bytes: way.payload.map((p) => Math.round(p * scale)) });
+      const outstanding_mean = way.payload.map((p, b) => (4 + 3 * Math.sin(b / 9 + k)) * (p > 0 ? 1 : 0));
+      series.flows.push({ flow: k, bytes: way.payload.map((p) => Math.round(p * scale)), outstanding_mean, outstanding_max: outstanding_mean.map((m) => Math.ceil(m) + 1) });
     });
     resources(series, links, spec, rnd);
   }
@@ -130,6 +133,7 @@ export function mock(spec: MockSpec): Result {
           },
         },
     guest: null, measured: [], networks: [], host: null, translations: [],
+    config_spaces: spec.empty ? null : spaces(spec.devices.map((d) => d.name), END),
     places, flows, causes: CAUSES, topology: { nodes }, links, series, samples, ladder,
     errors: spec.empty ? [] : [{ name: "Surprise Down", port: place, count: 1, first_fs: END / 4, header: null, message: "ERR_FATAL", messages: 1 }],
     reported: spec.empty ? [] : [{ port: "host.rp0", source: "02:00.0", message: "ERR_FATAL", count: 1, first_fs: END / 4, interrupts: 1 }],
@@ -225,7 +229,8 @@ function makeSamples(flows: Flow[], ways: number[][], n: number, rnd: () => numb
     const f = flows[k]!;
     const latency = f.latency_ns!.p50 * LOGNORMAL(rnd);
     const causes = split(latency, f.latency_ns!.min, f.op).map((c) => Math.max(0, c));
-    const sample: Sample = { flow: k, start_fs: Math.round(((i + rnd()) / n) * END * 0.97), latency_ns: latency, links: ways[k]!, causes_ns: causes };
+    const told = { transaction: 100_000 + i, access: f.op === "write" ? "write" : "read", address: `0x${(0x4000_0000 + k * 0x100_0000 + i * 4096).toString(16)}`, bytes: 4096, requester: `0${k + 2}:00.0`, tag: f.op === "write" ? null : i % 32 } as const;
+    const sample: Sample = { ...told, flow: k, start_fs: Math.round(((i + rnd()) / n) * END * 0.97), latency_ns: latency, links: ways[k]!, causes_ns: causes };
     const direction = f.op === "write" ? 0 : 1;
     const place = (cause: number) => 2 * (cause === 1 || cause === 4 ? ways[k]![0]! : ways[k]![ways[k]!.length - 1]!) + direction;
     if (parts) sample.parts = causes.flatMap((ns, cause): [number, number, number, number][] => (ns > 0 ? [[cause, place(cause), cause === 3 ? (k + 1) % flows.length : -1, ns]] : []));

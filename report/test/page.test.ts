@@ -51,7 +51,7 @@ describe("the page", { skip }, () => {
         open(name, width, async (page) => {
           const wrong = name === "empty" ? [] : ["Errors", "Faults", "Links that went down"];
           const gains = name === "empty" ? [] : ["With twice as much of it"];
-          assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Transactions", "Ladder", "The experiment"]);
+          assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Configuration space", "Transactions", "Ladder", "The experiment"]);
           const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
           assert.ok(scroll! <= inner!, `${scroll} px wide in a window of ${inner}`);
         }));
@@ -106,7 +106,8 @@ describe("the page", { skip }, () => {
       assert.equal(await page.locator(".flows tbody tr").count(), 1, "the SSD does not use it");
       assert.equal(await page.locator("#topology table tbody tr").count(), 2);
       assert.match((await page.locator("#throughput h4").first().textContent())!, /nic → sw0/);
-      assert.ok((await page.locator("#resources figcaption").allTextContents()).every((t) => /nic/.test(t)));
+      assert.ok((await page.locator("#resources .small-multiples figcaption").allTextContents()).every((t) => /nic/.test(t)));
+      assert.deepEqual(await page.locator("#resources .under-way .legend li").allTextContents(), ["nic"]);
       assert.deepEqual(await page.locator("#ladder .columns b").allTextContents(), ["nic", "sw0"]);
       assert.ok((await page.locator("#latency .attribution tbody td:nth-child(2)").allTextContents()).every((t) => t === "nic → sw0"));
       await page.locator('button.link[data-link="nic"]').click();
@@ -264,7 +265,7 @@ describe("the page", { skip }, () => {
       assert.ok((await cells(page, 3)).every((flow) => flow === "nic"));
       await page.locator('.percentiles button[title$="the p99"]').click();
       const one = page.locator("#transactions .one");
-      assert.match((await one.textContent())!, /^Of the transactions listed here the nearest to the p99 of ssd, [\d.]+\sµs: [\d.]+\s[nfp]s (above|below) it\.read of ssd: /);
+      assert.match((await one.textContent())!, /^Of the transactions listed here the nearest to the p99 of ssd, [\d.]+\sµs: [\d.]+\s[nfp]s (above|below) it\.read of 4\u202f096 B at 0x4[0-9a-f]+ of ssd \(02:00\.0, tag 0x[0-9a-f]+\): /);
       assert.equal(await page.locator("#transactions tr.chosen").count(), 1, "its line is in sight");
       assert.match((await one.textContent())!, /Its packets are not in the ladder\. Run again with --set ladder\.at=\d+ns/);
       await page.locator('.percentiles button[title$="the max"]').click();
@@ -277,10 +278,71 @@ describe("the page", { skip }, () => {
 
   test("resources are chosen by their kind", () =>
     open("reads", 1440, async (page) => {
-      assert.equal(await page.locator(".under-way").count(), 0, "a sample tells nothing of an instant");
+      assert.deepEqual(await page.locator(".under-way .legend li").allTextContents(), ["ssd", "nic", "gpu"], "how many were under way is drawn first");
       await page.getByRole("radio", { name: "Tags" }).click();
       assert.deepEqual((await page.locator("#resources figcaption b").allTextContents()).sort(), ["gpu", "nic", "ssd"]);
     }));
+
+  test("the table of transactions is searched by address, tag and function, and a search in the ladder leads there", () =>
+    open("reads", 1440, async (page) => {
+      const table = page.locator("#transactions .counted");
+      const search = page.getByLabel("Search the transactions");
+      const whole = await table.textContent();
+      await search.fill("tag 0x1f 02:00.0");
+      assert.match((await table.textContent())!, /^\d+ of the /);
+      assert.ok((await cells(page, 3)).every((flow) => flow === "ssd"));
+      assert.ok((await cells(page, 7)).every((tag) => tag === "0x1f"));
+      await search.fill("0xzz");
+      assert.match((await page.locator("#transactions .search .warn").textContent())!, /no address/);
+      await search.press("Escape");
+      assert.equal(await table.textContent(), whole);
+      // A transaction of the sample, by its address, which is not in the ladder.
+      const address = (await cells(page, 5)).find((a) => a.startsWith("0x4"))!;
+      await page.getByLabel("Search the ladder").fill(address);
+      assert.match((await page.locator("#ladder .search .note").textContent())!, /^None of .*1 transaction in the table matches\. Show it/);
+      await page.locator("#ladder .search").getByRole("button", { name: "Show it" }).click();
+      assert.equal(await search.inputValue(), address);
+      assert.deepEqual(await cells(page, 5), [address]);
+    }));
+
+  for (const width of [1280, 390]) {
+    test(`the configuration space at a moment, at ${width}: decoded, byte by byte, what changed marked`, () =>
+      open("quickstart", width, async (page) => {
+        const part = page.locator("#registers");
+        await part.getByLabel("Function", { exact: true }).selectOption({ label: "02:00.0 ssd" });
+        const register = (name: string) => part.locator(".decoded dl > div", { has: page.locator("dt", { hasText: new RegExp(`^[0-9a-f]+${name}$`) }) });
+        const marked = async () => (await part.locator(".decoded .changed dt").allTextContents()).map((t) => t.replace(/^[0-9a-f]{2,3}(?=[A-Z])/, ""));
+        assert.deepEqual(await marked(), ["Command", "DevSta", "UESta"], "at the end, since the start");
+        assert.match((await register("Command").textContent())!, /BusMaster-.*changed at 150\.0+\sµs by configuration write/);
+        await part.getByRole("button", { name: "To the change before" }).click();
+        await part.getByRole("button", { name: "To the change before" }).click();
+        assert.match((await register("Command").textContent())!, /BusMaster\+/);
+        assert.equal(await part.getByLabel(/^Moment/).inputValue(), "100");
+        await part.getByLabel(/^Moment/).fill("50");
+        await part.getByLabel(/^Moment/).press("Enter");
+        assert.match((await register("UESta").textContent())!, /UnsupReq\+.*changed at 50\.0+\sµs by hardware/);
+        assert.equal(await part.locator(".dump mark").count(), 2);
+        assert.deepEqual(await part.locator(".dump mark").allTextContents(), ["09", "10"]);
+        await part.getByLabel(/changed since/).selectOption("before");
+        assert.deepEqual(await marked(), ["DevSta", "UESta"], "of the two moments it is the other way round, too");
+        // A range that is chosen brings its end; a phone has no fields for it.
+        if (width > 500) {
+          await page.getByLabel(/Start of the time range/).fill("120");
+          await page.getByLabel(/Start of the time range/).press("Enter");
+          await part.getByLabel(/changed since/).selectOption("start");
+          assert.deepEqual(await marked(), ["Command"], "in the range alone");
+        }
+        // From a change in the table to its moment and function.
+        await part.getByLabel("changes of all functions").check();
+        assert.equal(await part.locator(".listed tbody tr:not([aria-hidden])").count(), 8);
+        await part.locator(".listed tbody tr", { hasText: "nic" }).first().click();
+        assert.match((await part.locator(".note").first().textContent())!, /1\u202f234 changes of this function between 60\.0+\sµs and 140\.0+\sµs are told together/);
+        await part.getByLabel(/^Moment/).fill("80");
+        await part.getByLabel(/^Moment/).press("Enter");
+        assert.match((await part.locator(".note .warn").textContent())!, /not told one by one: shown is 60\.0+\sµs/);
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
+      }));
+  }
 
   test("on a phone long names wrap: none covers a figure, none is cut off", () =>
     open("long", 390, async (page) => {

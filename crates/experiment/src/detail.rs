@@ -143,7 +143,7 @@ fn sum_up_parts(parts: &mut Vec<Part>) {
 /// Bins are joined, and resources that nothing ever took left out, until the series are short enough.
 fn limit_series(series: &mut Series, end_fs: u64) {
     let count =
-        |series: &Series| series.flows.len() + 5 * series.directions.len() + 2 * series.resources.len();
+        |series: &Series| 3 * series.flows.len() + 5 * series.directions.len() + 2 * series.resources.len();
     if count(series) * series.bins <= VALUES {
         return;
     }
@@ -169,6 +169,8 @@ fn join_bins(series: &mut Series, end_fs: u64) {
     };
     for flow in &mut series.flows {
         flow.bytes = flow.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
+        flow.outstanding_mean.iter_mut().for_each(join_means);
+        flow.outstanding_max.iter_mut().for_each(join_largest);
     }
     for direction in &mut series.directions {
         let uses = [
@@ -182,10 +184,14 @@ fn join_bins(series: &mut Series, end_fs: u64) {
     }
     for Resource { mean, max, .. } in &mut series.resources {
         join_means(mean);
-        *max = max.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
+        join_largest(max);
     }
     series.bin_fs *= 2;
     series.bins = bins.div_ceil(2);
+}
+
+fn join_largest(max: &mut Vec<u64>) {
+    *max = max.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
 }
 
 #[cfg(test)]
@@ -254,7 +260,12 @@ mod tests {
     fn joined_bins_hold_what_they_held() {
         let bins = 101;
         let mut series = Series { start_fs: 0, bin_fs: 10, bins, ..Series::default() };
-        series.flows.push(FlowSeries { flow: 0, bytes: vec![3; bins] });
+        series.flows.push(FlowSeries {
+            bytes: vec![3; bins],
+            outstanding_mean: Some((0..bins).map(|bin| bin as f64).collect()),
+            outstanding_max: Some((0..bins as u64).collect()),
+            ..FlowSeries::default()
+        });
         let mean: Vec<f64> = (0..bins).map(|bin| bin as f64).collect();
         let integral = |mean: &[f64], width: f64, last: f64| {
             mean[..mean.len() - 1].iter().sum::<f64>() * width + mean[mean.len() - 1] * last
@@ -266,6 +277,12 @@ mod tests {
             assert_eq!((series.bins, series.resources[0].mean.len()), (bins, bins));
             let after = integral(&series.resources[0].mean, series.bin_fs as f64, last);
             assert!((after - before).abs() < 1e-6 * before, "{after} {before}");
+            let flow = &series.flows[0];
+            assert_eq!(flow.outstanding_mean.as_ref(), Some(&series.resources[0].mean));
+            assert_eq!(
+                flow.outstanding_max.as_ref().map(|max| (max.len(), max[bins - 1])),
+                Some((bins, 100))
+            );
         }
         assert_eq!(series.flows[0].bytes.iter().sum::<u64>(), 303);
     }

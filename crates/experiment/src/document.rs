@@ -1,5 +1,6 @@
 //! The state of a fabric at the end of a run, as a [`Document`].
 
+use crate::config_spaces::config_spaces;
 use crate::detail::{self, Detail};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
@@ -115,6 +116,7 @@ pub(crate) fn document(
         places: fabric.topology().place_names(),
         samples: samples(fabric),
         ladder: ladder.and_then(|l| l.result(fabric.topology())),
+        config_spaces: config_spaces(fabric),
     };
     let busy = fabric
         .memory_busy()
@@ -536,10 +538,7 @@ fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
     let (width, bins) = fabric.bins();
     let now = fabric.now().as_fs();
     let span = |bin: usize| (now - bin as u64 * width.as_fs()).min(width.as_fs()).max(1) as f64;
-    let flows = fabric
-        .flow_ids()
-        .map(|flow| result::FlowSeries { flow: flow.index(), bytes: fabric.flow_series(flow) })
-        .collect();
+    let flows = fabric.flow_ids().map(|flow| flow_series(fabric, flow)).collect();
     let mut directions = Vec::new();
     for (link, info) in fabric.topology().links.iter().enumerate() {
         for (direction, port) in info.ports.into_iter().enumerate() {
@@ -562,6 +561,15 @@ fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
     let device_link = |name: &str| links.iter().position(|l| l.name == name);
     let resources = levels.into_iter().map(|level| resource(level, &device_link)).collect();
     result::Series { start_fs: 0, bin_fs: width.as_fs(), bins, flows, directions, resources }
+}
+
+fn flow_series(fabric: &mut Fabric, flow: FlowId) -> result::FlowSeries {
+    let outstanding = fabric.outstanding_series(flow);
+    // More decimals would take more room than they tell.
+    let short = |mean: Vec<f64>| mean.into_iter().map(|level| (level * 1e6).round() / 1e6).collect();
+    let (mean, max) = outstanding.map_or((None, None), |(mean, max)| (Some(short(mean)), Some(max)));
+    let bytes = fabric.flow_series(flow);
+    result::FlowSeries { flow: flow.index(), bytes, outstanding_mean: mean, outstanding_max: max }
 }
 
 fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> result::Resource {
@@ -612,7 +620,13 @@ fn samples(fabric: &Fabric) -> Vec<result::Sample> {
             links.sort_unstable();
             links.dedup();
             result::Sample {
-                flow: sample.flow.index(),
+                flow: sample.of.flow.index(),
+                transaction: sample.of.number,
+                access: if sample.of.read { result::Access::Read } else { result::Access::Write },
+                address: format!("{:#x}", sample.of.address),
+                bytes: sample.of.bytes,
+                requester: sample.of.requester.to_string(),
+                tag: sample.of.tag.map(|tag| tag.value()),
                 start_fs: sample.start.as_fs(),
                 latency_ns: ns(sample.latency),
                 links,

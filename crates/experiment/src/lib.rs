@@ -42,6 +42,7 @@ mod bus;
 mod card;
 mod check;
 mod choices;
+mod config_spaces;
 mod dd;
 pub mod detail;
 pub mod device_models;

@@ -43,7 +43,7 @@ pub struct Inputs {
     pub memory: Option<Box<dyn HostMemory + Send>>,
     /// Another observer: a capture, a trace.
     pub probe: Option<Box<dyn Probe>>,
-    /// Keep no window of packets: faster.
+    /// Keep no window of packets, no configuration spaces over time and no number of transactions under way: faster.
     pub no_ladder: bool,
     /// The detail in which its document describes the run.
     pub detail: Detail,
@@ -163,6 +163,9 @@ impl Run {
         let ladder = (!inputs.no_ladder).then(|| ladder::Shared::new(Ladder::window(&experiment)));
         if let Some(probe) = observers(ladder.as_ref(), inputs.probe.take()) {
             builder.probe(probe);
+        }
+        if ladder.is_some() {
+            builder.keep_history();
         }
         let mut fabric = builder.build()?;
         prepare_memory(&mut fabric, &experiment);

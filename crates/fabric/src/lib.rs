@@ -11,7 +11,7 @@
 //! | `config` | what a fabric is made of, as plain data; `config::numbering` gives everything its number |
 //! | `kernel` | the clock and the event queue |
 //! | `packet` | TLPs and transactions under way, the ledger of where their time went, routes |
-//! | `observe` | what is noted: probes, trace hash, statistics, series, samples, errors |
+//! | `observe` | what is noted: probes, trace hash, statistics, series, samples, errors, registers over time |
 //! | `link` | ports, queues, data link layers, wires, parallel buses; `link::context` is what nodes see of all this |
 //! | `node` | switches, root complex, end points, bridges, custom nodes; `node::hardware` brings events to them |
 //! | `software` | the host's software: enumeration, hot-plug, whom interrupts are for |
@@ -43,7 +43,8 @@ pub use node::snapshot::NoSnapshot;
 pub use observe::errors;
 pub use observe::outages;
 pub use observe::probe::{self, Probe};
-pub use observe::sample::Sample;
+pub use observe::registers;
+pub use observe::sample::{Sample, Sampled};
 pub use observe::statistics::{Bucket, CauseHistogram, Failures, FlowStatistics};
 pub use observe::topology;
 pub use packet::attribution;

@@ -370,6 +370,10 @@ impl State {
             document.series.resources.clear();
             document.samples.clear();
             document.ladder = None;
+            document.config_spaces = None;
+            for flow in &mut document.series.flows {
+                (flow.outstanding_mean, flow.outstanding_max) = (None, None);
+            }
         }
         if let Some(recorder) = &self.recorder {
             let fabric = self.run.fabric();

@@ -1,6 +1,6 @@
 //! Streams of transactions: how many, how fast, how late and why.
 
-use super::words::{Ending, Operation};
+use super::words::{Access, Ending, Operation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -151,6 +151,24 @@ pub struct Calls {
 pub struct Sample {
     /// Its flow: an index in `flows`.
     pub flow: usize,
+    /// Its number, as in the ladder.
+    #[schemars(extend("x-revision" = 3))]
+    pub transaction: u64,
+    /// Its operation.
+    #[schemars(extend("x-revision" = 3))]
+    pub access: Access,
+    /// Its first address, hexadecimal; of a configuration register, the one that the processor maps it to (ECAM).
+    #[schemars(extend("x-revision" = 3))]
+    pub address: String,
+    /// Its length.
+    #[schemars(extend("x-revision" = 3))]
+    pub bytes: u64,
+    /// The function that sent its requests: `03:00.0`.
+    #[schemars(extend("x-revision" = 3))]
+    pub requester: String,
+    /// Tag of the request that brought its last byte; null if that was a posted one.
+    #[schemars(extend("x-revision" = 3))]
+    pub tag: Option<u16>,
     /// Start.
     pub start_fs: u64,
     /// Time until its last byte.

@@ -14,6 +14,7 @@ mod ladder;
 mod limits;
 mod links;
 mod network;
+mod registers;
 mod schema;
 mod series;
 mod words;
@@ -28,6 +29,7 @@ pub use ladder::{Interval, Ladder, Packet, PacketClass, TlpHeader, Transaction};
 pub use limits::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 pub use links::{Direction, Dllps, Link, Node, NodeKind, Stalls, Topology, Utilization};
 pub use network::{Frames, Network, NetworkDirection};
+pub use registers::{ConfigSpaces, FunctionRegisters, RegisterBlock, RegisterChange, RegisterGap};
 pub use schema::{CauseName, schema};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -35,15 +37,15 @@ pub use series::{DirectionSeries, FlowSeries, Resource, Series};
 use tlplab_fabric::attribution::Cause;
 pub use words::{
     Access, Arbitration, CompletionWord, Ending, ErrorName, FaultDamage, FaultOf, Forwarding, Framing,
-    GuestEnding, MessageName, Operation, Outcome, PacketRole, ProblemName, RefusalReason, ResourceKind,
-    Stopped, WaitedFor, Way,
+    GuestEnding, MessageName, Operation, Outcome, PacketRole, ProblemName, RefusalReason, RegisterCause,
+    ResourceKind, Stopped, WaitedFor, Way,
 };
 
 /// Value of [`Document::schema`].
 pub const SCHEMA: &str = "tlplab/result/1";
 
 /// Value of [`Document::revision`]. It grows when keys are added, which then say so: `x-revision` in the schema.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 
 /// The causes, by which every `causes_ns` and `cause` is indexed.
 pub fn causes() -> Vec<CauseName> {
@@ -143,6 +145,9 @@ pub struct Document {
     pub samples: Vec<Sample>,
     /// The window of packets that was kept; null if none was.
     pub ladder: Option<Ladder>,
+    /// Configuration spaces over time; null if they were not kept.
+    #[schemars(extend("x-revision" = 3))]
+    pub config_spaces: Option<ConfigSpaces>,
 }
 
 /// Largest integer that every JSON reader keeps exactly.

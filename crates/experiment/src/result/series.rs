@@ -28,6 +28,12 @@ pub struct FlowSeries {
     pub flow: usize,
     /// Bytes that arrived in each bin.
     pub bytes: Vec<u64>,
+    /// Transactions under way, from their owner's request to their end: the mean of each bin; null if not kept.
+    #[schemars(extend("x-revision" = 3))]
+    pub outstanding_mean: Option<Vec<f64>>,
+    /// The same: the largest of each bin.
+    #[schemars(extend("x-revision" = 3))]
+    pub outstanding_max: Option<Vec<u64>>,
 }
 
 /// Fractions of each bin; what is missing to 1 is idle.

@@ -10,6 +10,7 @@ use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_fabric::FaultReason;
 use tlplab_fabric::config;
 use tlplab_fabric::probe::BusOutcome;
+use tlplab_fabric::registers::ChangedBy;
 use tlplab_wire::tlp::CompletionStatus;
 
 /// Declares sets of names: each an enum whose values are written as the names beside them.
@@ -317,6 +318,17 @@ words! {
         /// It writes.
         Write = "write",
     }
+    /// Cause of a change of a register.
+    RegisterCause {
+        /// A configuration write.
+        Write = "write",
+        /// A reset of the function.
+        Reset = "reset",
+        /// The hardware of the function, or its device: errors, links, slots, interrupts.
+        Hardware = "hardware",
+        /// Changes that are not told one by one.
+        Several = "several",
+    }
     /// Framing of the units of a link.
     Framing {
         /// TLPs and DLLPs have frames of their own.
@@ -486,6 +498,17 @@ impl From<&Unable> for ProblemName {
             Unable::NoBusNumber => Self::NoBusNumber,
             Unable::VirtualIds { .. } => Self::VirtualIds,
             Unable::NoVirtualBus => Self::NoVirtualBus,
+        }
+    }
+}
+
+impl From<ChangedBy> for RegisterCause {
+    fn from(by: ChangedBy) -> Self {
+        match by {
+            ChangedBy::Write => Self::Write,
+            ChangedBy::Reset => Self::Reset,
+            ChangedBy::Hardware => Self::Hardware,
+            ChangedBy::Several => Self::Several,
         }
     }
 }

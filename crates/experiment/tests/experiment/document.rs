@@ -101,6 +101,11 @@ fn our_types() -> Fields {
         ("Transaction", keys(Transaction::default())),
         ("TlpHeader", keys(whole_header())),
         ("Interval", keys(Interval::default())),
+        ("ConfigSpaces", keys(ConfigSpaces::default())),
+        ("FunctionRegisters", keys(FunctionRegisters::default())),
+        ("RegisterBlock", keys(RegisterBlock::default())),
+        ("RegisterGap", keys(RegisterGap::default())),
+        ("RegisterChange", keys(RegisterChange::default())),
     ];
     pairs.into_iter().map(|(name, keys)| (name.to_owned(), keys)).collect()
 }

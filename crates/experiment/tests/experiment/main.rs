@@ -10,6 +10,7 @@
 //! * [`nettlp`]: The model `nettlp-card` in the experiments that come with tlplab.
 //! * [`nic`]: The models `nic` and `simple-nic` in a run.
 //! * [`nvme`]: The model `nvme`: its keys, its data, and what software finds of it.
+//! * [`over_time`]: What a document tells over time: configuration spaces, transactions under way, and whose addresses samples have.
 //! * [`peers`]: `experiments/p2p`: flows from device to device, against figures computed by hand.
 //! * [`reading`]: What experiments mean once they are read.
 //! * [`room`]: Numbers and addresses that do not suffice: what the file alone shows, and what a run says.
@@ -34,6 +35,7 @@ mod mistakes;
 mod nettlp;
 mod nic;
 mod nvme;
+mod over_time;
 mod peers;
 mod reading;
 mod room;

@@ -69,6 +69,7 @@ pub struct Builder {
     devices: BTreeMap<String, Behaviour>,
     programs: Vec<HostBehaviour>,
     probe: Option<Box<dyn Probe>>,
+    history: bool,
     memory: Option<Box<dyn HostMemory + Send>>,
     own: CustomParts,
 }
@@ -88,6 +89,7 @@ impl Builder {
             devices: BTreeMap::new(),
             programs: Vec::new(),
             probe: None,
+            history: false,
             memory: None,
             own: CustomParts::default(),
         }
@@ -183,6 +185,13 @@ impl Builder {
         self
     }
 
+    /// Keeps, besides what every run keeps, the configuration space of every function over time ([`Fabric::register_histories`]) and the
+    /// number of transactions of each flow that are under way ([`Fabric::outstanding_series`]). Nothing that happens depends on it.
+    pub fn keep_history(&mut self) -> &mut Self {
+        self.history = true;
+        self
+    }
+
     /// Adds a custom node to the configuration, between `config.link.under` and the one component that names the node in `under`.
     pub fn node(&mut self, config: NodeConfig, model: Box<dyn NodeModel>) -> &mut Self {
         self.own.nodes.insert(config.name.clone(), model);
@@ -252,6 +261,9 @@ impl Builder {
             EnumerationTime::Before => software.enumerate_before(hardware),
             EnumerationTime::Simulated => software.enumerate_in_time(hardware),
             EnumerationTime::Outside => software.hand_over(hardware),
+        }
+        if self.history {
+            hardware.keep_register_histories();
         }
         if let Some(probe) = &mut hardware.cx.observe.probe {
             probe.begin(&hardware.cx.topology);
@@ -408,9 +420,12 @@ impl Builder {
             end_point.note_payload(cx);
             end_point.show_bars(cx);
         }
+        cx.observe.counts_outstanding = self.history;
         let (places, flows) = (cx.topology.places(), cx.topology.flows.len());
         for _ in 0..flows {
-            let statistics = FlowStatistics::new(places, flows, &mut cx.observe.timeline);
+            let timeline = &mut cx.observe.timeline;
+            let mut statistics = FlowStatistics::new(places, flows, timeline);
+            statistics.outstanding = self.history.then(|| timeline.add_gauge());
             cx.observe.flows.push(statistics);
         }
         Ok(())

@@ -1,15 +1,16 @@
 //! The time of transactions that failed, as far as it is known: to where its last TLP came, and waiting for
 //! nothing from then on.
 
-use crate::kernel::ids::{FlowId, PortId};
+use crate::kernel::ids::{FlowId, NodeId, PortId};
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::link::port::Port;
 use crate::observe::probe::TransactionRecord;
-use crate::observe::sample::Sample;
+use crate::observe::sample::{Sample, Sampled};
 use crate::packet::attribution::{Cause, Ledger};
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::{Ending, TransactionRef, data_bytes};
+use tlplab_units::Time;
 
 impl Context {
     /// A place lets go of a TLP.
@@ -45,11 +46,15 @@ impl Context {
         let flow = &mut self.observe.flows[record.flow.index()];
         let latency = now - record.started;
         self.observe.counts.ended += 1;
+        let of = record.flow;
         if now >= self.observe.warmup {
             if ending == Ending::Done {
                 flow.ended(latency, ledger);
-                let (flow, started) = (record.flow, record.started);
-                self.observe.samples.offer(|| Sample::new(flow, started, latency, ledger));
+                if let Some(slot) = self.observe.samples.offer() {
+                    let id = known.map(|tlp| self.tlps.get(tlp).repr.transaction_id());
+                    let of = Sampled::new(record, id, self.topology.nodes[record.node.index()].id);
+                    self.observe.samples.keep(slot, Sample::new(of, record.started, latency, ledger));
+                }
             } else {
                 flow.failed(ending, latency, ledger);
             }
@@ -67,6 +72,26 @@ impl Context {
                 intervals: ledger.intervals(),
             });
         }
+        self.close_transaction(transaction, of);
+    }
+
+    /// A transaction begins, as [`Transactions::open`](crate::packet::transactions::Transactions::open) tells.
+    pub(crate) fn open_transaction(
+        &mut self,
+        node: NodeId,
+        flow: FlowId,
+        started: Time,
+        read: bool,
+        address: u64,
+        bytes: u64,
+    ) -> TransactionRef {
+        self.observe.one_more(self.kernel.now(), flow);
+        self.transactions.open(node, flow, started, read, address, bytes)
+    }
+
+    /// Nothing is left of a transaction.
+    pub(crate) fn close_transaction(&mut self, transaction: TransactionRef, flow: FlowId) {
+        self.observe.one_less(self.kernel.now(), flow);
         self.transactions.close(transaction);
     }
 

@@ -14,6 +14,7 @@ use crate::node::config_request::{ConfigWay, config_target, convert};
 use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::wires::{take_local_message, tell_above};
+use crate::observe::registers::ChangedBy;
 use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
 use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
@@ -181,8 +182,9 @@ impl Bridge {
 
     /// A message to the root complex comes from the bus.
     fn pass_to_root(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        let passes = message_of(cx.tlps.get(handle))
-            .is_none_or(|(message, _)| error::forward(&mut self.function.space, message));
+        let space = self.function.space.change(cx.now(), ChangedBy::Hardware);
+        let passes =
+            message_of(cx.tlps.get(handle)).is_none_or(|(message, _)| error::forward(space, message));
         if passes {
             cx.forward_to(ingress, self.ports[0], handle, Integrity::Good, Time::ZERO);
         } else {
@@ -201,7 +203,7 @@ impl Bridge {
 
     /// The bridge is reset, and nothing is on its bus any more.
     pub(crate) fn reset(&mut self, cx: &mut Context) {
-        self.function.space.reset(Reset::Hot);
+        self.function.space.change(cx.now(), ChangedBy::Reset).reset(Reset::Hot);
         self.function.id = Bdf(0);
         self.registers = registers_of(&self.function.space);
         cx.topology.ports[self.ports[0].index()].bridge = Some(BridgeRegisters::RESET);

@@ -5,6 +5,7 @@
 use crate::kernel::ids::PortId;
 use crate::link::context::Context;
 use crate::node::function::{Function, Functions};
+use crate::observe::registers::ChangedBy;
 use crate::packet::routing::{BridgeRegisters, registers_of};
 use tlplab_cfgspace::interrupt::raise;
 use tlplab_cfgspace::{LinkState, MessageWrite, Signal, Written};
@@ -33,7 +34,7 @@ pub(crate) trait Bridges: Functions {
 
     /// The registers of a port follow how its link is.
     fn show_link(&mut self, cx: &mut Context, index: usize, present: bool, state: LinkState) {
-        let space = &mut self.function(index).space;
+        let space = self.function(index).space.change(cx.now(), ChangedBy::Hardware);
         space.set_presence(present);
         space.set_link(state);
         self.update_slot(cx, index);
@@ -44,7 +45,7 @@ pub(crate) trait Bridges: Functions {
         let function = self.function(index);
         let wakes = function.space.slot_wakes();
         if wakes && !std::mem::replace(&mut function.slot_wakes, wakes) {
-            function.space.set_pme_status();
+            function.space.change(cx.now(), ChangedBy::Hardware).set_pme_status();
             self.send_pme(cx, index);
         }
         let function = self.function(index);
@@ -53,8 +54,9 @@ pub(crate) trait Bridges: Functions {
         if level == std::mem::replace(&mut function.slot_interrupt, level) {
             return;
         }
-        let signal = if level { raise(&mut function.space, None, 0) } else { Signal::Nothing };
-        function.space.set_interrupt_status(level);
+        let space = function.space.change(cx.now(), ChangedBy::Hardware);
+        let signal = if level { raise(space, None, 0) } else { Signal::Nothing };
+        space.set_interrupt_status(level);
         match signal {
             Signal::Write(message) => self.send_port_message(cx, index, message),
             _ => self.update_wires(cx, index),

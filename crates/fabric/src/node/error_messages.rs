@@ -13,17 +13,18 @@ use crate::link::errors::{Concerns, Detection};
 use crate::node::function::Functions;
 use crate::node::initiator::Initiate;
 use crate::node::{Node, Nodes};
+use crate::observe::registers::ChangedBy;
 use crate::packet::slab::{Tlp, TlpHandle, shape_of};
 use tlplab_cfgspace::error;
 use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_transaction::Payload;
-use tlplab_units::Bdf;
+use tlplab_units::{Bdf, Time};
 use tlplab_wire::tlp::{Kind, Repr, message::Code};
 
 impl Nodes {
     /// The registers of the functions concerned record an error, and messages are sent, at most one of each severity.
     pub(crate) fn report(&mut self, cx: &mut Context, mut detection: Detection) {
-        self.record(&cx.links, &mut detection);
+        self.record(&cx.links, cx.now(), &mut detection);
         for (at, message) in detection.messages.into_iter().flatten() {
             self.send_report(cx, at, message, (detection.port, detection.kind));
         }
@@ -31,10 +32,11 @@ impl Nodes {
 
     /// Errors that have been detected are recorded before functions are reset.
     pub(crate) fn record_detections(&mut self, cx: &mut Context) {
-        cx.agenda.detections().for_each(|detection| self.record(&cx.links, detection));
+        let now = cx.now();
+        cx.agenda.detections().for_each(|detection| self.record(&cx.links, now, detection));
     }
 
-    fn record(&mut self, links: &Links, detection: &mut Detection) {
+    fn record(&mut self, links: &Links, now: Time, detection: &mut Detection) {
         if detection.messages.is_some() {
             return;
         }
@@ -45,8 +47,8 @@ impl Nodes {
         };
         let messages: &mut Vec<(FunctionAt, ErrorMessage)> = detection.messages.insert(Vec::new());
         for at in functions {
-            let space = &mut self[at.node].functions().function(at.index).space;
-            let message = error::report(space, kind, header);
+            let function = self[at.node].functions().function(at.index);
+            let message = error::report(function.space.change(now, ChangedBy::Hardware), kind, header);
             if let Some(message) = message.filter(|new| messages.iter().all(|(_, sent)| sent != new)) {
                 messages.push((at, message));
             }
@@ -105,7 +107,7 @@ impl Nodes {
             Node::Custom(_) => false,
             Node::Switch(switch) => {
                 let way = (switch.ports[0], at.index);
-                switch.upstream_port_passes(at.index, message)
+                switch.upstream_port_passes(cx.now(), at.index, message)
                     && send_error_message(cx, &mut **switch, at, way, host, message)
             }
         };

@@ -3,6 +3,7 @@
 use crate::kernel::ids::PortId;
 use crate::link::context::Context;
 use crate::node::answer::Answer;
+use crate::observe::registers::{ChangedBy, Registers};
 use crate::packet::slab::TlpHandle;
 use tlplab_cfgspace::{ConfigSpace, MsixMemory, Written};
 use tlplab_transaction::Payload;
@@ -12,7 +13,7 @@ use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Kind};
 /// A function of a node.
 #[derive(Clone)]
 pub(crate) struct Function {
-    pub(crate) space: ConfigSpace,
+    pub(crate) space: Registers,
     /// Table and pending bits of MSI-X, if it has that.
     pub(crate) msix: Option<MsixMemory>,
     /// As the last configuration write told it (PCIe 5.0 §2.2.6.2).
@@ -33,7 +34,7 @@ impl Function {
     pub(crate) fn new(space: ConfigSpace, id: Bdf, ready: Time) -> Self {
         let msix = MsixMemory::of(&space);
         Self {
-            space,
+            space: Registers::new(space),
             msix,
             id,
             ready,
@@ -58,7 +59,8 @@ pub(crate) trait Functions: Answer {
     fn access(&mut self, cx: &mut Context, index: usize, target: CfgTarget, written: Option<u32>) -> u32 {
         let Some(value) = written else { return self.function(index).space.shown(target.register()) };
         self.set_id(cx, index, target.function());
-        let written = self.function(index).space.write(target.register(), target.enables(), value);
+        let space = self.function(index).space.change(cx.now(), ChangedBy::Write);
+        let written = space.write(target.register(), target.enables(), value);
         if written.any() {
             self.obey_registers(cx, index, written);
         }

@@ -9,6 +9,7 @@ use crate::node::answer::Answer;
 use crate::node::function::Function;
 use crate::node::root::processor::{Register, RegisterAccess};
 use crate::observe::errors::ErrorKind;
+use crate::observe::registers::ChangedBy;
 use crate::observe::timeline::Gauge;
 use crate::packet::routing::{Route, route_of};
 use crate::packet::slab::{TlpHandle, shape_of};
@@ -65,6 +66,11 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// False for interrupts, which are accounted to nobody.
+    pub(crate) fn becomes_transaction(&self) -> bool {
+        matches!(self.kind, OperationKind::Read { .. } | OperationKind::Write { .. })
+    }
+
     /// Bytes of data that it carries.
     fn carried(&self) -> u64 {
         match &self.kind {
@@ -168,6 +174,10 @@ pub(crate) trait Initiate: Answer {
     /// An owner asks for an operation; it reaches the requester after the node's processing.
     fn begin(&mut self, cx: &mut Context, operation: Operation) {
         let latency = self.processing(cx.now(), operation.carried());
+        if cx.observe.counts_outstanding && operation.becomes_transaction() {
+            let flow = self.initiator().flow(operation.stream);
+            cx.observe.one_more(cx.now(), flow);
+        }
         self.initiator().submissions.push_back(operation);
         if latency.is_zero() {
             self.submit(cx);
@@ -188,21 +198,23 @@ pub(crate) trait Initiate: Answer {
             OperationKind::Read { op, address, bytes, carry } => (op, address, bytes, true, carry, None),
             OperationKind::Write { op, address, data } => (op, address, data.len(), false, false, Some(data)),
         };
+        let flow = self.initiator().flow(stream);
+        // It is counted as a transaction from now on, or is none.
+        cx.observe.one_less(cx.now(), flow);
         if let Some(register) = self.register_at(address) {
             let access = RegisterAccess { owner, stream, asked, op, address, register, bytes, data };
             return self.submit_register(cx, access);
         }
         let (now, node, posts) = (cx.now(), self.node(), self.posts_writes());
-        let flow = self.initiator().flow(stream);
         let Some(egress) = self.egress_for(Route::Memory(address)) else {
-            let transaction = cx.transactions.open(node, flow, asked, read, address, bytes);
+            let transaction = cx.open_transaction(node, flow, asked, read, address, bytes);
             let record = cx.transactions.get(transaction);
             (record.issuing, record.submitted) = (false, now);
             cx.end_transaction(transaction, None, Ending::Unsupported);
             let error = CompletionError::UnsupportedRequest { address };
             return self.report_operation(cx, owner, op, read.then_some(Err(error.into())));
         };
-        let transaction = cx.transactions.open(node, flow, asked, read, address, bytes);
+        let transaction = cx.open_transaction(node, flow, asked, read, address, bytes);
         let record = cx.transactions.get(transaction);
         (record.op, record.owner, record.carry, record.submitted) = (op, owner, carry, now);
         record.posted = !read && posts;
@@ -217,7 +229,7 @@ pub(crate) trait Initiate: Answer {
             Some(data) => requester.write_deferrable(now, lane, ticket, address, data),
         };
         if let Err(error) = accepted {
-            cx.transactions.close(transaction);
+            cx.close_transaction(transaction, flow);
             return self.report_operation(cx, owner, op, Some(Err(DmaError::Request(error))));
         }
         cx.agenda.pump(node);
@@ -442,7 +454,8 @@ pub(crate) trait Initiate: Answer {
     fn request_failed(&mut self, cx: &Context, ingress: Option<PortId>, how: FailedCompletion) {
         if let Some(port) = ingress {
             let index = self.function_at(cx.links.index(port));
-            error::receive_completion(&mut self.functions()[index].space, how);
+            let space = self.functions()[index].space.change(cx.now(), ChangedBy::Hardware);
+            error::receive_completion(space, how);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::node::end_point::EndPoint;
 use crate::node::function::Function;
 use crate::node::hardware::Hardware;
 use crate::observe::errors::ErrorKind;
+use crate::observe::registers::ChangedBy;
 use crate::packet::slab::TlpHandle;
 use tlplab_cfgspace::{LinkState, Reset};
 use tlplab_units::Width;
@@ -215,7 +216,8 @@ impl Hardware {
         for port in self.cx.links.all() {
             if let Some(at) = self.bridge_above(port) {
                 let state = self.link_shown(port, true);
-                let space = &mut self.function(at).space;
+                let now = self.cx.now();
+                let space = self.function(at).space.change(now, ChangedBy::Hardware);
                 space.set_presence(true);
                 space.set_link(state);
             }

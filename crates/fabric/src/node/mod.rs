@@ -12,6 +12,7 @@ pub(crate) mod end_point;
 pub(crate) mod error_messages;
 pub(crate) mod function;
 pub(crate) mod hardware;
+pub(crate) mod history;
 pub(crate) mod initiator;
 pub(crate) mod link_state;
 pub(crate) mod root;

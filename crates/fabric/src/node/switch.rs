@@ -11,6 +11,7 @@ use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::switch_core::SwitchCore;
 use crate::node::wires::{take_local_message, tell_above};
+use crate::observe::registers::ChangedBy;
 use crate::observe::topology::Topology;
 use crate::packet::access::PeerWay;
 use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
@@ -299,9 +300,10 @@ impl Switch {
     /// A message to the root complex comes in from below: every bridge on its way may stop it.
     fn pass_to_root(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let index = cx.links.index(ingress);
+        let now = cx.now();
         let passes = message_of(cx.tlps.get(handle)).is_none_or(|(message, _)| {
-            error::forward(&mut self.functions[index].space, message)
-                && self.upstream_port_passes(index, message)
+            let space = self.functions[index].space.change(now, ChangedBy::Hardware);
+            error::forward(space, message) && self.upstream_port_passes(now, index, message)
         });
         if passes {
             cx.forward_to(ingress, self.ports[0], handle, Integrity::Good, Time::ZERO);
@@ -311,14 +313,14 @@ impl Switch {
     }
 
     /// Below the upstream port is a bus of the downstream ports: their messages go over that bridge.
-    pub(crate) fn upstream_port_passes(&mut self, from: usize, message: ErrorMessage) -> bool {
-        from == 0 || error::forward(&mut self.functions[0].space, message)
+    pub(crate) fn upstream_port_passes(&mut self, now: Time, from: usize, message: ErrorMessage) -> bool {
+        from == 0 || error::forward(self.functions[0].space.change(now, ChangedBy::Hardware), message)
     }
 
     /// The switch is reset, with all its ports.
     pub(crate) fn reset(&mut self, cx: &mut Context) {
         for function in &mut self.functions {
-            function.space.reset(Reset::Hot);
+            function.space.change(cx.now(), ChangedBy::Reset).reset(Reset::Hot);
             (function.id, function.slot_interrupt, function.slot_wakes) = (Bdf(0), false, false);
         }
         self.bridges = self.functions.iter().map(|function| registers_of(&function.space)).collect();

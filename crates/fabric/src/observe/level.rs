@@ -70,6 +70,12 @@ impl Timeline {
         gauge: &mut Gauge,
         now: Time,
     ) -> LevelResult {
+        let (mean, max) = self.mean_and_max(gauge, now);
+        LevelResult { of, place, link, capacity, mean, max }
+    }
+
+    /// Mean and maximum of a gauge in each bin until `now`.
+    pub(crate) fn mean_and_max(&mut self, gauge: &mut Gauge, now: Time) -> (Vec<f64>, Vec<u64>) {
         self.flush(gauge, now);
         let (width, filled) = self.filled_bins(now);
         let (integral, max) = self.gauge_bins(gauge);
@@ -77,6 +83,6 @@ impl Timeline {
             let span = (now.as_fs() - i as u64 * width.as_fs()).min(width.as_fs());
             sum as f64 / span as f64
         });
-        LevelResult { of, place, link, capacity, mean: mean.collect(), max: max[..filled].to_vec() }
+        (mean.collect(), max[..filled].to_vec())
     }
 }

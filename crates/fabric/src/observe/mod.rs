@@ -4,6 +4,7 @@ pub mod errors;
 pub(crate) mod level;
 pub mod outages;
 pub mod probe;
+pub mod registers;
 pub(crate) mod sample;
 pub(crate) mod statistics;
 pub(crate) mod timeline;
@@ -15,7 +16,7 @@ use outages::Outages;
 use probe::{Probe, TraceHash};
 use sample::Samples;
 use statistics::FlowStatistics;
-use timeline::Timeline;
+use timeline::{Gauge, Timeline};
 use tlplab_datalink::ProtocolError;
 use tlplab_units::{Duration, Time};
 
@@ -35,6 +36,8 @@ pub(crate) struct Observe {
     pub(crate) errors: ErrorLog,
     pub(crate) outages: Outages,
     pub(crate) protocol_errors: Vec<(Time, PortId, ProtocolError)>,
+    /// The transactions of each flow that are under way are counted.
+    pub(crate) counts_outstanding: bool,
 }
 
 /// The counters of the whole fabric since the start.
@@ -63,6 +66,7 @@ impl Observe {
             errors: ErrorLog::default(),
             outages: Outages::default(),
             protocol_errors: Vec::new(),
+            counts_outstanding: false,
         }
     }
 
@@ -79,6 +83,7 @@ impl Observe {
             errors: self.errors.clone(),
             outages: self.outages.clone(),
             protocol_errors: self.protocol_errors.clone(),
+            counts_outstanding: self.counts_outstanding,
         }
     }
 
@@ -88,6 +93,31 @@ impl Observe {
         if now >= self.warmup && bytes > 0 {
             let from = Time::from_fs(now.as_fs().saturating_sub(on_wire.as_fs())).max(self.warmup);
             self.flows[flow.index()].arrived(from, now, bytes, &mut self.timeline);
+        }
+    }
+
+    /// A flow has one more transaction under way.
+    #[inline]
+    pub(crate) fn one_more(&mut self, now: Time, flow: FlowId) {
+        if self.counts_outstanding {
+            self.change_outstanding(now, flow, Timeline::raise_level);
+        }
+    }
+
+    /// A flow has one fewer.
+    #[inline]
+    pub(crate) fn one_less(&mut self, now: Time, flow: FlowId) {
+        if self.counts_outstanding {
+            self.change_outstanding(now, flow, Timeline::lower_level);
+        }
+    }
+
+    /// Apart from the way of a run that does not count them.
+    #[cold]
+    #[inline(never)]
+    fn change_outstanding(&mut self, now: Time, flow: FlowId, change: fn(&mut Timeline, &mut Gauge, Time)) {
+        if let Some(gauge) = &mut self.flows[flow.index()].outstanding {
+            change(&mut self.timeline, gauge, now);
         }
     }
 

@@ -2,14 +2,35 @@
 
 use crate::kernel::ids::FlowId;
 use crate::packet::attribution::{Cause, Interval, Ledger};
+use crate::packet::transactions::Transaction;
 use tlplab_device::Random;
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Bdf, Duration, Tag, Time};
+use tlplab_wire::tlp::TransactionId;
+
+/// The operation of a sampled transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Its number: unique in the run, as in [`TransactionRecord`](crate::probe::TransactionRecord).
+    pub number: u64,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Read or write.
+    pub read: bool,
+    /// First byte; of a register its address in ECAM or I/O space.
+    pub address: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// The function that sent its requests.
+    pub requester: Bdf,
+    /// The tag of the request that brought its last byte; `None` where that was a posted one, whose tag means nothing (PCIe 5.0 §2.2.7).
+    pub tag: Option<Tag>,
+}
 
 /// A transaction with the causes of its latency.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its flow.
-    pub flow: FlowId,
+    /// Its operation.
+    pub of: Sampled,
     /// Its start.
     pub start: Time,
     /// From start to last byte.
@@ -20,13 +41,29 @@ pub struct Sample {
     pub intervals: Vec<Interval>,
 }
 
+impl Sampled {
+    /// `id`: of the TLP that brought its last byte. `own`: of its function.
+    #[cold]
+    pub(crate) fn new(record: &Transaction, id: Option<TransactionId>, own: Bdf) -> Self {
+        Self {
+            number: record.number,
+            flow: record.flow,
+            read: record.read,
+            address: record.address,
+            bytes: record.bytes,
+            requester: id.map_or(own, |id| id.requester),
+            tag: id.filter(|_| !record.posted).map(|id| id.tag),
+        }
+    }
+}
+
 impl Sample {
-    pub(crate) fn new(flow: FlowId, start: Time, latency: Duration, ledger: &Ledger) -> Self {
+    pub(crate) fn new(of: Sampled, start: Time, latency: Duration, ledger: &Ledger) -> Self {
         let mut causes = [Duration::ZERO; Cause::COUNT];
         for interval in ledger.intervals() {
             causes[interval.cause() as usize] += interval.duration;
         }
-        Self { flow, start, latency, causes, intervals: ledger.intervals().to_vec() }
+        Self { of, start, latency, causes, intervals: ledger.intervals().to_vec() }
     }
 }
 
@@ -46,16 +83,22 @@ impl Samples {
         Self { samples: Vec::new(), seen: 0, random }
     }
 
-    pub(crate) fn offer(&mut self, sample: impl FnOnce() -> Sample) {
+    /// The place that the next transaction takes; none for one that is left out.
+    pub(crate) fn offer(&mut self) -> Option<usize> {
         self.seen += 1;
         if self.samples.len() < SAMPLES {
-            self.samples.push(sample());
-            return;
+            return Some(self.samples.len());
         }
         // The n-th stays with probability SAMPLES / n.
         let slot = self.random.below(self.seen) as usize;
-        if slot < SAMPLES {
-            self.samples[slot] = sample();
+        Some(slot).filter(|slot| *slot < SAMPLES)
+    }
+
+    /// Keeps the transaction to which a place was offered.
+    pub(crate) fn keep(&mut self, slot: usize, sample: Sample) {
+        match self.samples.get_mut(slot) {
+            Some(place) => *place = sample,
+            None => self.samples.push(sample),
         }
     }
 

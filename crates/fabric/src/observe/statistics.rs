@@ -1,6 +1,6 @@
 //! Statistics of transactions that have ended, by flow: counts, latency, causes of the time.
 
-use crate::observe::timeline::{SeriesId, Timeline};
+use crate::observe::timeline::{Gauge, SeriesId, Timeline};
 use crate::packet::attribution::{Cause, Interval, Ledger, Place};
 use crate::packet::transactions::Ending;
 use hdrhistogram::Histogram;
@@ -142,6 +142,8 @@ pub struct FlowStatistics {
     /// Arrival of the last byte counted.
     pub last_arrival: Time,
     pub(crate) series: SeriesId,
+    /// Transactions under way, where that is kept.
+    pub(crate) outstanding: Option<Gauge>,
 }
 
 impl FlowStatistics {
@@ -161,6 +163,7 @@ impl FlowStatistics {
             first_arrival: Time::NEVER,
             last_arrival: Time::ZERO,
             series: timeline.add_series(),
+            outstanding: None,
         }
     }
 

@@ -160,6 +160,17 @@ impl Timeline {
         }
     }
 
+    /// The level of a gauge is one higher from `now` on.
+    pub(crate) fn raise_level(&mut self, gauge: &mut Gauge, now: Time) {
+        self.set(gauge, now, gauge.level + 1);
+    }
+
+    /// The level of a gauge is one lower from `now` on.
+    pub(crate) fn lower_level(&mut self, gauge: &mut Gauge, now: Time) {
+        debug_assert!(gauge.level > 0, "what ends has begun");
+        self.set(gauge, now, gauge.level.saturating_sub(1));
+    }
+
     /// Brings a gauge up to `now`, for reading, or because its level changes.
     pub(crate) fn settle(&mut self, gauge: &mut Gauge, now: Time) {
         let bin = self.bin(now);

@@ -8,6 +8,7 @@ use crate::node::root::programs::Program;
 use crate::observe::errors::{ErrorCount, ReportedError};
 pub use crate::observe::level::{Level, LevelResult};
 use crate::observe::outages::Outage;
+use crate::observe::registers::RegisterHistory;
 use crate::observe::sample::Sample;
 use crate::observe::statistics::FlowStatistics;
 use crate::observe::topology::Topology;
@@ -148,6 +149,22 @@ impl Fabric {
     pub fn flow_series(&self, flow: FlowId) -> Vec<u64> {
         let observe = &self.hardware.cx.observe;
         observe.timeline.bins(observe.flows[flow.index()].series)[..self.bins().1].to_vec()
+    }
+
+    /// Transactions of a flow that were under way, from their owner's request to their end: mean and maximum of each bin. `None` unless
+    /// [`Builder::keep_history`](crate::Builder::keep_history) was called.
+    pub fn outstanding_series(&mut self, flow: FlowId) -> Option<(Vec<f64>, Vec<u64>)> {
+        let now = self.now();
+        let observe = &mut self.hardware.cx.observe;
+        let gauge = observe.flows[flow.index()].outstanding.as_mut()?;
+        Some(observe.timeline.mean_and_max(gauge, now))
+    }
+
+    /// The configuration space of every function over time; none unless [`Builder::keep_history`](crate::Builder::keep_history) was called.
+    pub fn register_histories(&mut self) -> Vec<RegisterHistory> {
+        let found = self.software.found.iter().flat_map(|hierarchy| &hierarchy.functions);
+        let found: Vec<_> = found.map(|function| function.bdf).collect();
+        self.hardware.register_histories(&found)
     }
 
     /// Femtoseconds of wire time in each bin for payload, TLP overhead, DLLPs, and what was sent again.

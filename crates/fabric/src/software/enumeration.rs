@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::node::end_point::EndPoint;
 use crate::node::function::dword;
 use crate::node::hardware::Hardware;
+use crate::observe::registers::ChangedBy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tlplab_cfgspace::ConfigSpace;
@@ -232,7 +233,7 @@ impl Software {
             let cut_off =
                 above.is_some_and(|above| above.is_none_or(|above| hardware.is_cut_off_below(above)));
             if let Some(at) = hardware.find_function(id).filter(|_| !cut_off) {
-                spaces.insert(id, (at, hardware.function(at).space.clone()));
+                spaces.insert(id, (at, ConfigSpace::clone(&hardware.function(at).space)));
             }
         }
         spaces.into_iter().map(|(id, (_, space))| (id, space)).collect()
@@ -248,7 +249,8 @@ fn set_port_sizes<'a>(
 ) {
     for (index, port) in (first..).zip(ports) {
         let mps = cx.planned_payload(*port);
-        node.functions().function(index).space.set_request_sizes(mps, DEFAULT_MRRS);
+        let space = node.functions().function(index).space.change(cx.now(), ChangedBy::Hardware);
+        space.set_request_sizes(mps, DEFAULT_MRRS);
     }
 }
 

@@ -16,6 +16,7 @@
 //! * [`error_reporting`]: What software learns of each error (PCIe 5.0 §6.2): a program on the host reads the registers over the links, and the messages are
 //! * [`errors`]: Every error that a fault can provoke is detected where the specification says, once, and nothing is left in limbo.
 //! * [`exactly_once`]: Random fabrics under random loads: whatever is asked for arrives exactly once, every credit comes back, and the causes of every
+//! * [`histories`]: What is kept of a run over time when that is asked for: configuration spaces and transactions under way.
 //! * [`host_memory`]: What a measured host has before its memory: figures that arithmetic says.
 //! * [`host_path`]: The stages between the root complex, memory and the processor: times that arithmetic says, and nothing lost or out of order.
 //! * [`hotplug`]: Links that go down and come up again under traffic, with whatever is below them: every transaction is accounted for once, software
@@ -53,6 +54,7 @@ mod enumeration;
 mod error_reporting;
 mod errors;
 mod exactly_once;
+mod histories;
 mod host_memory;
 mod host_path;
 mod hotplug;

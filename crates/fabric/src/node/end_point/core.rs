@@ -438,7 +438,7 @@ impl EndPoint {
             // It was on its way when software took the leave to send it.
             let flow = self.core_flow(read);
             let (now, bytes) = (cx.now(), if read { u64::from(access.bytes) } else { data_bytes(&repr) });
-            let transaction = cx.transactions.open(self.node, flow, now, read, access.address, bytes);
+            let transaction = cx.open_transaction(self.node, flow, now, read, access.address, bytes);
             cx.end_transaction(transaction, None, Ending::Lost);
             return Ok(());
         }
@@ -473,7 +473,7 @@ impl EndPoint {
         let handle = cx.tlps.insert(repr, payload, flow);
         if read || !cx.host.is_interrupt(access) {
             let bytes = if read { u64::from(access.bytes) } else { data_bytes(&repr) };
-            let transaction = cx.transactions.open(self.node, flow, now, read, access.address, bytes);
+            let transaction = cx.open_transaction(self.node, flow, now, read, access.address, bytes);
             let record = cx.transactions.get(transaction);
             (record.posted, record.issuing, record.pending) = (!read, false, u32::from(!read));
             let tlp = cx.tlps.get_mut(handle);

@@ -5,6 +5,7 @@ use crate::link::context::Context;
 use crate::node::answer::Answer;
 use crate::node::end_point::{EndPoint, in_lanes, io_access};
 use crate::node::initiator::{Initiate, Operation, OperationKind};
+use crate::observe::registers::ChangedBy;
 use tlplab_cfgspace::interrupt::{raise, take_pending};
 use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal};
 use tlplab_device::{Action, Context as DeviceContext, DmaError, Event, OpId, Refusal, ReplyToken};
@@ -59,7 +60,8 @@ impl EndPoint {
                 None => self.set_timer(cx, at, id),
             },
             Action::SetConfig { offset, data } => {
-                if let Err(wrong) = self.function.space.show(offset, &data) {
+                let space = self.function.space.change(cx.now(), ChangedBy::Hardware);
+                if let Err(wrong) = space.show(offset, &data) {
                     cx.fail(self.node, wrong.to_string());
                 }
             }
@@ -124,7 +126,8 @@ impl EndPoint {
                 format!("raised MSI-X vector {vector}, but it has {vectors}: from 0 to {}", vectors - 1);
             return cx.fail(self.node, wrong);
         }
-        if let Signal::Write(message) = raise(&mut function.space, table, vector) {
+        let space = function.space.change(cx.now(), ChangedBy::Hardware);
+        if let Signal::Write(message) = raise(space, table, vector) {
             self.send_message(cx, stream, message);
         }
     }
@@ -140,7 +143,8 @@ impl EndPoint {
         loop {
             let function = &mut self.function;
             let table = function.msix.as_mut().map(|msix| &mut msix.table);
-            let Some(message) = take_pending(&mut function.space, table) else { return };
+            let space = function.space.change(cx.now(), ChangedBy::Hardware);
+            let Some(message) = take_pending(space, table) else { return };
             self.send_message(cx, 0, message);
         }
     }

@@ -14,6 +14,7 @@ use crate::link::context::Context;
 use crate::node::answer::Answer;
 use crate::node::function::Function;
 use crate::node::initiator::{Initiate, Initiator, Ticket};
+use crate::observe::registers::ChangedBy;
 use crate::packet::routing::Route;
 use crate::packet::slab::TlpHandle;
 use tlplab_cfgspace::{BarKind, BarWindow, InterruptMode};
@@ -128,7 +129,7 @@ impl Initiate for EndPoint {
         unreachable!("end points split no requests of others")
     }
     fn submit_intx(&mut self, cx: &mut Context, stream: u16, asserted: bool) {
-        self.function.space.set_interrupt_status(asserted);
+        self.function.space.change(cx.now(), ChangedBy::Hardware).set_interrupt_status(asserted);
         self.update_wires(cx, stream);
     }
 }

@@ -11,6 +11,7 @@ use crate::node::end_point::EndPoint;
 use crate::node::function::{Function, Functions};
 use crate::node::initiator::{Initiate, OperationKind, Ticket};
 use crate::node::wires::message;
+use crate::observe::registers::ChangedBy;
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::Ending;
 use crate::packet::wires::Wires;
@@ -139,7 +140,7 @@ impl EndPoint {
     /// The function is reset: its registers as far as the reset reaches, and all that its device does.
     pub(crate) fn reset(&mut self, cx: &mut Context, reset: Reset) {
         self.forget_work(cx, reset);
-        self.function.space.reset(reset);
+        self.function.space.change(cx.now(), ChangedBy::Reset).reset(reset);
         let keeps_table = self.core.is_none();
         self.function.msix = MsixMemory::of(&self.function.space).filter(|_| keeps_table);
         self.leave_reset(cx);
@@ -235,7 +236,8 @@ impl EndPoint {
                 OperationKind::Interrupt { .. } | OperationKind::Intx { .. } => continue,
             };
             let flow = self.initiator.flow(operation.stream);
-            let transaction = cx.transactions.open(self.node, flow, operation.asked, read, address, bytes);
+            cx.observe.one_less(now, flow);
+            let transaction = cx.open_transaction(self.node, flow, operation.asked, read, address, bytes);
             let record = cx.transactions.get(transaction);
             (record.issuing, record.submitted) = (false, now);
             cx.end_transaction(transaction, None, Ending::Lost);
@@ -246,7 +248,8 @@ impl EndPoint {
     /// Firmware sets the sizes of requests that its policy allows, and that the configuration asks for.
     pub(crate) fn set_request_sizes(&mut self, cx: &mut Context, policy: MpsPolicy) {
         let mps: Mps = cx.planned_payload(self.port);
-        self.function.space.set_request_sizes(mps, policy.limit_reads(mps, self.mrrs));
+        let space = self.function.space.change(cx.now(), ChangedBy::Hardware);
+        space.set_request_sizes(mps, policy.limit_reads(mps, self.mrrs));
         self.update_limits(cx);
     }
 }

@@ -24,6 +24,7 @@ use crate::node::function::{Function, Functions};
 use crate::node::initiator::{Initiate, Initiator};
 use crate::node::wires::{WireController, take_local_message, wire_of};
 use crate::observe::errors::{ErrorMessage, ReportedError};
+use crate::observe::registers::ChangedBy;
 use crate::packet::access::PeerWay;
 use crate::packet::attribution::Cause;
 use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
@@ -559,7 +560,7 @@ impl Root {
             let requester = message.id().requester;
             self.take_pme(cx, index, requester);
         } else if let Some((message, source)) = message_of(cx.tlps.get(handle))
-            && error::forward(&mut self.functions[index].space, message)
+            && error::forward(self.functions[index].space.change(cx.now(), ChangedBy::Hardware), message)
         {
             self.log_error(cx, index, message, source);
         }
@@ -571,7 +572,7 @@ impl Root {
         let Some(port) = index.checked_sub(1).map(|port| self.ports[port]) else {
             return; // the host bridge reports to nobody
         };
-        let space = &mut self.functions[index].space;
+        let space = self.functions[index].space.change(cx.now(), ChangedBy::Hardware);
         let interrupts = error::log_at_root(space, message, source);
         let new = ReportedError { port, source, message, count: 0, first: cx.now(), interrupts: 0 };
         let reported = cx.observe.errors.reported.entry((port, source, message)).or_insert(new);

@@ -3,6 +3,7 @@
 use super::Root;
 use crate::link::context::Context;
 use crate::node::bridges::Bridges;
+use crate::observe::registers::ChangedBy;
 use tlplab_cfgspace::interrupt::raise;
 use tlplab_cfgspace::{InterruptMode, Signal};
 use tlplab_units::Bdf;
@@ -10,7 +11,7 @@ use tlplab_units::Bdf;
 impl Root {
     /// A power management event has come to a root port, which shows one at a time (PCIe 5.0 §7.5.3.14).
     pub(super) fn take_pme(&mut self, cx: &mut Context, index: usize, requester: Bdf) {
-        if self.functions[index].space.show_pme(requester) {
+        if self.functions[index].space.change(cx.now(), ChangedBy::Hardware).show_pme(requester) {
             self.update_pme(cx, index);
         } else {
             self.pmes.push_back((index, requester));
@@ -24,10 +25,10 @@ impl Root {
             && let Some((_, requester)) = self.pmes.remove(at)
         {
             self.update_pme(cx, index);
-            self.functions[index].space.show_pme(requester);
+            self.functions[index].space.change(cx.now(), ChangedBy::Hardware).show_pme(requester);
             let more = self.pmes.iter().find(|(port, _)| *port == index);
             if let Some((_, requester)) = more.copied() {
-                self.functions[index].space.show_pme(requester);
+                self.functions[index].space.change(cx.now(), ChangedBy::Hardware).show_pme(requester);
             }
         }
         self.update_pme(cx, index);
@@ -40,7 +41,8 @@ impl Root {
         if level
             && !std::mem::replace(&mut function.pme_interrupt, level)
             && function.space.interrupt_mode() == InterruptMode::Msi
-            && let Signal::Write(message) = raise(&mut function.space, None, 0)
+            && let Signal::Write(message) =
+                raise(function.space.change(cx.now(), ChangedBy::Hardware), None, 0)
         {
             self.send_port_message(cx, index, message);
         }

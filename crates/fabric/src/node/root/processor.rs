@@ -12,7 +12,6 @@ use crate::packet::routing::Route;
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::{Ending, TransactionRef};
 use std::collections::VecDeque;
-use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::{DmaError, ECAM, OpId};
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, FcClass, Tag, Time};
@@ -198,7 +197,7 @@ impl Root {
         let read = access.data.is_none();
         let payload = access.data.as_ref().map(|data| Payload::from(lanes.place(data)));
         let flow = self.initiator.flow(stream);
-        let transaction = cx.transactions.open(node, flow, asked, read, address, bytes);
+        let transaction = cx.open_transaction(node, flow, asked, read, address, bytes);
         let record = cx.transactions.get(transaction);
         (record.op, record.owner, record.carry, record.submitted) = (op, owner, true, now);
         record.posted = false;
@@ -255,7 +254,7 @@ impl Root {
     fn crs_visible(&self, function: Bdf) -> bool {
         let port = self.port_for(Route::Id(function));
         let space = port.map(|index| &self.functions[index + 1].space);
-        space.and_then(ConfigSpace::pcie).is_some_and(|pcie| pcie.retry_visibility)
+        space.and_then(|space| space.pcie()).is_some_and(|pcie| pcie.retry_visibility)
     }
 
     /// The completion of a register access is there, or does not come.

@@ -358,7 +358,7 @@ impl AnyFabric {
         self.build_both(|_| {}, add)
     }
 
-    fn build_both(
+    pub fn build_both(
         &self,
         change: impl FnOnce(&mut FabricConfig),
         add: impl FnOnce(&mut Builder) + 'static,
