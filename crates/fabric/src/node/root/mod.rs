@@ -23,7 +23,7 @@ use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::initiator::{Initiate, Initiator};
 use crate::node::wires::{WireController, take_local_message, wire_of};
-use crate::observe::errors::{ErrorMessage, ReportedError};
+use crate::observe::errors::{ErrorMessage, PeerRefusal, ReportedError};
 use crate::packet::access::PeerWay;
 use crate::packet::attribution::Cause;
 use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
@@ -229,7 +229,8 @@ impl Root {
         let port = cx.links.index(ingress);
         let from = &self.bridges[port];
         if !from.admits(&repr) {
-            return cx.refuse_access(ingress, handle, self.completer.id);
+            let reason = from.objection_to(&repr);
+            return cx.refuse_access(ingress, handle, self.completer.id, reason);
         }
         if !from.passes_up(route) {
             return self.refuse_request(cx, ingress, handle);
@@ -488,11 +489,12 @@ impl Root {
         if self.ports[port] == ingress {
             // Without the capability the root complex sends back what came from below.
             if from.access.present && !from.forwards_up() {
+                cx.note_refused_peer(ingress, handle, PeerRefusal::NoUpstreamForwarding);
                 self.refuse_request(cx, ingress, handle);
                 return false;
             }
         } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
-            cx.refuse_access(ingress, handle, self.completer.id);
+            cx.refuse_access(ingress, handle, self.completer.id, PeerRefusal::EgressControl);
             return false;
         }
         true
@@ -510,6 +512,7 @@ impl Root {
         };
         match policy {
             PeerToPeer::Refuse if !matches!(tlp.repr.kind(), Kind::Completion(_)) => {
+                cx.note_refused_peer(ingress, handle, PeerRefusal::RootComplex);
                 self.refuse_request(cx, ingress, handle);
             }
             PeerToPeer::Split(limit) if splits => self.split_peer_request(cx, ingress, handle, limit),
