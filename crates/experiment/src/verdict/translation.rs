@@ -14,7 +14,7 @@ pub(super) fn because(document: &Document, device: &str) -> String {
 }
 
 /// The accesses that the IOMMU refused, a clause for each function and reason.
-pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
+pub(super) fn refused(document: &Document) -> impl Iterator<Item = String> {
     let iommu = document.host.as_ref().and_then(|host| host.iommu.as_ref());
     iommu.into_iter().flat_map(|iommu| &iommu.faults).map(|fault| {
         let what = match fault.reason {

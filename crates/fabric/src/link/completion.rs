@@ -41,13 +41,7 @@ impl Context {
 
     /// Access control forbids a request its way (PCIe 5.0 §6.12.4).
     #[cold]
-    pub(crate) fn refuse_access(
-        &mut self,
-        ingress: PortId,
-        handle: TlpHandle,
-        id: Bdf,
-        reason: PeerRefusal,
-    ) {
+    pub(crate) fn refuse_access(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf, reason: PeerRefusal) {
         self.note_refused_peer(ingress, handle, reason);
         self.detect(ingress, ErrorKind::AcsViolation, Some(handle));
         self.refuse_quietly(ingress, handle, id, CompletionStatus::CompleterAbort);
