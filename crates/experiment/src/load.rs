@@ -566,7 +566,7 @@ fn mapped_base(
         list(&ranges)
     ));
     let hint =
-        "set address and window within the mappings; one that ends (until) shows how the IOMMU refuses";
+        "set address and window within the mappings; a mapping that ends (until) shows how the IOMMU refuses";
     let key = if at == base { "address" } else { "window" };
     Err(view.at(key).problem(problem.hint(hint)))
 }

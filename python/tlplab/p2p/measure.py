@@ -103,10 +103,7 @@ def run_once(
     experiment: str, overrides: Sequence[str], settings: Settings, together: Together, factor: int
 ) -> Document:
     """One run; its time is `factor` times the setting's."""
-    warmup = settings.warmup_us * factor
-    window = [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
-    if together.kind == "latency":
-        window = ["stop=100ms", "warmup=0s"]
+    window = window_of(together, settings, factor)
     with file_of(together, settings) as load:
         simulation = _core.Simulation(
             experiment, overrides=[*overrides, *window, "fidelity=length-only"], load=load, seed=settings.seed
@@ -119,10 +116,18 @@ def run_once(
     return result
 
 
+def window_of(together: Together, settings: Settings, factor: int) -> list[str]:
+    """Overrides: the time that is measured, `factor` times the setting's, in place of the experiment's."""
+    if together.kind == "latency":
+        return ["stop=100ms", "warmup=0s"]
+    warmup = settings.warmup_us * factor
+    return [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
+
+
 def check_loads(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> None:
     """Raises `ExperimentError` if the experiment's devices cannot make such flows; the experiment itself is right."""
     with file_of(together, settings) as load:
-        outline.read(experiment, overrides=overrides, load=load)
+        outline.read(experiment, overrides=[*overrides, *window_of(together, settings, 1)], load=load)
 
 
 @contextmanager
@@ -217,7 +222,8 @@ def reasons(result: Document) -> tuple[str, ...]:
         REFUSED_PEERS[refused["reason"]].format(port=refused["port"], key=refused["key"])
         for refused in result["refused_peers"]
     ]
-    iommu = (result["host"] or {}).get("iommu")
+    host = result["host"]
+    iommu = host["iommu"] if host else None
     faults = [
         f"the IOMMU refuses a {fault['operation']} of {fault['device']}: {REASONS[fault['reason']]}"
         for fault in (iommu["faults"] if iommu else [])

@@ -115,14 +115,14 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
     if len(chosen) < FEWEST:
         why = f"{len(able)} of its devices can take part, and at least two are needed"
         raise ExperimentError(experiment, None, None, "", why, f'give devices model = "{MODEL}"')
-    places = {part["name"]: part["under"] for part in outline["components"]}
-    return [place_of(name, places) for name in chosen]
+    return [place_of(name, able[name], outline) for name in chosen]
 
 
-def place_of(name: str, places: Mapping[str, str]) -> Device:
-    """A device with what it is under; a function of another device (`nic.fn1`) is where that device is."""
-    device, _, number = places[name].rpartition(".fn")
-    return Device(name, places[device], device) if device in places and number.isdigit() else Device(name, places[name])
+def place_of(name: str, under: str, outline: Outline) -> Device:
+    """A device with the place that it is under; a function of another device is where that device is."""
+    if f"device.{under}.under" not in outline["settings"]:
+        return Device(name, under)
+    return Device(name, next(part["under"] for part in outline["components"] if part["name"] == under), under)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

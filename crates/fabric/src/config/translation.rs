@@ -112,7 +112,7 @@ pub enum MapError {
         end: u64,
     },
     /// Host memory has a hole there.
-    #[error("{at:#x} is no memory: from {MMIO_LOW:#x} to {last:#x} there are registers of devices", last = u32::MAX)]
+    #[error("{at:#x} is not memory: from {MMIO_LOW:#x} to {last:#x} there are registers of devices", last = u32::MAX)]
     Registers {
         /// The first address in the hole.
         at: u64,
