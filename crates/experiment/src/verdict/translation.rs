@@ -8,6 +8,10 @@ pub(super) fn because(document: &Document, device: &str) -> String {
     let Some(of_device) = document.translations.iter().find(|one| one.device == device) else {
         return String::new();
     };
+    let (asked, denied) = (of_device.asked, of_device.denied);
+    if 2 * denied > asked {
+        return format!("{denied} of the {asked} translations that it requested were denied");
+    }
     let (waited, all) = (of_device.waited, of_device.waited + of_device.hits);
     let share = percent(waited as f64 / all.max(1) as f64);
     format!("{share} of its requests wait for one, and {} made room for others", of_device.evicted)

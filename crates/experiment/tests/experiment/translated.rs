@@ -155,3 +155,25 @@ fn tables_translate_as_many_bits_as_they_have_levels() {
         assert!(error.contains("more than") && error.contains(&format!("{bits}")), "{error}");
     }
 }
+
+/// A device whose requests for translations are blocked waits for answers that bring none.
+#[test]
+fn denied_translations_are_named_in_the_verdict() {
+    let text = format!(
+        "stop = \"20us\"\n{HEAD}link = \"gen4 x8\"\nats = {{ entries = 8, outstanding = 2 }}\n[host]\nacs = [\"translation-blocking\"]\n\
+         [host.iommu]\nentries = 8\nwalk = \"100ns\"\n[load]\ndev = {{ op = \"read\", size = \"64B\", outstanding = 1, align = \"4KiB\" }}\n"
+    );
+    let document = go(&text, &[]);
+    let ats = &document.translations[0];
+    assert_eq!((ats.hits, ats.waited), (0, 0));
+    let denied = format!("{} of the {} translations that it requested were denied", ats.denied, ats.asked);
+    let sentence = &document.verdict.sentence;
+    assert!(sentence.contains(&denied), "{sentence}");
+    let blocked =
+        "\"translation-blocking\" in host.acs forbids translated addresses and translation requests";
+    assert!(
+        document.verdict.limit.evidence.iter().any(|told| told.contains(blocked)),
+        "{:?}",
+        document.verdict
+    );
+}
