@@ -10,7 +10,7 @@ import pytest
 
 from tlplab import outline
 from tlplab.cli import status
-from tlplab.p2p import flows, measure, survey
+from tlplab.p2p import flows, measure, survey, tables
 from tlplab.p2p.flows import Device, Flow, Together
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,13 +156,83 @@ def test_a_way_goes_up_to_where_it_goes_down() -> None:
     ]  # fmt: skip
 
 
+def machine(tmp_path: Path, rest: str, *, devices: str = "") -> str:
+    """Two devices below a switch, and the other lines."""
+    text = (
+        'title = "t"\n[switch.sw0]\nunder = "host.rp0"\nlink = "gen4 x8"\n[device.a]\nunder = "sw0"\nlink = "gen4 x8"\nbar = "16MiB"\n'
+        f'[device.b]\nunder = "sw0"\nlink = "gen4 x8"\nbar = "16MiB"\n{devices}{rest}\n'
+    )
+    path = tmp_path / "t.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rest", "reason"),
+    [
+        ('[link.a.upper]\nacs = ["egress-control"]\nacs_forbids = ["b"]', "link.a.upper.acs_forbids names the peer"),
+        (
+            '[host]\nacs = ["source-validation"]\n[link.a.upper]\nacs = ["request-redirect"]',
+            'host.rp0 → sw0 sends nothing back: host.acs lacks "upstream-forwarding"',
+        ),
+        (
+            '[link.a.upper]\nacs = ["request-redirect"]\n[host.iommu]\nentries = 4\nwalk = "100ns"\n[host.iommu.map.m]\n'
+            'device = "a"\nfrom = 0\nsize = "4KiB"\nto = 0',
+            "the IOMMU refuses a write of a: not mapped",
+        ),
+    ],
+)
+def test_refused_pairs_have_the_reason_that_applies(
+    rest: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = machine(tmp_path, rest)
+    assert status(["p2p", path, "--quick", "--flow", "a:b", "--json", str(tmp_path / "p.json")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert reason in out
+    assert "host.p2p" not in out
+    assert "a → b write ✗ ✗" in out
+    assert "~" not in out, "what fails is not unsteady"
+    document = json.loads((tmp_path / "p.json").read_text())
+    assert any(reason in one for one in document["pairs"][0]["write"]["reasons"])
+
+
+def test_unsteady_rates_are_marked_where_they_are() -> None:
+    flow = Flow("a", "b")
+    rate = measure.Rate(flow, 5.0, None, "", None)
+    other = measure.Rate(Flow("b", "a"), 5.0, None, "", None)
+    outcomes = {
+        flows.one("pair", flow): measure.Outcome((rate,), steady=False),
+        flows.one("pair", Flow("b", "a")): measure.Outcome((other,), steady=True),
+    }
+    devices = [Device("a", "sw0"), Device("b", "sw0")]
+    found = survey.Survey("t", devices, *survey.matrices(devices, outcomes), outcomes)
+    text = tables.as_text(found)
+    assert text.count("~5.0") == 2, "in the matrix and in the table of pairs"
+    assert "~: 1 measurement was not steady" in text
+
+
+def test_functions_of_a_device_are_told_apart_from_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    function = '[device.c]\nunder = "a.fn1"\nbar = "16MiB"\n'
+    path = machine(tmp_path, '[link.a.upper]\nacs = ["upstream-forwarding"]', devices=function)
+    found = survey.devices_of(outline.read(path, loads_follow=True), path, None)
+    assert found == [Device("a", "sw0"), Device("b", "sw0"), Device("c", "sw0", "a")]
+    assert status(["p2p", path, "--quick", "--only", "latency"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "functions of one device 2" in out
+    assert "below the same port or switch 4" in out
+    assert "different ones" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["none.toml"], "none.toml"),
         ([FLAT, "--devices", "gpu0,gpu9"], "there is no device 'gpu9'; it has gpu0, gpu1"),
         ([FLAT, "--devices", "gpu0,gpu0"], "gpu0 is named twice"),
-        ([FLAT, "--devices", "gpu0"], "at least two are needed"),
+        (
+            [FLAT, "--devices", "gpu0"],
+            "1 device is chosen, and at least two are needed; name two or more of gpu0, gpu1, gpu2",
+        ),
         ([FLAT, "--devices", "sw1,gpu0"], 'sw1 has model = "switch", which cannot be both requester and target'),
         ([str(ROOT / "experiments/peer-to-peer.toml")], "1 of its devices can take part"),
         ([FLAT, "--flow", "gpu0"], "--flow gpu0: write FROM:TO"),

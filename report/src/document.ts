@@ -48,6 +48,8 @@ export interface Result {
   errors: Detected[];
   /** Errors reported to root ports, the warm-up included. */
   reported: Reported[];
+  /** TLPs that access control or the root complex refused their way to a peer, by port and reason, the warm-up included. */
+  refused_peers?: RefusedPeers[];
   /** Links that went down, the warm-up included; of very many the first. */
   outages: Outage[];
   /** Faults of units, and how many they have hit, the warm-up included. */
@@ -294,6 +296,24 @@ export interface Reported {
   first_fs: number;
   /** Number of times that the root port interrupted for them. */
   interrupts: number;
+}
+
+/** TLPs that a port refused their way to a peer, for one reason. */
+export interface RefusedPeers {
+  /** The port that they arrived at, named with its peer as a link direction. */
+  port: string;
+  /** Reason of the refusal. */
+  reason: PeerRefusal;
+  /** The key that sets this, at the port. */
+  key: string;
+  /** The device that sent the first, or the ID of a function that no device has. */
+  device: string;
+  /** Number of requests. */
+  requests: number;
+  /** Number of completions, whose requests time out. */
+  completions: number;
+  /** Time of the first refusal (femtoseconds). */
+  first_fs: number;
 }
 
 /** A link that went down, and what came of it. */
@@ -728,6 +748,19 @@ export type MessageName =
   | "ERR_NONFATAL"
   /** The link cannot be relied on. */
   | "ERR_FATAL";
+
+/** Reason that a port refuses a TLP its way to a peer (PCIe 5.0 §6.12). */
+export type PeerRefusal =
+  /** The requester is on no bus below the port, and `source-validation` is on. */
+  | "source-validation"
+  /** The address is translated, or the request asks for a translation, and `translation-blocking` is on. */
+  | "translation-blocking"
+  /** The port of the peer is in `acs_forbids`, `egress-control` is on, and `request-redirect` is not. */
+  | "egress-control"
+  /** The destination is below the same port, and `upstream-forwarding` is not on. */
+  | "no-upstream-forwarding"
+  /** `host.p2p` is `"off"`. */
+  | "root-complex";
 
 /** A direction of a link. */
 export type Way =

@@ -7,6 +7,7 @@ use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
 use crate::nvme::{NvmeSpec, serial};
 use crate::result::Operation;
 use crate::run::{Inputs, RunError};
+use crate::translation;
 use tlplab_device::contract::Stream;
 use tlplab_device::nic::ethernet::Speed;
 use tlplab_device::{
@@ -294,8 +295,7 @@ pub(crate) fn prepare_memory(fabric: &mut Fabric, experiment: &Experiment) {
 
 /// The parts of host memory, each an address and a length, that a device reaches by these addresses of its own.
 fn in_host_memory(maps: &[MapConfig], device: &str, from: u64, bytes: u64) -> Vec<(u64, u64)> {
-    let concerns = |map: &&MapConfig| device != "host" && map.device.as_deref().is_none_or(|of| of == device);
-    let mut own = maps.iter().filter(concerns).peekable();
+    let mut own = translation::of_device(maps, device).peekable();
     if own.peek().is_none() {
         return vec![(from, bytes)];
     }

@@ -1,5 +1,6 @@
 //! The state of a fabric at the end of a run, as a [`Document`].
 
+use crate::access;
 use crate::config_spaces::config_spaces;
 use crate::detail::{self, Detail};
 use crate::device_models::ModelSpec;
@@ -102,6 +103,7 @@ pub(crate) fn document(
         causes: result::causes(),
         errors: detected(fabric),
         reported: reported(fabric),
+        refused_peers: access::refused(fabric, &experiment.settings),
         outages: outages(fabric),
         faults: fault::struck(fabric, &experiment.fabric),
         problems: lspci::problems_so_far(fabric),

@@ -99,14 +99,21 @@ pub(crate) fn gather(root: &View<'_>, name: &str, component: &View<'_>) -> Resul
 
 /// The place where a value of the link above a component was written; else the component.
 pub(crate) fn find<'a>(root: &View<'a>, name: &str, component: &View<'a>, path: &[&str]) -> View<'a> {
+    said_of(root, name, Some(component), path).unwrap_or_else(|| component.clone())
+}
+
+/// The value of the link above a component, if one was written.
+pub(crate) fn said<'a>(root: &View<'a>, name: &str, path: &[&str]) -> Option<View<'a>> {
+    let component = ["switch", "bus", "device"].iter().find_map(|table| root.get(table)?.get(name));
+    said_of(root, name, component.as_ref(), path)
+}
+
+fn said_of<'a>(root: &View<'a>, name: &str, component: Option<&View<'a>>, path: &[&str]) -> Option<View<'a>> {
     let more = root.get("link").and_then(|links| links.get(name));
-    let own = component.get("link");
+    let own = component.and_then(|component| component.get("link"));
     let defaults = root.get("defaults").and_then(|d| d.get("link"));
-    [more, own, defaults]
-        .into_iter()
-        .flatten()
-        .find_map(|start| path.iter().try_fold(start, |view, step| view.get(step)))
-        .unwrap_or_else(|| component.clone())
+    let mut starts = [more, own, defaults].into_iter().flatten();
+    starts.find_map(|start| path.iter().try_fold(start, |view, step| view.get(step)))
 }
 
 /// A mistake found in a gathered link, under the key by which it was written if that is in `[link.NAME]`.

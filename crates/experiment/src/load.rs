@@ -6,6 +6,8 @@ use crate::error::{Error, Problem, suggest};
 use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::transfer::{self, Fetched, Heard};
+use crate::translation;
+use crate::verdict::list;
 use crate::view::View;
 use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::Writer;
@@ -519,6 +521,9 @@ fn base(
     next_window: &mut u64,
 ) -> Result<u64, Error> {
     let said = said.address;
+    if parties.spec.is_none() && translation::of_device(&host.maps, parties.device).next().is_some() {
+        return mapped_base(view, said, parties.device, host, window, next_window);
+    }
     let at = view.get("address").unwrap_or_else(|| view.at("window"));
     let (base, end, where_) = match parties.bar() {
         Some(bar) => (said.unwrap_or(0), bar.unwrap_or(u64::MAX), format!("BAR 0 of \"{}\"", parties.target)),
@@ -536,4 +541,32 @@ fn base(
             Err(at.problem(problem.hint("choose a smaller window or another address")))
         }
     }
+}
+
+/// The first address of a window of a device whose addresses are translated: all of the window is mapped, at some time.
+fn mapped_base(
+    view: &View<'_>,
+    said: Option<u64>,
+    device: &str,
+    host: &HostConfig,
+    window: u64,
+    next_window: &mut u64,
+) -> Result<u64, Error> {
+    let base = said.unwrap_or(*next_window);
+    if said.is_none() {
+        *next_window = base.saturating_add(window).next_multiple_of(1 << 20);
+    }
+    let Some(at) = translation::unmapped(&host.maps, device, base, window) else { return Ok(base) };
+    let ranges: Vec<String> = translation::of_device(&host.maps, device)
+        .map(|map| format!("{:#x} to {:#x}", map.from, map.from + map.bytes - 1))
+        .collect();
+    let ranges: Vec<&str> = ranges.iter().map(String::as_str).collect();
+    let problem = Problem::new(format!(
+        "of {window} B from {base:#x} onwards, {at:#x} is not mapped for \"{device}\"; mapped: {}",
+        list(&ranges)
+    ));
+    let hint =
+        "set address and window within the mappings; a mapping that ends (until) shows how the IOMMU refuses";
+    let key = if at == base { "address" } else { "window" };
+    Err(view.at(key).problem(problem.hint(hint)))
 }

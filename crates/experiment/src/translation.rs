@@ -93,7 +93,7 @@ pub(crate) static TABLES: Section<TablesConfig> = Section {
     rows: &[
         row(
             ("levels", Kind::Integer { min: 3, max: 5 }, "4", "5"),
-            "Levels of tables: 4 for addresses of 48 bits.",
+            "Levels of tables: 3 for addresses of 39 bits, 4 for 48, 5 for 57.",
             Set::U8(|tables, it| tables.levels = it),
         ),
         row(
@@ -155,6 +155,7 @@ pub(crate) fn read(root: &View<'_>, host: &HostConfig, topology: &Topology) -> R
     let mut maps: Vec<(&str, MapConfig)> = Vec::new();
     for (name, own) in all.entries() {
         let map = mapping(&own, topology)?;
+        check_place(&own, &map, host, topology)?;
         if let Some((other, address)) =
             maps.iter().find_map(|(other, before)| Some((other, map.clash(before)?)))
         {
@@ -221,6 +222,47 @@ fn mapping(own: &View<'_>, topology: &Topology) -> Result<MapConfig, Error> {
         own.at(key).error(error.to_string())
     })?;
     Ok(map)
+}
+
+/// A mapping is of addresses that the tables translate, and leads to memory or stays within its BAR.
+fn check_place(own: &View<'_>, map: &MapConfig, host: &HostConfig, topology: &Topology) -> Result<(), Error> {
+    map.check_in(host).map_err(|(key, error)| {
+        let hint = match error {
+            MapError::Levels { .. } => "choose a lower from, or more levels in host.iommu.tables",
+            MapError::Registers { .. } => "write bar = \"…\" to lead to a BAR, or another to or size",
+            MapError::BeyondMemory { .. } => "choose a lower to or a smaller size, or set host.memory.size",
+            _ => "choose another address or a smaller size",
+        };
+        own.at(key).problem(Problem::new(error.to_string()).hint(hint))
+    })?;
+    let MapTarget::Bar { device, offset } = &map.to else { return Ok(()) };
+    let target = topology.specs.iter().find(|spec| spec.name == *device);
+    match target.and_then(|spec| spec.model.bar()) {
+        Some(bar) if offset + map.bytes > bar => {
+            let problem = Problem::new(format!(
+                "{} B from offset {offset:#x} onwards do not fit into the BAR of \"{device}\" ({bar} B)",
+                map.bytes
+            ));
+            let key = if *offset < bar { "size" } else { "to" };
+            Err(own.at(key).problem(problem.hint("choose a smaller size or offset, or a larger bar")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first address of a range that no mapping of a device covers at any time; `None`: all are covered, or the device has no mappings.
+pub(crate) fn unmapped(maps: &[MapConfig], device: &str, from: u64, bytes: u64) -> Option<u64> {
+    let mut own: Vec<&MapConfig> = of_device(maps, device).collect();
+    own.sort_by_key(|map| map.from);
+    let end = from.saturating_add(bytes);
+    let covered =
+        own.iter().fold(from, |at, map| if map.from <= at { at.max(map.from + map.bytes) } else { at });
+    (!own.is_empty() && covered < end).then_some(covered)
+}
+
+/// The mappings that concern a device; none concern the host.
+pub(crate) fn of_device<'m>(maps: &'m [MapConfig], device: &str) -> impl Iterator<Item = &'m MapConfig> {
+    maps.iter().filter(move |map| device != "host" && map.device.as_deref().is_none_or(|of| of == device))
 }
 
 /// The accesses that the IOMMU refused.

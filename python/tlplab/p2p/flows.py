@@ -50,10 +50,17 @@ class Together:
 
 @dataclass(frozen=True)
 class Device:
-    """A device, and the switch or root port that it is under."""
+    """A device, and the switch or root port that it is under; of a function, those of its device."""
 
     name: str
     under: str
+    function_of: str | None = None
+    """The device that it is a further function of."""
+
+    @property
+    def device(self) -> str:
+        """The device that it is, or is a function of."""
+        return self.function_of or self.name
 
 
 def one(kind: Kind, *flows: Flow) -> Together:

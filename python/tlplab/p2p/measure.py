@@ -17,7 +17,7 @@ from tlplab.errors import RunError
 from tlplab.p2p.flows import Flow, Together
 from tlplab.result import Direction, Document
 from tlplab.session import failures
-from tlplab.summary import ERRORS
+from tlplab.summary import ERRORS, REASONS
 
 # Of both halves of the time that is measured; a flow of a few hundred packets cannot tell less.
 STEADY = 0.02
@@ -60,6 +60,8 @@ class Rate:
     """The busiest link on its way if that has no room left; otherwise the limit of the run by its figures, if they name one."""
     failed: str | None
     """The end of transactions that failed."""
+    reasons: tuple[str, ...] = ()
+    """The reasons for which requests were refused in this run."""
 
     @property
     def carried(self) -> float | None:
@@ -101,10 +103,7 @@ def run_once(
     experiment: str, overrides: Sequence[str], settings: Settings, together: Together, factor: int
 ) -> Document:
     """One run; its time is `factor` times the setting's."""
-    warmup = settings.warmup_us * factor
-    window = [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
-    if together.kind == "latency":
-        window = ["stop=100ms", "warmup=0s"]
+    window = window_of(together, settings, factor)
     with file_of(together, settings) as load:
         simulation = _core.Simulation(
             experiment, overrides=[*overrides, *window, "fidelity=length-only"], load=load, seed=settings.seed
@@ -117,10 +116,18 @@ def run_once(
     return result
 
 
+def window_of(together: Together, settings: Settings, factor: int) -> list[str]:
+    """Overrides: the time that is measured, `factor` times the setting's, in place of the experiment's."""
+    if together.kind == "latency":
+        return ["stop=100ms", "warmup=0s"]
+    warmup = settings.warmup_us * factor
+    return [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
+
+
 def check_loads(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> None:
     """Raises `ExperimentError` if the experiment's devices cannot make such flows; the experiment itself is right."""
     with file_of(together, settings) as load:
-        outline.read(experiment, overrides=overrides, load=load)
+        outline.read(experiment, overrides=[*overrides, *window_of(together, settings, 1)], load=load)
 
 
 @contextmanager
@@ -151,7 +158,10 @@ def name_of(number: int) -> str:
 
 
 def is_steady(result: Document) -> bool:
-    """True if every flow carries as much in the first half of the measured time as in the second."""
+    """True if every flow carries as much in the first half of the measured time as in the second; also if all transactions failed."""
+    flows = result["flows"]
+    if not any(flow["bytes"] for flow in flows) and any(any(flow["errors"].values()) for flow in flows):
+        return True
     series = result["series"]
     size = series["bin_fs"]
     bins = range(-(-(result["start_fs"] - series["start_fs"]) // size), (result["end_fs"] - series["start_fs"]) // size)
@@ -175,8 +185,10 @@ def rates(result: Document, together: Together) -> list[Rate]:
     directions = {(way["from"], way["to"]): way for link in result["links"] for way in link["directions"]}
     by_name = {flow["name"]: flow for flow in result["flows"]}
     found = []
+    refused = reasons(result)
     for number, flow in enumerate(together.flows):
         one = by_name[name_of(number)]
+        failed = ", ".join(ERRORS[name] for name, count in one["errors"].items() if count)
         busiest = None
         if together.kind != "latency":
             busiest = busiest_of(way(flow.source, flow.target, parents), directions)
@@ -187,10 +199,36 @@ def rates(result: Document, together: Together) -> list[Rate]:
                 one["payload_bps"] / 8e9,
                 None if latency is None else latency["mean"],
                 busiest or limit_of_run(result, together),
-                ", ".join(ERRORS[name] for name, count in one["errors"].items() if count) or None,
+                failed or None,
+                refused if failed else (),
             )
         )
     return found
+
+
+# Of `refused_peers`, by reason: a port, and the key that makes it refuse.
+REFUSED_PEERS = {
+    "source-validation": '"source-validation" in {key} requires a requester on a bus below {port}',
+    "translation-blocking": '"translation-blocking" in {key} forbids translated requests at {port}',
+    "egress-control": "{key} names the peer",
+    "no-upstream-forwarding": '{port} sends nothing back: {key} lacks "upstream-forwarding"',
+    "root-complex": '{key} is "off"',
+}
+
+
+def reasons(result: Document) -> tuple[str, ...]:
+    """The reasons for refused requests, as far as the run knows: access control, the root complex or the IOMMU."""
+    peers = [
+        REFUSED_PEERS[refused["reason"]].format(port=refused["port"], key=refused["key"])
+        for refused in result["refused_peers"]
+    ]
+    host = result["host"]
+    iommu = host["iommu"] if host else None
+    faults = [
+        f"the IOMMU refuses a {fault['operation']} of {fault['device']}: {REASONS[fault['reason']]}"
+        for fault in (iommu["faults"] if iommu else [])
+    ]
+    return tuple(dict.fromkeys(peers + faults))
 
 
 def limit_of_run(result: Document, together: Together) -> str:
@@ -232,7 +270,7 @@ def document_of(outcome: Outcome) -> list[dict[str, object]]:
     return cast(
         "list[dict[str, object]]",
         [
-            {"source": rate.flow.source, "target": rate.flow.target, "op": rate.flow.op, "gbps": rate.gbps, "limit": rate.limit, "failed": rate.failed}
+            {"source": rate.flow.source, "target": rate.flow.target, "op": rate.flow.op, "gbps": rate.gbps, "limit": rate.limit, "failed": rate.failed, "reasons": list(rate.reasons)}
             for rate in outcome.rates
         ],
     )  # fmt: skip

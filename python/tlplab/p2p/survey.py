@@ -38,6 +38,8 @@ class Survey:
     devices: list[Device]
     matrices: dict[str, Matrix]
     """By the names of `MATRICES`; unrequested ones are left out, and failed measurements are None, as is the diagonal."""
+    unsteady: frozenset[tuple[str, int, int]]
+    """The matrix, row and column of each rate that was not steady."""
     outcomes: dict[Together, Outcome]
     """All of them, in the order of the plan."""
 
@@ -53,13 +55,20 @@ class Survey:
             first, rate = one.flows[0], found.rates[0]
             if one.kind == "pair":
                 ends = pairs.setdefault((first.source, first.target), {"source": first.source, "target": first.target})
-                ends[first.op] = {"gbps": rate.gbps, "limit": rate.limit, "failed": rate.failed}
+                ends[first.op] = {
+                    "gbps": rate.gbps,
+                    "limit": rate.limit,
+                    "failed": rate.failed,
+                    "reasons": list(rate.reasons),
+                    "steady": found.steady,
+                }
             elif one.kind == "both":
                 for flow, way in zip(one.flows, found.rates, strict=True):
                     pairs[flow.source, flow.target]["both"] = {
                         "gbps": way.gbps,
                         "sum_gbps": found.total,
                         "limit": way.limit,
+                        "steady": found.steady,
                     }
             elif one.kind == "latency":
                 ends = pairs.setdefault((first.target, first.source), {"source": first.target, "target": first.source})
@@ -98,10 +107,22 @@ def devices_of(outline: Outline, experiment: str, wanted: Sequence[str] | None) 
             raise ExperimentError(experiment, None, None, f"device.{name}", why, f'give it model = "{MODEL}"')
         if chosen.count(name) > 1:
             raise ExperimentError(experiment, None, None, "", f"{name} is named twice", "name each device once")
+    if len(chosen) < FEWEST and len(able) >= FEWEST:
+        why = f"{len(chosen)} device is chosen, and at least two are needed"
+        raise ExperimentError(
+            experiment, None, None, "", why, f"name two or more of {', '.join(sorted(able, key=natural))}"
+        )
     if len(chosen) < FEWEST:
-        why = f"{len(chosen)} of its devices can take part, and at least two are needed"
+        why = f"{len(able)} of its devices can take part, and at least two are needed"
         raise ExperimentError(experiment, None, None, "", why, f'give devices model = "{MODEL}"')
-    return [Device(name, able[name]) for name in chosen]
+    return [place_of(name, able[name], outline) for name in chosen]
+
+
+def place_of(name: str, under: str, outline: Outline) -> Device:
+    """A device with the place that it is under; a function of another device is where that device is."""
+    if f"device.{under}.under" not in outline["settings"]:
+        return Device(name, under)
+    return Device(name, next(part["under"] for part in outline["components"] if part["name"] == under), under)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -134,17 +155,23 @@ def survey(
     )
     outcomes = {one: found[one.name] for one in listed}
     apart = any(one.kind == "named" for one in listed)
-    return Survey(title, list(devices), {} if apart else matrices(devices, outcomes), outcomes)
+    filled, unsteady = ({}, frozenset()) if apart else matrices(devices, outcomes)
+    return Survey(title, list(devices), filled, unsteady, outcomes)
 
 
-def matrices(devices: Sequence[Device], outcomes: Mapping[Together, Outcome]) -> dict[str, Matrix]:
-    """The matrices that these fill."""
+def matrices(
+    devices: Sequence[Device], outcomes: Mapping[Together, Outcome]
+) -> tuple[dict[str, Matrix], frozenset[tuple[str, int, int]]]:
+    """The matrices that these fill, and their rates that were not steady."""
     at = {device.name: number for number, device in enumerate(devices)}
     found: dict[str, Matrix] = {}
+    unsteady: set[tuple[str, int, int]] = set()
 
     def put(name: str, row: str, column: str, value: float | None) -> None:
         matrix = found.setdefault(name, [[None] * len(devices) for _ in devices])
         matrix[at[row]][at[column]] = value
+        if value is not None and not outcome.steady:
+            unsteady.add((name, at[row], at[column]))
 
     for one, outcome in outcomes.items():
         flow, rate = one.flows[0], outcome.rates[0]
@@ -158,4 +185,4 @@ def matrices(devices: Sequence[Device], outcomes: Mapping[Together, Outcome]) ->
             put("both", flow.target, flow.source, carried)
         elif one.kind == "latency":
             put("latency", flow.target, flow.source, rate.latency_ns)
-    return {name: found[name] for name in MATRICES if name in found}
+    return {name: found[name] for name in MATRICES if name in found}, frozenset(unsteady)

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.p2p.flows import Kind, Together
-from tlplab.p2p.measure import Outcome
+from tlplab.p2p.flows import Device, Kind, Together
+from tlplab.p2p.measure import Outcome, Rate
 from tlplab.p2p.survey import MATRICES, Survey
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
@@ -25,6 +25,7 @@ TITLES: dict[Kind, str] = {
     "named": "The flows together",
 }
 UNSTEADY, FAILED = "~", "✗"
+REASONS_SHOWN = 6
 
 
 def show(survey: Survey, stream: TextIO) -> None:
@@ -58,21 +59,24 @@ def ways(survey: Survey) -> Sheet | None:
     sheet = Sheet("Pairs", [
         Column("", name=True), Column("pairs"), Column("write"), Column("read"), Column("both ways"), Column("latency"),
     ])  # fmt: skip
-    alike: list[tuple[str, Callable[[str, str], bool]]] = [
-        ("below the same port or switch", lambda a, b: a == b),
-        ("below different ones", lambda a, b: a != b),
+    alike: list[tuple[str, Callable[[Device, Device], bool]]] = [
+        ("functions of one device", lambda a, b: a.device == b.device),
+        ("below the same port or switch", lambda a, b: a.device != b.device and a.under == b.under),
+        ("below different ones", lambda a, b: a.under != b.under),
     ]
     for name, fits in alike:
         places = [
             (row, column)
             for row, a in enumerate(survey.devices)
             for column, b in enumerate(survey.devices)
-            if row != column and fits(a.under, b.under)
+            if row != column and fits(a, b)
         ]
         cells = []
         for what in MATRICES:
             values = [survey.matrices[what][r][c] for r, c in places] if what in survey.matrices else []
-            cells.append(span([value for value in values if value is not None], MATRICES[what][1]))
+            mark = UNSTEADY if any((what, *place) in survey.unsteady for place in places) else ""
+            told = span([value for value in values if value is not None], MATRICES[what][1])
+            cells.append(mark + told)
         if places:
             sheet.add(name, str(len(places)), *cells)
     return sheet
@@ -100,11 +104,16 @@ def matrix(survey: Survey, name: str) -> Sheet:
         sheet.add(
             one,
             *(
-                NOTHING if at == to else FAILED if value is None else figure(value, unit)
+                NOTHING if at == to else FAILED if value is None else marked(survey, name, at, to) + figure(value, unit)
                 for to, value in enumerate(row)
             ),
         )
     return sheet
+
+
+def marked(survey: Survey, name: str, row: int, column: int) -> str:
+    """The mark of a rate of a matrix that was not steady."""
+    return UNSTEADY if (name, row, column) in survey.unsteady else ""
 
 
 def several(survey: Survey, kind: Kind) -> Sheet | None:
@@ -128,22 +137,28 @@ def several(survey: Survey, kind: Kind) -> Sheet | None:
 
 def together(survey: Survey, listed: list[tuple[Together, Outcome]]) -> Sheet:
     """Each named flow alone and together with the others."""
-    alone = {(one.flows[0]): found.rates[0] for one, found in survey.outcomes.items() if one.kind == "pair"}
+    alone = {one.flows[0]: found for one, found in survey.outcomes.items() if one.kind == "pair"}
     sheet = Sheet(f"{TITLES['named']} (GB/s)", [
         Column("flow", name=True), Column("by", name=True, fold=False), Column("alone"), Column("together", style="bold"), Column("limited by", name=True),
     ])  # fmt: skip
     for _, found in listed:
         for rate in found.rates:
-            mark = "" if found.steady else UNSTEADY
             sheet.add(
                 str(rate.flow),
                 rate.flow.op,
-                figure(alone[rate.flow].gbps, ""),
-                mark + figure(rate.gbps, ""),
+                carried(alone[rate.flow].rates[0], alone[rate.flow].steady),
+                carried(rate, found.steady),
                 rate.limit,
             )
         sheet.add("total", "", "", figure(found.total, ""), "", ends_section=True)
     return sheet
+
+
+def carried(rate: Rate, steady: bool) -> str:
+    """A rate with its mark, or the mark of a flow of which every request failed."""
+    if rate.carried is None:
+        return FAILED
+    return ("" if steady else UNSTEADY) + figure(rate.gbps, "")
 
 
 def common(limits: list[str]) -> str:
@@ -163,6 +178,11 @@ def notes(survey: Survey, console: Console) -> None:
             f"in {count} of {len(survey.outcomes)} measurements, requests failed ({FAILED}): {', '.join(sorted(failed))}",
             style="dim",
         )
+        told = sorted({reason for found in survey.outcomes.values() for rate in found.rates for reason in rate.reasons})
+        for reason in told[:REASONS_SHOWN]:
+            console.print(Text(f"  {reason}", style="dim"))
+        if len(told) > REASONS_SHOWN:
+            console.print(Text(f"  {len(told) - REASONS_SHOWN} more reasons: --json lists all", style="dim"))
     unsteady = sum(not found.steady for found in survey.outcomes.values())
     if unsteady:
         console.print()

@@ -1,6 +1,6 @@
 //! Errors, faults, and links that went down.
 
-use super::words::{ErrorName, FaultDamage, FaultOf, MessageName, Way};
+use super::words::{ErrorName, FaultDamage, FaultOf, MessageName, PeerRefusal, Way};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,6 +38,25 @@ pub struct Reported {
     pub first_fs: u64,
     /// Number of times that the root port interrupted for them.
     pub interrupts: u64,
+}
+
+/// TLPs that a port refused their way to a peer, for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RefusedPeers {
+    /// The port that they arrived at, named with its peer as a link direction.
+    pub port: String,
+    /// Reason of the refusal.
+    pub reason: PeerRefusal,
+    /// The key that sets this, at the port.
+    pub key: String,
+    /// The device that sent the first, or the ID of a function that no device has.
+    pub device: String,
+    /// Number of requests.
+    pub requests: u64,
+    /// Number of completions, whose requests time out.
+    pub completions: u64,
+    /// Time of the first refusal.
+    pub first_fs: u64,
 }
 
 /// A fault that hits units on a direction of a link.

@@ -22,7 +22,7 @@ mod words;
 pub use crate::lspci::Problem;
 use crate::settings::Settings;
 use crate::stop::StopReason;
-pub use errors::{Detected, Outage, Reported, Struck};
+pub use errors::{Detected, Outage, RefusedPeers, Reported, Struck};
 pub use flows::{Attribution, Bar, Calls, Errors, Failures, Flow, Latency, Measured, Sample};
 pub use host::{AnsweredTranslations, CacheUse, DeviceTranslations, HostUse, IommuUse, TranslationFault};
 pub use ladder::{Interval, Ladder, Packet, PacketClass, TlpHeader, Transaction};
@@ -37,8 +37,8 @@ pub use series::{DirectionSeries, FlowSeries, Resource, Series};
 use tlplab_fabric::attribution::Cause;
 pub use words::{
     Access, Arbitration, CompletionWord, Ending, ErrorName, FaultDamage, FaultOf, Forwarding, Framing,
-    GuestEnding, MessageName, Operation, Outcome, PacketRole, ProblemName, RefusalReason, RegisterCause,
-    ResourceKind, Stopped, WaitedFor, Way,
+    GuestEnding, MessageName, Operation, Outcome, PacketRole, PeerRefusal, ProblemName, RefusalReason,
+    RegisterCause, ResourceKind, Stopped, WaitedFor, Way,
 };
 
 /// Value of [`Document::schema`].
@@ -122,6 +122,9 @@ pub struct Document {
     pub errors: Vec<Detected>,
     /// Errors reported to root ports, the warm-up included.
     pub reported: Vec<Reported>,
+    /// TLPs that access control or the root complex refused their way to a peer, by port and reason, the warm-up included.
+    #[schemars(extend("x-revision" = 2))]
+    pub refused_peers: Vec<RefusedPeers>,
     /// Links that went down, the warm-up included; of very many the first.
     pub outages: Vec<Outage>,
     /// Faults of units, and how many they have hit, the warm-up included.

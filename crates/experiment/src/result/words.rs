@@ -9,6 +9,7 @@ use tlplab_cfgspace::enumerate::ProblemKind as Unable;
 use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_fabric::FaultReason;
 use tlplab_fabric::config;
+use tlplab_fabric::errors;
 use tlplab_fabric::probe::BusOutcome;
 use tlplab_fabric::registers::ChangedBy;
 use tlplab_wire::tlp::CompletionStatus;
@@ -298,6 +299,19 @@ words! {
         /// There is no bus number left for the virtual functions.
         NoVirtualBus = "no-virtual-bus",
     }
+    /// Reason that a port refuses a TLP its way to a peer (PCIe 5.0 §6.12).
+    PeerRefusal {
+        /// The requester is on no bus below the port, and `source-validation` is on.
+        SourceValidation = "source-validation",
+        /// The address is translated, or the request asks for a translation, and `translation-blocking` is on.
+        TranslationBlocking = "translation-blocking",
+        /// The port of the peer is in `acs_forbids`, `egress-control` is on, and `request-redirect` is not.
+        EgressControl = "egress-control",
+        /// The destination is below the same port, and `upstream-forwarding` is not on.
+        NoUpstreamForwarding = "no-upstream-forwarding",
+        /// `host.p2p` is `"off"`.
+        RootComplex = "root-complex",
+    }
     /// Reason that the IOMMU refuses an access.
     RefusalReason {
         /// Nothing is mapped there.
@@ -509,6 +523,18 @@ impl From<ChangedBy> for RegisterCause {
             ChangedBy::Reset => Self::Reset,
             ChangedBy::Hardware => Self::Hardware,
             ChangedBy::Several => Self::Several,
+        }
+    }
+}
+
+impl From<errors::PeerRefusal> for PeerRefusal {
+    fn from(reason: errors::PeerRefusal) -> Self {
+        match reason {
+            errors::PeerRefusal::SourceValidation => Self::SourceValidation,
+            errors::PeerRefusal::TranslationBlocking => Self::TranslationBlocking,
+            errors::PeerRefusal::EgressControl => Self::EgressControl,
+            errors::PeerRefusal::NoUpstreamForwarding => Self::NoUpstreamForwarding,
+            errors::PeerRefusal::RootComplex => Self::RootComplex,
         }
     }
 }

@@ -11,6 +11,7 @@ mod facts;
 mod host;
 mod network;
 mod next;
+mod peers;
 mod translation;
 mod words;
 
@@ -21,7 +22,6 @@ pub(crate) use host::PAGE_WALKS;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
-pub(crate) use translation::refused;
 pub(crate) use words::{capital, list, nanoseconds, percent, rate};
 use words::{one_decimal, told_of};
 
@@ -131,6 +131,11 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     Verdict { sentence, limit, next, ..Verdict::default() }
 }
 
+/// The accesses and TLPs that the IOMMU, access control or the root complex refused, a clause for each reason and place.
+pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
+    translation::refused(document).chain(peers::refused(document))
+}
+
 /// Nothing was carried.
 fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     let failed: u64 = document.flows.iter().map(failures).sum();
@@ -166,7 +171,9 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
         }
     };
     let limit = match found {
-        None => Limit { resource: "nothing".into(), ..Limit::default() },
+        None => {
+            Limit { resource: "nothing".into(), evidence: refused(document).collect(), ..Limit::default() }
+        }
         Some(why) => Limit {
             links: why.links_in(document),
             resource: why.resource,

@@ -72,6 +72,7 @@ fn our_types() -> Fields {
         ("Flow", keys(Flow::default())),
         ("Detected", keys(Detected::default())),
         ("Reported", keys(Reported::default())),
+        ("RefusedPeers", keys(RefusedPeers::default())),
         ("Outage", keys(Outage::default())),
         ("Struck", keys(Struck::default())),
         ("Measured", keys(Measured::default())),

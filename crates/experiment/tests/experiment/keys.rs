@@ -122,7 +122,7 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("device.ssd.ats.", &["device.ssd.ats={ entries = 32, outstanding = 2 }"]),
     ("host.iommu.tables.", &["host.iommu={ entries = 1, tables = { step = \"1ns\" } }"]),
     ("host.iommu.map.m.device", &[MAPPED]),
-    ("host.iommu.map.m.bar", &[MAPPED]),
+    ("host.iommu.map.m.bar", &[MAPPED, "device.ssd.bar=4MiB"]),
     ("host.iommu.map.m.until", &[MAPPED]),
     ("host.iommu.map.m.", &[MAPPED]),
     ("host.iommu.", &["host.iommu={ entries = 1, walk = \"1ns\" }"]),
@@ -181,8 +181,7 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];
 
-const MAPPED: &str =
-    "host.iommu={ entries = 1, walk = \"1ns\", map = { m = { from = 0, size = \"1GiB\", to = 0 } } }";
+const MAPPED: &str = "host.iommu={ entries = 1, walk = \"1ns\", map = { m = { device = \"copier\", from = 0, size = \"4MiB\", to = 0 } } }";
 
 const DD: &[&str] =
     &["load.ssd={ device = \"host\", target = \"storage\", op = \"dd-read\", size = \"1MiB\" }"];

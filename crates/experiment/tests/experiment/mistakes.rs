@@ -252,6 +252,46 @@ const CASES: &[(&str, &str)] = &[
     (HOST, r#"host = { domain = { q0 = { ports = ["host.rp0"], under = "q9" } } }"#),
     (HOST, r#"host = { domain = { q0 = { under = "q1" }, q1 = { under = "q0" } } }"#),
     (HOST, r#"host = { p2p = "split 64B", domain = { q0 = { ports = ["host.rp0"] } } }"#),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, tables = { step = "1ns", levels = 3 }, map = { m = { from = "0x8000000000", size = "4KiB", to = 0 } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, tables = { step = "1ns" }, map = { m = { from = "0xfffffffff000", size = "8KiB", to = 0 } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { from = 0, size = "2MiB", to = "0xfffff00000" } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { from = 0, size = "2MiB", to = "0xbff00000" } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { from = 0, size = "8KiB", to = "0xfedff000" } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { from = "0xfeeff000", size = "8KiB", to = 0 } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { from = 0, size = "64MiB", bar = "nic" } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { from = 0, size = "4KiB", bar = "nic", to = "0x40000000" } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { m = { device = "ssd", from = "0x40000000", size = "1MiB", to = 0 } } } }"#,
+    ),
+    (
+        HOST,
+        r#"host = { iommu = { entries = 1, walk = "1ns", map = { a = { device = "nic", from = 0, size = "4KiB", to = 0 }, b = { from = 4096, size = "8KiB", to = 0 } } } }"#,
+    ),
     (HOST, r#"host = { acs = "redirect" }"#),
     ("[load]", "[link.ssd.lower]\nforwarding = \"cut-through\"\n[load]"),
     ("[load]", "[link.sw0.upper]\nforwarding = \"cut-through\"\n[load]"),
@@ -275,6 +315,12 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[link.ssd.lower]\nacs = \"off\"\n[load]"),
     ("[load]", "[link.ssd.upper]\nacs_forbids = [\"nic\"]\n[load]"),
     ("[load]", "[link.ssd.upper]\nacs = [\"egress-control\"]\nacs_forbids = [\"nc\"]\n[load]"),
+    ("mps = \"256B\"", "acs = \"isolation\"\n[link.ssd.upper]\nacs_forbids = [\"nic\"]"),
+    (
+        "mps = \"256B\"",
+        "acs = [\"egress-control\"]\n[link.ssd.upper]\nacs = \"off\"\nacs_forbids = [\"nic\"]",
+    ),
+    ("mps = \"256B\"", "acs = [\"egress-control\"]\n[link.ssd.upper]\nacs_forbids = [\"sw0\"]"),
     ("host = \"ideal\"", "include = [\"gone.toml\"]"),
     ("host = \"ideal\"", "include = [\"t.toml\"]"),
 ];

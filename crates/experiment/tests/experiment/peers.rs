@@ -127,3 +127,87 @@ fn memory_is_nearer_to_the_root_port_in_its_quadrant() {
         assert!((share / (20.0 / (alone + 80.0)) - 1.0).abs() < 0.01, "{passage}: {share}");
     }
 }
+
+fn parsed(text: &str, sets: &[&str]) -> Result<Experiment, String> {
+    let read = |_: &str| Ok(text.to_owned());
+    let set = sets.iter().map(|s| (*s).to_owned()).collect();
+    let options = Options { set, ..Options::default() };
+    Experiment::parse_with(&read, "t.toml", &options).map_err(|error| error.to_string())
+}
+
+/// Two devices below a switch, of which one writes to the other and reads from it.
+const TWO: &str = r#"
+title = "t"
+stop = { transactions = 8 }
+[switch.sw0]
+under = "host.rp0"
+link = "gen4 x8"
+[device.a]
+under = "sw0"
+link = "gen4 x8"
+[device.b]
+under = "sw0"
+link = "gen4 x8"
+[load]
+a = { target = "b", op = "write", size = "256B", outstanding = 1 }
+"#;
+
+fn sentence(sets: &[&str]) -> String {
+    let document = run(parsed(TWO, sets).unwrap(), Inputs::default()).unwrap();
+    let evidence = document.verdict.limit.evidence.join("\n");
+    let told = document.verdict.sentence.split_once(" failed, and ").map_or("", |(_, clause)| clause);
+    assert!(evidence.contains(told.trim_end_matches('.')), "{told} is not in {evidence}");
+    document.verdict.sentence
+}
+
+#[test]
+fn a_port_may_forbid_peers_if_its_switch_or_host_gives_it_access_control() {
+    let forbids = "link.a.upper.acs_forbids=[\"b\"]";
+    for given in [
+        "switch.sw0.acs=[\"egress-control\"]",
+        "defaults.link.upper.acs=[\"egress-control\"]",
+        "link.a.upper.acs=[\"egress-control\"]",
+    ] {
+        let refused = sentence(&[given, forbids]);
+        assert!(refused.contains("because link.a.upper.acs_forbids names the peer"), "{given}: {refused}");
+    }
+    let of_host = ["host.acs=[\"egress-control\"]", "device.b.under=host.rp1", "device.a.under=host.rp2"];
+    let refused = sentence(&[&of_host[..], &[forbids]].concat());
+    assert!(refused.contains("access control at host.rp2 → a refused"), "{refused}");
+    // With nothing at the port or above it, or of a sibling only, it is refused.
+    for sets in [&[forbids][..], &[forbids, "link.b.upper.acs=[\"egress-control\"]"]] {
+        let error = parsed(TWO, sets).unwrap_err();
+        assert!(error.contains("acs_forbids without acs at this port or in sw0"), "{error}");
+    }
+}
+
+/// Both a port with access control and one without: the verdict has the port, the reason and the key.
+#[test]
+fn what_access_control_refuses_is_in_the_verdict_with_its_key() {
+    let redirect = "switch.sw0.acs=[\"request-redirect\"]";
+    let lacks = "from a, because the peer is below the same port and";
+    for (sets, said) in [
+        (&["host.acs=[\"source-validation\"]", redirect][..], "host.acs lacks \"upstream-forwarding\""),
+        (
+            &["host.acs=[\"source-validation\"]", "link.sw0.upper.acs=\"off\"", redirect],
+            "link.sw0.upper.acs lacks",
+        ),
+    ] {
+        let sentence = sentence(sets);
+        assert!(sentence.starts_with("No transaction ended well: "), "{sentence}");
+        assert!(sentence.contains("access control at host.rp0 → sw0 refused"), "{sentence}");
+        assert!(sentence.contains(&format!("{lacks} {said}")), "{sentence}");
+    }
+    let forwards = sentence(&["host.acs=[\"upstream-forwarding\"]", redirect]);
+    assert!(!forwards.contains("refused"), "{forwards}");
+    // Completions that are redirected come to the same port.
+    let reads = ["load.a.op=read", "host.acs=\"off\"", "switch.sw0.acs=[\"completion-redirect\"]"];
+    let completions = sentence(&[&reads[..], &["device.a.completion_timeout=20us"]].concat());
+    assert!(
+        completions.contains("completions, the first from b, because the peer is below the same port"),
+        "{completions}"
+    );
+    let off = sentence(&["device.b.under=host.rp1", "host.p2p=off"]);
+    assert!(off.contains("the root complex at host.rp0 → sw0 refused"), "{off}");
+    assert!(off.contains("because host.p2p is \"off\""), "{off}");
+}

@@ -101,3 +101,79 @@ fn windows_of_mapped_devices_are_placed_in_host_memory() {
         );
     }
 }
+
+/// Addresses of a device with mappings are those of its mappings: beyond host memory, too, and not those that are memory but unmapped.
+#[test]
+fn addresses_of_mapped_devices_are_checked_against_their_mappings() {
+    let map = |name: &str, from: &str, size: &str| {
+        format!(
+            "[host.iommu.map.{name}]\ndevice = \"dev\"\nfrom = \"{from}\"\nsize = \"{size}\"\nto = \"0x40000000\"\n"
+        )
+    };
+    let parse = |maps: &str, load: &str| {
+        let text = format!(
+            "stop = {{ transactions = 100 }}\n{HEAD}link = \"gen4 x16\"\n[host.memory]\nsize = \"2GiB\"\n[host.iommu]\nentries = 64\nwalk = \"100ns\"\n\
+             {maps}[load]\ndev = {{ op = \"read\", size = \"64B\", outstanding = 1, {load} }}\n"
+        );
+        let read = |_: &str| Ok(text.clone());
+        Experiment::parse_with(&read, "t.toml", &Options::default()).map_err(|error| error.to_string())
+    };
+    // 512 TiB is nowhere in a memory of 2 GiB.
+    let high = map("m", "0x2000000000000", "1MiB");
+    let document =
+        run(parse(&high, "address = \"0x2000000000000\", window = \"1MiB\"").unwrap(), Inputs::default());
+    assert_eq!(document.unwrap().flows[0].transactions, 100);
+    // Two mappings side by side, in whatever order, are one range.
+    let both = map("a", "0x50001000", "4KiB") + &map("b", "0x50000000", "4KiB");
+    parse(&both, "address = \"0x50000000\", window = \"8KiB\"").unwrap();
+    for (maps, load, said) in [
+        (&both, "address = \"0x50000000\", window = \"12KiB\"", "0x50002000 is not mapped"),
+        (&both, "address = \"0x4ffff000\", window = \"8KiB\"", "0x4ffff000 is not mapped"),
+        (&high, "window = \"1MiB\"", "0x100000000 is not mapped"),
+        (&high, "address = 0, window = \"1MiB\"", "0x0 is not mapped"),
+    ] {
+        let error = parse(maps, load).unwrap_err();
+        assert!(error.contains(said) && error.contains("load.dev"), "{load}: {error}");
+    }
+}
+
+/// Each level translates nine bits more than the page of twelve.
+#[test]
+fn tables_translate_as_many_bits_as_they_have_levels() {
+    for (levels, bits) in [(3, 39), (4, 48), (5, 57)] {
+        let parse = |from: u64| {
+            let text = format!(
+                "stop = \"1us\"\n{HEAD}link = \"gen4 x16\"\n[host.iommu]\nentries = 64\ntables = {{ step = \"1ns\", levels = {levels} }}\n\
+                 [host.iommu.map.m]\ndevice = \"dev\"\nfrom = {from}\nsize = \"4KiB\"\nto = 0\n[load]\n\
+                 dev = {{ op = \"read\", size = \"64B\", address = {from}, window = \"4KiB\" }}\n"
+            );
+            let read = |_: &str| Ok(text.clone());
+            Experiment::parse_with(&read, "t.toml", &Options::default()).map_err(|error| error.to_string())
+        };
+        parse((1 << bits) - 4096).unwrap();
+        let error = parse(1 << bits).unwrap_err();
+        assert!(error.contains("more than") && error.contains(&format!("{bits}")), "{error}");
+    }
+}
+
+/// A device whose requests for translations are blocked waits for answers that bring none.
+#[test]
+fn denied_translations_are_named_in_the_verdict() {
+    let text = format!(
+        "stop = \"20us\"\n{HEAD}link = \"gen4 x8\"\nats = {{ entries = 8, outstanding = 2 }}\n[host]\nacs = [\"translation-blocking\"]\n\
+         [host.iommu]\nentries = 8\nwalk = \"100ns\"\n[load]\ndev = {{ op = \"read\", size = \"64B\", outstanding = 1, align = \"4KiB\" }}\n"
+    );
+    let document = go(&text, &[]);
+    let ats = &document.translations[0];
+    assert_eq!((ats.hits, ats.waited), (0, 0));
+    let denied = format!("{} of the {} translations that it requested were denied", ats.denied, ats.asked);
+    let sentence = &document.verdict.sentence;
+    assert!(sentence.contains(&denied), "{sentence}");
+    let blocked =
+        "\"translation-blocking\" in host.acs forbids translated addresses and translation requests";
+    assert!(
+        document.verdict.limit.evidence.iter().any(|told| told.contains(blocked)),
+        "{:?}",
+        document.verdict
+    );
+}

@@ -1,5 +1,6 @@
 //! Translation of addresses: what the tables of the IOMMU say, and what devices keep of it.
 
+use super::{HostConfig, MMIO_LOW};
 use tlplab_units::{Duration, Time};
 
 /// A piece of the tables of the IOMMU. A function of which some piece speaks may only access what such pieces map; the addresses of all others stay
@@ -42,6 +43,9 @@ pub enum MapTarget {
 
 /// The largest address that tables of five levels know, and one.
 pub const TRANSLATED_ADDRESSES: u64 = 1 << 57;
+/// Bits of an address below the tables: a page of 4 KiB; each level adds as many as a table of 512 entries needs.
+const PAGE_BITS: u8 = 12;
+const LEVEL_BITS: u8 = 9;
 
 /// Page tables, where the time of a walk follows from the entries that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +93,40 @@ pub enum MapError {
     /// Beyond the tables.
     #[error("{0:#x} has more than 57 bits, the limit of five-level tables")]
     TooHigh(u64),
+    /// Beyond the tables of this IOMMU.
+    #[error("{address:#x} has more than {bits} bits, the limit of tables of {levels} levels")]
+    Levels {
+        /// The last address of the mapping.
+        address: u64,
+        /// Bits of the addresses that the tables translate.
+        bits: u8,
+        /// Their levels.
+        levels: u8,
+    },
+    /// Host memory is smaller.
+    #[error("the mapping leads to {last:#x}, and host memory ends at {end:#x}")]
+    BeyondMemory {
+        /// The last address that it leads to.
+        last: u64,
+        /// The first address behind host memory.
+        end: u64,
+    },
+    /// Host memory has a hole there.
+    #[error("{at:#x} is not memory: from {MMIO_LOW:#x} to {last:#x} there are registers of devices", last = u32::MAX)]
+    Registers {
+        /// The first address in the hole.
+        at: u64,
+    },
+    /// Writes there are interrupts.
+    #[error("{at:#x} is in the range of interrupts, {first:#x} to {last:#x}, which no IOMMU translates")]
+    Interrupts {
+        /// The first address of the mapping that is in it.
+        at: u64,
+        /// The first address of the range.
+        first: u64,
+        /// The last one.
+        last: u64,
+    },
     /// It ends before it begins.
     #[error("it ends at {until} and begins at {since}")]
     Times {
@@ -155,6 +193,37 @@ impl MapConfig {
         }
     }
 
+    /// Checks the addresses against those of a host, and says which field is wrong: `"from"` or `"to"`. What leads to a BAR has no place yet.
+    ///
+    /// # Errors
+    /// The field, and the address that is out of range.
+    pub fn check_in(&self, host: &HostConfig) -> Result<(), (&'static str, MapError)> {
+        let interrupts = &host.addresses.interrupts;
+        let clear_of_interrupts = |from: u64| {
+            let at = from.max(interrupts.start);
+            let (first, last) = (interrupts.start, interrupts.end - 1);
+            let meets = at < interrupts.end.min(from + self.bytes);
+            if meets { Err(MapError::Interrupts { at, first, last }) } else { Ok(()) }
+        };
+        if let Some(tables) = host.iommu.and_then(|iommu| iommu.tables)
+            && self.from + self.bytes > tables.addresses()
+        {
+            let (bits, levels) = (tables.bits(), tables.levels);
+            return Err(("from", MapError::Levels { address: self.from + self.bytes - 1, bits, levels }));
+        }
+        clear_of_interrupts(self.from).map_err(|error| ("from", error))?;
+        let MapTarget::Address(to) = self.to else { return Ok(()) };
+        let wrong = |error| Err(("to", error));
+        clear_of_interrupts(to).map_err(|error| ("to", error))?;
+        if to < 1 << 32 && to + self.bytes > MMIO_LOW {
+            return wrong(MapError::Registers { at: to.max(MMIO_LOW) });
+        }
+        if to + self.bytes > host.memory.size {
+            return wrong(MapError::BeyondMemory { last: to + self.bytes - 1, end: host.memory.size });
+        }
+        Ok(())
+    }
+
     /// An address that both map at the same time.
     pub fn clash(&self, other: &Self) -> Option<u64> {
         let same = self.device.is_none() || other.device.is_none() || self.device == other.device;
@@ -162,6 +231,18 @@ impl MapConfig {
         let at_once = self.since < ends(other) && other.since < ends(self);
         let first = self.from.max(other.from);
         (same && at_once && first < (self.from + self.bytes).min(other.from + other.bytes)).then_some(first)
+    }
+}
+
+impl TablesConfig {
+    /// Bits of the addresses that they translate: 39 with three levels, 48 with four, 57 with five.
+    pub const fn bits(&self) -> u8 {
+        PAGE_BITS + LEVEL_BITS * self.levels
+    }
+
+    /// The largest address that they translate, and one.
+    pub const fn addresses(&self) -> u64 {
+        1 << self.bits()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::kernel::ids::{NodeId, PortId};
 use crate::link::agenda::Task;
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::observe::errors::ErrorKind;
+use crate::observe::errors::{ErrorKind, PeerRefusal};
 use crate::observe::topology::NodeKind;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::{TlpHandle, shape_of};
@@ -41,7 +41,8 @@ impl Context {
 
     /// Access control forbids a request its way (PCIe 5.0 §6.12.4).
     #[cold]
-    pub(crate) fn refuse_access(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf) {
+    pub(crate) fn refuse_access(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf, reason: PeerRefusal) {
+        self.note_refused_peer(ingress, handle, reason);
         self.detect(ingress, ErrorKind::AcsViolation, Some(handle));
         self.refuse_quietly(ingress, handle, id, CompletionStatus::CompleterAbort);
     }

@@ -5,7 +5,7 @@ use crate::config::Malformation;
 use crate::kernel::ids::{FunctionAt, PortId};
 use crate::link::agenda::Task;
 use crate::link::context::Context;
-use crate::observe::errors::{ErrorCount, ErrorKind, ErrorMessage};
+use crate::observe::errors::{ErrorCount, ErrorKind, ErrorMessage, PeerRefusal, RefusedPeers};
 use crate::packet::flaw::Flaw;
 use crate::packet::slab::{Tlp, TlpHandle};
 use crate::packet::transactions::Ending;
@@ -71,6 +71,21 @@ impl Context {
         let first = self.kernel.now();
         let new = ErrorCount { port, kind, count: 0, first, header, messages: None };
         self.observe.errors.detected.entry((port, kind)).or_insert(new).count += 1;
+    }
+
+    /// A TLP that came in by `port` is refused its way to a peer; the error is for the caller to detect.
+    #[cold]
+    pub(crate) fn note_refused_peer(&mut self, port: PortId, tlp: TlpHandle, reason: PeerRefusal) {
+        let repr = &self.tlps.get(tlp).repr;
+        let (sender, completion) = match repr.kind() {
+            Kind::Completion(completion) => (completion.completer(), true),
+            _ => (repr.transaction_id().requester, false),
+        };
+        let first = self.kernel.now();
+        let new = RefusedPeers { port, reason, requests: 0, completions: 0, first, sender };
+        let count = self.observe.errors.refused_peers.entry((port, reason)).or_insert(new);
+        count.requests += u64::from(!completion);
+        count.completions += u64::from(completion);
     }
 
     /// The data link layer of `port` dropped a TLP.

@@ -11,6 +11,7 @@ use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::switch_core::SwitchCore;
 use crate::node::wires::{take_local_message, tell_above};
+use crate::observe::errors::PeerRefusal;
 use crate::observe::registers::ChangedBy;
 use crate::observe::topology::Topology;
 use crate::packet::access::PeerWay;
@@ -58,8 +59,10 @@ enum Way {
     Here,
     /// Nobody claims it.
     Nowhere,
+    /// By the port that it came by, which sends nothing back.
+    Back,
     /// Access control forbids it.
-    Forbidden,
+    Forbidden(PeerRefusal),
 }
 
 impl Switch {
@@ -67,7 +70,7 @@ impl Switch {
         let route = route_of(repr);
         let from = &self.bridges[ingress];
         if ingress != 0 && !from.admits(repr) {
-            return Way::Forbidden;
+            return Way::Forbidden(from.objection_to(repr));
         }
         match route {
             Route::ToRoot if ingress != 0 => return Way::ToRoot,
@@ -83,13 +86,13 @@ impl Switch {
         match down {
             // A bridge does not send back what came from below.
             Some(port) if port == ingress && from.forwards_up() => self.way_up(route),
-            Some(port) if port == ingress => Way::Nowhere,
+            Some(port) if port == ingress => Way::Back,
             Some(port) if ingress == 0 => Way::To(port),
             // Ports are numbered by their place.
             Some(port) => match from.way_to_peer(repr, port) {
                 PeerWay::Direct => Way::To(port),
                 PeerWay::Redirected => self.way_up(route),
-                PeerWay::Forbidden => Way::Forbidden,
+                PeerWay::Forbidden => Way::Forbidden(PeerRefusal::EgressControl),
             },
             None if ingress != 0 => match self.way_inside(topology, route) {
                 Some(port) => Way::Inside(port),
@@ -264,7 +267,11 @@ impl Switch {
                 }
             }
             Way::Nowhere => cx.refuse(ingress, tlp, self.id, CompletionStatus::UnsupportedRequest),
-            Way::Forbidden => cx.refuse_access(ingress, tlp, self.id),
+            Way::Back => {
+                cx.note_refused_peer(ingress, tlp, PeerRefusal::NoUpstreamForwarding);
+                cx.refuse(ingress, tlp, self.id, CompletionStatus::UnsupportedRequest);
+            }
+            Way::Forbidden(reason) => cx.refuse_access(ingress, tlp, self.id, reason),
         }
     }
 

@@ -39,9 +39,49 @@ pub struct ReportedError {
     pub interrupts: u64,
 }
 
+/// The reason that a port refuses a TLP from below its way to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PeerRefusal {
+    /// Source validation: its requester is on no bus below the port (PCIe 5.0 §6.12.1.1).
+    SourceValidation,
+    /// Translation blocking: its address is translated, or it asks for a translation.
+    TranslationBlocking,
+    /// Egress control: the vector forbids the port of the peer.
+    EgressControl,
+    /// The peer is below the same port, which sends nothing back without upstream forwarding.
+    NoUpstreamForwarding,
+    /// The root complex passes no requests between its ports.
+    RootComplex,
+}
+
+impl PeerRefusal {
+    /// True if access control is the reason, or its absence.
+    pub const fn is_access_control(self) -> bool {
+        !matches!(self, Self::RootComplex)
+    }
+}
+
+/// TLPs that a port refused their way to a peer, for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedPeers {
+    /// The port that they came in by.
+    pub port: PortId,
+    /// The reason.
+    pub reason: PeerRefusal,
+    /// The number of requests.
+    pub requests: u64,
+    /// The number of completions, whose requests time out.
+    pub completions: u64,
+    /// The first time.
+    pub first: Time,
+    /// The function that sent the first: requester of a request, completer of a completion.
+    pub sender: Bdf,
+}
+
 /// All errors so far, in a bounded number of entries.
 #[derive(Clone, Default)]
 pub(crate) struct ErrorLog {
     pub(crate) detected: BTreeMap<(PortId, ErrorKind), ErrorCount>,
     pub(crate) reported: BTreeMap<(PortId, Bdf, ErrorMessage), ReportedError>,
+    pub(crate) refused_peers: BTreeMap<(PortId, PeerRefusal), RefusedPeers>,
 }

@@ -1,5 +1,6 @@
 //! Access control between peers: what a downstream port does with TLPs from below (PCIe 5.0 §6.12.3).
 
+use crate::observe::errors::PeerRefusal;
 use crate::packet::routing::BridgeRegisters;
 use tlplab_cfgspace::AcsControls;
 use tlplab_wire::tlp::{AddressType, Kind, Repr};
@@ -23,12 +24,23 @@ impl BridgeRegisters {
         if on == AcsControls::NONE || matches!(repr.kind(), Kind::Completion(_)) {
             return true;
         }
-        let bus = repr.transaction_id().requester.bus();
-        let source = !on.contains(AcsControls::SOURCE_VALIDATION)
-            || (self.secondary <= bus && bus <= self.subordinate);
         let address = !on.contains(AcsControls::TRANSLATION_BLOCKING)
             || repr.attributes().at == AddressType::Untranslated;
-        source && address
+        self.validates_source(repr) && address
+    }
+
+    fn validates_source(&self, repr: &Repr) -> bool {
+        let bus = repr.transaction_id().requester.bus();
+        !self.access.enabled.contains(AcsControls::SOURCE_VALIDATION)
+            || (self.secondary <= bus && bus <= self.subordinate)
+    }
+
+    /// The reason that it does not [admit](Self::admits) a TLP.
+    pub(crate) fn objection_to(&self, repr: &Repr) -> PeerRefusal {
+        match self.validates_source(repr) {
+            false => PeerRefusal::SourceValidation,
+            true => PeerRefusal::TranslationBlocking,
+        }
     }
 
     /// The way of a TLP from below this port to its peer, the port with that number.

@@ -5,7 +5,7 @@ pub use crate::link::results::DirectionResult;
 use crate::node::Node;
 use crate::node::hardware::Hardware;
 use crate::node::root::programs::Program;
-use crate::observe::errors::{ErrorCount, ReportedError};
+use crate::observe::errors::{ErrorCount, RefusedPeers, ReportedError};
 pub use crate::observe::level::{Level, LevelResult};
 use crate::observe::outages::Outage;
 use crate::observe::registers::RegisterHistory;
@@ -106,6 +106,10 @@ impl Fabric {
     /// The error messages that root ports logged, by port, source and severity.
     pub fn reported_errors(&self) -> impl Iterator<Item = &ReportedError> {
         self.hardware.cx.observe.errors.reported.values()
+    }
+    /// The TLPs that ports refused their way to a peer, by port and reason.
+    pub fn refused_peers(&self) -> impl Iterator<Item = &RefusedPeers> {
+        self.hardware.cx.observe.errors.refused_peers.values()
     }
     /// Interrupts that reached the host.
     pub fn interrupts(&self) -> u64 {

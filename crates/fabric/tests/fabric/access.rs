@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::DmaError;
 use tlplab_fabric::config::*;
-use tlplab_fabric::errors::ErrorKind;
+use tlplab_fabric::errors::{ErrorKind, PeerRefusal};
 use tlplab_fabric::{Builder, Ending, Fabric};
 use tlplab_transaction::CompletionError;
 use tlplab_units::{Bdf, Duration, Time};
@@ -50,6 +50,17 @@ fn on_uplink(fabric: &Fabric, watch: &Watch) -> [Vec<&'static str>; 2] {
         let tlps = watch.tlps(fabric, "sw0", direction);
         tlps.iter().map(|(_, repr)| repr.name()).filter(|name| !name.starts_with("Msg")).collect()
     })
+}
+
+/// What was refused its way to a peer: the name of the port's node, the reason, requests, completions, and the name of the first sender.
+fn refused(fabric: &Fabric) -> Vec<(String, PeerRefusal, u64, u64, String)> {
+    let topology = fabric.topology();
+    let told = fabric.refused_peers().map(|one| {
+        let sender = topology.nodes.iter().find(|node| node.id == one.sender).unwrap().name.clone();
+        let port = topology.ports[one.port.index()].name.clone();
+        (port, one.reason, one.requests, one.completions, sender)
+    });
+    told.collect()
 }
 
 fn aborted(error: &DmaError) -> bool {
@@ -103,6 +114,19 @@ fn a_root_port_without_upstream_forwarding_refuses_what_comes_back_to_it() {
     assert!(unsupported, "{:?}", moved.failed);
     let kinds: Vec<_> = fabric.errors().map(|error| error.kind).collect();
     assert!(kinds.contains(&ErrorKind::UnsupportedRequest { posted: true }), "{kinds:?}");
+    let back = PeerRefusal::NoUpstreamForwarding;
+    assert_eq!(refused(&fabric), [("host.rp0".into(), back, 2, 0, "a".into())]);
+}
+
+/// A completion that is redirected is dropped there as well, and its request times out.
+#[test]
+fn a_root_port_without_upstream_forwarding_drops_the_completions_that_come_back_to_it() {
+    let reads = vec![Move::Read { at: 0, bytes: 64 }];
+    let (bench, moved) = three_below_a_switch(None, acs(C, &[]), acs(C, &[]), reads, false);
+    let (fabric, _) = bench.finish();
+    assert_eq!(moved.lock().unwrap().read, 0);
+    let back = PeerRefusal::NoUpstreamForwarding;
+    assert_eq!(refused(&fabric), [("host.rp0".into(), back, 0, 1, "b".into())]);
 }
 
 #[test]
@@ -127,6 +151,7 @@ fn egress_control_forbids_the_peers_of_its_vector_and_lets_others_pass() {
         assert_eq!(errors, [(ErrorKind::AcsViolation, 2)]);
         let port = fabric.errors().next().unwrap().port;
         assert_eq!(fabric.topology().ports[port.index()].name, "sw0");
+        assert_eq!(refused(&fabric), [("sw0".into(), PeerRefusal::EgressControl, 2, 0, "a".into())]);
         // Nobody else has seen them.
         assert!(watch.tlps(&fabric, "b", 1).is_empty());
     }
@@ -157,6 +182,8 @@ fn upstream_forwarding_lets_a_switch_pass_on_what_the_one_below_redirects() {
         assert_eq!((moved.read, moved.failed.len()), if passes { (1, 0) } else { (0, 1) });
         let seen = if passes { vec!["MWr", "MRd"] } else { vec![] };
         assert_eq!(on_uplink(&fabric, &watch)[1], seen);
+        let back = ("sw0".into(), PeerRefusal::NoUpstreamForwarding, 2, 0, "a".into());
+        assert_eq!(refused(&fabric), if passes { vec![] } else { vec![back] });
     }
 }
 
@@ -208,6 +235,8 @@ fn what_a_root_port_redirects_is_translated() {
     assert_eq!(one_write(None, true), direct, "without redirect");
     assert_eq!(one_write(acs(U, &[]), true), direct, "with another control");
     assert_eq!(one_write(acs(R, &[]), true), direct + Duration::from_ns(700));
+    assert_eq!(one_write(acs(E | R, &["b"]), true), direct + Duration::from_ns(700), "a peer of the vector");
+    assert_eq!(one_write(acs(E | R, &[]), true), direct, "a peer that egress control allows");
 }
 
 /// Writes, the reads behind them, and completions come in their order, whatever waits for a walk; everything arrives.

@@ -16,6 +16,8 @@ const SEEN: f64 = 0.001;
 const AS_BUSY: f64 = 0.9;
 /// The limit of a phase in which none gains a tenth.
 const NO_SINGLE: &str = "no single resource";
+/// So many equal limits are told one by one.
+const PARTS: usize = 8;
 /// So many different changes are told one by one.
 const CHANGES: usize = 3;
 
@@ -46,20 +48,9 @@ impl Judge {
                 let tried = self.coverage();
                 format!("{}; {change} {carries}{tried}.", figures.sentence.trim_end_matches('.'))
             }
-            ([only], 1) => {
-                let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
-                format!("{} {limit} the run: {change} {carries}{failed}.", capital(&only.resource))
-            }
+            ([only], 1) => equals(std::slice::from_ref(only), &carries) + &failed + ".",
             ([_], _) => self.of_several(winner, change) + &failed + ".",
-            (several, _) => {
-                let told = several.iter().map(|limit| match &limit.change {
-                    Some(change) => format!("{} ({change})", limit.resource),
-                    None => limit.resource.clone(),
-                });
-                let told: Vec<String> = told.collect();
-                let names: Vec<&str> = told.iter().map(String::as_str).collect();
-                format!("Each of these limits the run: {}; any of them {carries}{failed}.", list(&names))
-            }
+            (several, _) => equals(several, &carries) + &failed + ".",
         };
         let mut limit = limits[0].clone();
         limit.evidence = if agrees { figures.limit.evidence.clone() } else { Vec::new() };
@@ -447,6 +438,33 @@ fn changes(trial: &Trial) -> String {
     }
 }
 
+/// A sentence, without its end, about resources of which twice as much gains as much: a single one, or several with a number each, since names
+/// and changes may be lists themselves.
+fn equals(limits: &[Limit], carries: &str) -> String {
+    let change = |limit: &Limit| limit.change.clone().unwrap_or_default();
+    if let [only] = limits {
+        let verb = if is_plural(&only.resource) { "limit" } else { "limits" };
+        return format!("{} {verb} the run: {} {carries}", capital(&only.resource), change(only));
+    }
+    let told = limits.iter().zip(1..).map(|(limit, number)| match &limit.change {
+        Some(change) => format!("({number}) {}, {change}", limit.resource),
+        None => format!("({number}) {}", limit.resource),
+    });
+    let (count, of) = (limits.len(), if limits.len() == 2 { "either" } else { "any one" });
+    format!("{count} resources limit the run: {}; {of} of these changes {carries}", several(told.collect()))
+}
+
+/// Numbered parts of a sentence; of very many the first ones, and how many others there are.
+fn several(mut parts: Vec<String>) -> String {
+    let others = parts.len().saturating_sub(PARTS);
+    parts.truncate(PARTS);
+    if others > 0 {
+        parts.push(format!("{others} others"));
+    }
+    let last = parts.pop().unwrap_or_default();
+    format!("{}; and {last}", parts.join("; "))
+}
+
 /// All names, however many.
 fn every(names: &[&str]) -> String {
     match names {
@@ -473,4 +491,38 @@ fn is_plural(resource: &str) -> bool {
     let singular = ["time", "access", "bus", "link", "software"];
     let plural = |word: &str| word.ends_with('s') && !singular.contains(&word);
     !singular.iter().any(|first| head.starts_with(first)) && head.split(' ').any(plural)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(resource: &str, change: Option<&str>) -> Limit {
+        Limit { resource: resource.into(), change: change.map(str::to_owned), ..Limit::default() }
+    }
+
+    /// Names and changes with "and" and commas in them stay apart.
+    #[test]
+    fn equal_limits_are_told_one_by_one() {
+        let link = limit("link sw0 → ssd", Some("gen4 x4 → gen4 x8"));
+        let tags = limit("tags of a and b", Some("8 → 16 and 4 → 8"));
+        let memory = limit("host memory", None);
+        let told = |limits: &[Limit]| equals(limits, "carries 12.0 % more");
+        let one = std::slice::from_ref(&link);
+        assert_eq!(told(one), "The link sw0 → ssd limits the run: gen4 x4 → gen4 x8 carries 12.0 % more");
+        let two = [link.clone(), tags.clone()];
+        assert_eq!(
+            told(&two),
+            "2 resources limit the run: (1) link sw0 → ssd, gen4 x4 → gen4 x8; and (2) tags of a and b, 8 → 16 and 4 → 8; \
+             either of these changes carries 12.0 % more"
+        );
+        let three = [link, tags, memory];
+        assert_eq!(
+            told(&three),
+            "3 resources limit the run: (1) link sw0 → ssd, gen4 x4 → gen4 x8; (2) tags of a and b, 8 → 16 and 4 → 8; \
+             and (3) host memory; any one of these changes carries 12.0 % more"
+        );
+        let ten = vec![limit("x", None); 10];
+        assert!(told(&ten).contains("(8) x; and 2 others; any one of"), "{}", told(&ten));
+    }
 }

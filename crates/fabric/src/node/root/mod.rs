@@ -23,7 +23,7 @@ use crate::node::error_messages::message_of;
 use crate::node::function::{Function, Functions};
 use crate::node::initiator::{Initiate, Initiator};
 use crate::node::wires::{WireController, take_local_message, wire_of};
-use crate::observe::errors::{ErrorMessage, ReportedError};
+use crate::observe::errors::{ErrorMessage, PeerRefusal, ReportedError};
 use crate::observe::registers::ChangedBy;
 use crate::packet::access::PeerWay;
 use crate::packet::attribution::Cause;
@@ -230,7 +230,8 @@ impl Root {
         let port = cx.links.index(ingress);
         let from = &self.bridges[port];
         if !from.admits(&repr) {
-            return cx.refuse_access(ingress, handle, self.completer.id);
+            let reason = from.objection_to(&repr);
+            return cx.refuse_access(ingress, handle, self.completer.id, reason);
         }
         if !from.passes_up(route) {
             return self.refuse_request(cx, ingress, handle);
@@ -476,7 +477,11 @@ impl Root {
             return;
         }
         let from = &self.bridges[cx.links.index(ingress)];
-        let redirects = from.access.enabled.contains(AcsControls::REQUEST_REDIRECT);
+        // What egress control allows goes straight, past the IOMMU (PCIe 5.0 table 6-11).
+        let redirects = match self.ports[port] == ingress {
+            true => from.access.enabled.contains(AcsControls::REQUEST_REDIRECT),
+            false => from.way_to_peer(&cx.tlps.get(handle).repr, port + 1) == PeerWay::Redirected,
+        };
         if !redirects || !self.hold_redirected(cx, ingress, handle) {
             self.pass_to_peer(cx, ingress, port, handle);
         }
@@ -489,11 +494,12 @@ impl Root {
         if self.ports[port] == ingress {
             // Without the capability the root complex sends back what came from below.
             if from.access.present && !from.forwards_up() {
+                cx.note_refused_peer(ingress, handle, PeerRefusal::NoUpstreamForwarding);
                 self.refuse_request(cx, ingress, handle);
                 return false;
             }
         } else if from.way_to_peer(repr, port + 1) == PeerWay::Forbidden {
-            cx.refuse_access(ingress, handle, self.completer.id);
+            cx.refuse_access(ingress, handle, self.completer.id, PeerRefusal::EgressControl);
             return false;
         }
         true
@@ -511,6 +517,7 @@ impl Root {
         };
         match policy {
             PeerToPeer::Refuse if !matches!(tlp.repr.kind(), Kind::Completion(_)) => {
+                cx.note_refused_peer(ingress, handle, PeerRefusal::RootComplex);
                 self.refuse_request(cx, ingress, handle);
             }
             PeerToPeer::Split(limit) if splits => self.split_peer_request(cx, ingress, handle, limit),
