@@ -12,7 +12,7 @@ from tlplab.rows import Rows
 
 SCHEMA = "tlplab/result/1"
 
-__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitration", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "ConfigSpaces", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Forwarding", "Frames", "Framing", "FunctionRegisters", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Operation", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "Phase", "Problem", "ProblemName", "RefusalReason", "RegisterBlock", "RegisterCause", "RegisterChange", "RegisterGap", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
+__all__ = ["CAUSES", "ROWS", "SCHEMA", "Access", "AnsweredTranslations", "Arbitration", "Attribution", "Bar", "CacheUse", "Calls", "Cause", "CauseStyle", "CompletionStatus", "ConfigSpaces", "Detected", "DeviceTranslations", "Direction", "DirectionSeries", "Dllps", "Document", "Ending", "ErrorName", "Errors", "Failures", "FaultDamage", "FaultOf", "Flow", "FlowSeries", "Forwarding", "Frames", "Framing", "FunctionRegisters", "Gain", "Guest", "GuestEnding", "HostUse", "Interval", "IommuUse", "Keys", "Ladder", "Latency", "Limit", "LimitKind", "Link", "Measured", "MessageName", "Network", "NetworkDirection", "Next", "Node", "NodeKind", "Operation", "Outage", "Outcome", "Packet", "PacketClass", "PacketRole", "PeerRefusal", "Phase", "Problem", "ProblemName", "RefusalReason", "RefusedPeers", "RegisterBlock", "RegisterCause", "RegisterChange", "RegisterGap", "Reported", "Resource", "ResourceKind", "Sample", "Series", "Stalls", "StopReason", "Struck", "TlpHeader", "Topology", "Transaction", "TranslationFault", "Tried", "Utilization", "Verdict", "WaitedFor", "Waiting", "Way"]
 
 
 StopReason = Literal["running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "guest-off", "interrupted", "time-limit", "failed"]
@@ -41,6 +41,10 @@ ErrorName = Literal["Data Link Protocol Error", "Surprise Down", "Poisoned TLP R
 
 MessageName = Literal["ERR_COR", "ERR_NONFATAL", "ERR_FATAL"]
 """A message that reports an error to the root complex."""
+
+
+PeerRefusal = Literal["source-validation", "translation-blocking", "egress-control", "no-upstream-forwarding", "root-complex"]
+"""Reason that a port refuses a TLP its way to a peer (PCIe 5.0 §6.12)."""
 
 
 Way = Literal["up", "down"]
@@ -162,6 +166,8 @@ class Document(TypedDict):
     """Errors that receivers and requesters detected, the warm-up included."""
     reported: list[Reported]
     """Errors reported to root ports, the warm-up included."""
+    refused_peers: list[RefusedPeers]
+    """TLPs that access control or the root complex refused their way to a peer, by port and reason, the warm-up included."""
     outages: list[Outage]
     """Links that went down, the warm-up included; of very many the first."""
     faults: list[Struck]
@@ -351,6 +357,25 @@ class Reported(TypedDict):
     """Arrival of the first (femtoseconds)."""
     interrupts: int
     """Number of times that the root port interrupted for them."""
+
+
+class RefusedPeers(TypedDict):
+    """TLPs that a port refused their way to a peer, for one reason."""
+
+    port: str
+    """The port that they arrived at, named with its peer as a link direction."""
+    reason: PeerRefusal
+    """Reason of the refusal."""
+    key: str
+    """The key that sets this, at the port."""
+    device: str
+    """The device that sent the first, or the ID of a function that no device has."""
+    requests: int
+    """Number of requests."""
+    completions: int
+    """Number of completions, whose requests time out."""
+    first_fs: int
+    """Time of the first refusal (femtoseconds)."""
 
 
 class Outage(TypedDict):
@@ -1127,6 +1152,8 @@ class Keys(dict[str, Any]):
     @overload
     def __getitem__(self, key: Literal["reported"]) -> Rows[Reported]: ...
     @overload
+    def __getitem__(self, key: Literal["refused_peers"]) -> Rows[RefusedPeers]: ...
+    @overload
     def __getitem__(self, key: Literal["outages"]) -> Rows[Outage]: ...
     @overload
     def __getitem__(self, key: Literal["faults"]) -> Rows[Struck]: ...
@@ -1267,6 +1294,11 @@ class Keys(dict[str, Any]):
         return self["reported"]
 
     @property
+    def refused_peers(self) -> Rows[RefusedPeers]:
+        """TLPs that access control or the root complex refused their way to a peer, by port and reason, the warm-up included."""
+        return self["refused_peers"]
+
+    @property
     def outages(self) -> Rows[Outage]:
         """Links that went down, the warm-up included; of very many the first."""
         return self["outages"]
@@ -1335,6 +1367,7 @@ ROWS: dict[str, Any] = {
     "frames": Frames,
     "errors": Detected,
     "reported": Reported,
+    "refused_peers": RefusedPeers,
     "outages": Outage,
     "faults": Struck,
     "problems": Problem,

@@ -160,8 +160,8 @@ fn tables_translate_as_many_bits_as_they_have_levels() {
 #[test]
 fn denied_translations_are_named_in_the_verdict() {
     let text = format!(
-        "stop = \"20us\"\n{HEAD}link = \"gen4 x8\"\nats = {{ entries = 8, outstanding = 2 }}\n[host]\nacs = [\"translation-blocking\"]\n\
-         [host.iommu]\nentries = 8\nwalk = \"100ns\"\n[load]\ndev = {{ op = \"read\", size = \"64B\", outstanding = 1, align = \"4KiB\" }}\n"
+        "stop = \"20us\"\n{HEAD}link = \"gen4 x8\"\nats = {{ entries = 8, outstanding = 2 }}\n[host]\nlatency = \"100ns\"\nmemory.latency = \"0ns\"\nacs = [\"translation-blocking\"]\n\
+         [host.iommu]\nentries = 8\nwalk = \"1ns\"\n[load]\ndev = {{ op = \"read\", size = \"64B\", outstanding = 1, align = \"4KiB\" }}\n"
     );
     let document = go(&text, &[]);
     let ats = &document.translations[0];
