@@ -346,7 +346,11 @@ def experiments(draw: st.DrawFn) -> str:
         beside = names["host" if parent.startswith("host") else parent]
         if draw(st.booleans()):
             forbids = draw(st.lists(st.sampled_from(beside), unique=True))
-            text += f"[link.{name}.upper]\nacs = {json.dumps(draw(some))}\nacs_forbids = {json.dumps(forbids)}\n"
+            # An experiment has no vector without egress control.
+            controls = [*draw(some), *(["egress-control"] if forbids else [])]
+            text += (
+                f"[link.{name}.upper]\nacs = {json.dumps(sorted(set(controls)))}\nacs_forbids = {json.dumps(forbids)}\n"
+            )
     first, second = names["sw0"][:2]
     return (
         text
@@ -464,3 +468,24 @@ def test_a_text_without_registers_lacks_the_vector(tmp_path: Path, capsys: pytes
     assert all("acs_forbids" not in tree["link"][name]["upper"] for name in tree["link"])
     assert text.count("# acs_forbids: the source lacks the egress control vector; nothing is forbidden") == 3
     assert "the egress control vector of 02:00.0 and 2 more (lspci -xxxx shows it)" in said
+
+
+def test_a_vector_without_egress_control_is_a_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An experiment has no vector for a control that is off: `tlplab check` would refuse it."""
+    given_, dump, machine = tmp_path / "given.toml", tmp_path / "dump.txt", tmp_path / "machine.toml"
+    component = '[device.{}]\nunder = "sw0"\nlink = "gen4 x8"\nbar = "1MiB"\n'
+    given_.write_text(
+        'title = "Two below a switch"\nstop = "30us"\n[switch.sw0]\nunder = "host.rp0"\nlink = "gen4 x16"\n'
+        + "".join(map(component.format, "ab"))
+        + '[link.a.upper]\nacs = ["egress-control"]\nacs_forbids = ["b"]\n'
+        + '[load]\na = { op = "write", size = "4KiB" }\n'
+    )
+    run(capsys, "lspci", str(given_), "-o", str(dump))
+    registers = dump.read_text()
+    # ACS Control: Egress Control Enable, bit 5, of the word behind the capabilities (PCIe 5.0 §7.7.8.3).
+    off, changed = re.subn(r"(\b0d 00 01 .. .. .. )20 00\b", r"\g<1>00 00", registers)
+    assert changed == 1
+    dump.write_text(off)
+    run(capsys, "scan", "--from", str(dump), "-o", str(machine), "--quiet")
+    assert re.search(r"(?m)^# acs_forbids = \[.*\]: the vector, without egress control$", machine.read_text())
+    assert cli.status(["check", str(machine)]) == 0

@@ -139,7 +139,10 @@ class Writer:
         names = [f'"{beside[number]}"' for number in numbers if number in beside]
         absent = [str(number) for number in numbers if number not in beside and number != port.port_number]
         comment = f"  # and ports without a component: {', '.join(absent)}" if absent else ""
-        return [f"acs_forbids = [{', '.join(names)}]{comment}"] if names or absent else []
+        key = f"acs_forbids = [{', '.join(names)}]{comment}"
+        if not access.on(port, "EgressCtrl"):
+            return [f"# {key}: the vector, without egress control"] if names or absent else []
+        return [key] if names or absent else []
 
     def is_beside(self, port: Function, other: Function) -> bool:
         """True if two ports are of one switch, or both of the root complex."""

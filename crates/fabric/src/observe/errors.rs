@@ -1,6 +1,7 @@
 //! The errors of a run, counted.
 
 use crate::kernel::ids::PortId;
+pub use crate::packet::access::PeerRefusal;
 use std::collections::BTreeMap;
 pub use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_units::{Bdf, Time};
@@ -37,28 +38,6 @@ pub struct ReportedError {
     pub first: Time,
     /// The number of times that the root port raised its interrupt for it.
     pub interrupts: u64,
-}
-
-/// The reason that a port refuses a TLP from below its way to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PeerRefusal {
-    /// Source validation: its requester is on no bus below the port (PCIe 5.0 §6.12.1.1).
-    SourceValidation,
-    /// Translation blocking: its address is translated, or it asks for a translation.
-    TranslationBlocking,
-    /// Egress control: the vector forbids the port of the peer.
-    EgressControl,
-    /// The peer is below the same port, which sends nothing back without upstream forwarding.
-    NoUpstreamForwarding,
-    /// The root complex passes no requests between its ports.
-    RootComplex,
-}
-
-impl PeerRefusal {
-    /// True if access control is the reason, or its absence.
-    pub const fn is_access_control(self) -> bool {
-        !matches!(self, Self::RootComplex)
-    }
 }
 
 /// TLPs that a port refused their way to a peer, for one reason.

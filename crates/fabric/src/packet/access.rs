@@ -1,6 +1,5 @@
 //! Access control between peers: what a downstream port does with TLPs from below (PCIe 5.0 §6.12.3).
 
-use crate::observe::errors::PeerRefusal;
 use crate::packet::routing::BridgeRegisters;
 use tlplab_cfgspace::AcsControls;
 use tlplab_wire::tlp::{AddressType, Kind, Repr};
@@ -14,6 +13,28 @@ pub(crate) enum PeerWay {
     Redirected,
     /// Nowhere: an ACS violation.
     Forbidden,
+}
+
+/// The reason that a port refuses a TLP from below its way to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PeerRefusal {
+    /// Source validation: its requester is on no bus below the port (PCIe 5.0 §6.12.1.1).
+    SourceValidation,
+    /// Translation blocking: its address is translated, or it asks for a translation.
+    TranslationBlocking,
+    /// Egress control: the vector forbids the port of the peer.
+    EgressControl,
+    /// The peer is below the same port, which sends nothing back without upstream forwarding.
+    NoUpstreamForwarding,
+    /// The root complex passes no requests between its ports.
+    RootComplex,
+}
+
+impl PeerRefusal {
+    /// True if access control is the reason, or its absence.
+    pub const fn is_access_control(self) -> bool {
+        !matches!(self, Self::RootComplex)
+    }
 }
 
 impl BridgeRegisters {
