@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
- * The software interface of a simple NIC: registers in BAR 4 and descriptors in memory, little-endian.
+ * The software interface of a simple NIC: registers in BAR 4 and descriptors in memory,
+ * little-endian.
  *
  * The first five registers are those of the NIC that NetTLP (2020, section 5.4) publishes, which
  * sends or receives one frame at a time; crates/device/src/simple_nic/regs.rs has all of them.

@@ -74,7 +74,10 @@ static irqreturn_t tlpdma_shared_interrupt(int irq, void *data)
 	if (status == ~0u || !(status & TLPDMA_IRQ_ALL))
 		return IRQ_NONE;
 	tlpdma_write(&card->io, TLPDMA_IRQ_STATUS, status & TLPDMA_IRQ_ALL);
-	/* A woken program may begin a transfer, whose interrupt must not be cleared with this one. */
+	/*
+	 * A woken program may begin a transfer, whose interrupt must not be cleared with this
+	 * one.
+	 */
 	tlpdma_read(&card->io, TLPDMA_IRQ_STATUS);
 	for (i = 0; i < 2; i++)
 		if (status & (TLPDMA_IRQ_H2C << i))

@@ -192,7 +192,10 @@ static int wait(void *context, u32 count)
 
 	if (poll_us)
 		spin(channel, count);
-	/* A transfer that has begun ends soon: a program that gave it up at every signal might never finish one. */
+	/*
+	 * A transfer that has begun ends soon: a program that gave it up at every signal might
+	 * never finish one.
+	 */
 	left = wait_event_killable_timeout(channel->done, is_over(channel, count, &done),
 					   msecs_to_jiffies(timeout_ms));
 	if (done > 0)
