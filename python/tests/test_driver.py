@@ -222,7 +222,7 @@ def test_the_library_in_python_moves_any_buffer() -> None:
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ("/dev/tlpdma77", "is the card there, and the driver loaded"),
+        ("/dev/tlpdma77", "check that the card is present and the driver is loaded"),
         ("vfio:0000:77:00.0", "its driver is none, and not vfio-pci"),
         ("sim:nothing.toml", "nothing.toml"),
     ],
