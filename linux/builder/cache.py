@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,8 +112,8 @@ def exit_status(obtain: Callable[[], Path]) -> int:
 
 def point_to(result: Path, name: str) -> None:
     """Makes `result` the folder that `tlplab guest` takes by this name."""
-    link = cache() / name
-    fresh = link.with_name("current.partial")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(result.name)
-    fresh.replace(link)
+    # A folder of its own: another build may point here at the same moment, and removes what a killed one left.
+    with tempfile.TemporaryDirectory(prefix="link-", dir=cache()) as own:
+        fresh = Path(own) / name
+        fresh.symlink_to(result.name)
+        fresh.replace(cache() / name)

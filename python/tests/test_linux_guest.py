@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import guest_fabric
@@ -137,6 +138,24 @@ def test_a_build_that_fails_leaves_nothing_half_made(tmp_path: Path, monkeypatch
         builds.build_once(result, fail, again=True)
     assert sorted(path.name for path in folder.iterdir()) == ["kernel-4567", "lock"]
     assert (result / builds.MANIFEST).exists()
+
+
+def test_builds_that_end_together_point_to_their_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two builds that wait for one another end at the same moment, while a third begins and clears what killed ones left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = builds.cache() / "kernel-0123"
+    result.mkdir(parents=True)
+
+    def point(name: str) -> None:
+        for _ in range(200):
+            builds.point_to(result, name)
+            with builds.alone():
+                pass
+
+    with ThreadPoolExecutor() as builders:
+        list(builders.map(point, ["current", "current", "machine"]))
+    assert sorted(path.name for path in builds.cache().iterdir()) == ["current", "kernel-0123", "lock", "machine"]
+    assert (builds.cache() / "current").resolve() == result
 
 
 @pytest.mark.full

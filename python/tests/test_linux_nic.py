@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -124,10 +125,26 @@ ethtool -S eth0 | grep -E 'tx_(packets|timeout_count)'
     assert (counter(guest, "tx_packets"), counter(guest, "tx_timeout_count")) == (2, 1)
 
 
+def figures(page: str) -> list[tuple[str, float]]:
+    """Lines of a page; a row of its table without the measured figure and the error that follows from it, and this figure (otherwise 0)."""
+    lines: list[tuple[str, float]] = []
+    for line in page.splitlines():
+        if re.match(r"\| (sender|receiver):", line):
+            cells = line.split(" | ")
+            lines.append((" | ".join([*cells[:2], *cells[4:]]), float(cells[2])))
+        else:
+            lines.append((line, 0))
+    return lines
+
+
 def test_the_packets_of_e1000e_are_those_of_the_study(tmp_path: Path) -> None:
     needs_guest()
     page = tmp_path / "guest.md"
     assert status(["reproduce", "pcie-bench", "--guest", "--markdown", str(page), "--quiet"]) == 0
-    assert page.read_text() == (ROOT / "studies/pcie_bench/guest.md").read_text()
+    ours, kept = (figures(path.read_text()) for path in (page, ROOT / "studies/pcie_bench/guest.md"))
+    assert [line for line, _ in ours] == [line for line, _ in kept]
+    # Interrupts are moderated by time: their number depends on when the first packet leaves, by one of two hundred.
+    for (line, figure), (_, expected) in zip(ours, kept, strict=True):
+        assert figure == pytest.approx(expected, rel=0.011 if "interrupt" in line else 0), line
     # No request is left out.
     assert page.read_text().count(f"{OTHERS} | – | 0 |") == 2
