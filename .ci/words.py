@@ -42,10 +42,11 @@ RULES = [
 # Of the sources also these, of messages and of the first line of doc comments.
 MESSAGES = [*RULES, (r"(?<!there )\b(is|are) (no|none of)\b(?! (longer|more)\b)", "use is not a …, are not …")]
 CLAUSE = re.compile(r"(what|who|whose|whether|how|why|which)\b", re.IGNORECASE)
-# Of docstrings and of comments in C also pronouns in place of the noun.
+# Of docstrings and doc comments also pronouns in place of the noun.
 PRONOUN = re.compile(
     rf"{CLAUSE.pattern}|(whatever|whom|where|those|all that|one (of them|that|which))\b", re.IGNORECASE
 )
+QUESTION = re.compile(r"(is|are|does|do|has|have|can)\b[^.:]*\?", re.IGNORECASE)
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>[bc]?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*")"""
     r"""|b?'(?:\\[^\n]{1,8}?|[^'\\\n])'|(?P<test>\#\[cfg\(test\)\])|[{};]|\w+|.""",
@@ -107,11 +108,11 @@ def messages(text: str) -> Iterator[tuple[int, str]]:
 
 
 def clauses(name: str, text: str) -> Iterator[str]:
-    """The doc comments of Rust that begin with a question's clause, as findings."""
+    """The doc comments of Rust that begin with a pronoun or a question, as findings."""
     begun = False
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*//[/!](?: (.*))?$", line)
-        if comment and comment[1] and not begun and (clause := CLAUSE.match(comment[1])):
+        if comment and comment[1] and not begun and (clause := PRONOUN.match(comment[1]) or QUESTION.match(comment[1])):
             yield f'{name}:{number}: "{clause[0]} …": make it a statement'
         begun = bool(comment and comment[1])
 

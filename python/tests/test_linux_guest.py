@@ -141,7 +141,7 @@ def test_a_build_that_fails_leaves_nothing_half_made(tmp_path: Path, monkeypatch
 
 
 def test_builds_that_end_together_point_to_their_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two builds that wait for one another end at the same moment, while a third begins and clears what killed ones left."""
+    """Two builds that wait for one another end at the same moment, while a third begins and clears the remains of killed ones."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = builds.cache() / "kernel-0123"
     result.mkdir(parents=True)

@@ -234,7 +234,7 @@ class Verdict(TypedDict):
     next: Next | None
     """The next limit; null if no other is near."""
     limits: list[Limit]
-    """All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge."""
+    """The limits, if relaxing any of several gains as much; the first is `limit`. Empty where figures alone judge."""
     phases: list[Phase]
     """Phases with different activity, one after the other: the limit of each. Empty where there is but one."""
     tried: Tried | None
@@ -267,7 +267,7 @@ class Flow(TypedDict):
     attribution: list[Attribution]
     """Attribution of the time of successful transactions."""
     failures: list[Failures]
-    """Those that did not end well, by how, and where their time went."""
+    """Transactions that did not end well, by their ending, with the causes of their time."""
 
 
 class Measured(TypedDict):
@@ -999,13 +999,13 @@ class AnsweredTranslations(TypedDict):
     """Translations that devices asked for."""
 
     given: int
-    """Those that there was one for."""
+    """Answers with a translation."""
     denied: int
-    """Those that there was none for."""
+    """Answers without a translation."""
     invalidations: int
     """Invalidations that were sent to devices."""
     invalidated: int
-    """Those that were completed."""
+    """Invalidations that were completed."""
     invalidation_mean_ns: float
     """From the change of the tables until the completion, on average (nanoseconds)."""
     invalidation_max_ns: float

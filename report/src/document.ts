@@ -135,7 +135,7 @@ export interface Verdict {
   limit: Limit;
   /** The next limit; null if no other is near. */
   next: Next | null;
-  /** All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge. */
+  /** The limits, if relaxing any of several gains as much; the first is `limit`. Empty where figures alone judge. */
   limits: Limit[];
   /** Phases with different activity, one after the other: the limit of each. Empty where there is but one. */
   phases: Phase[];
@@ -167,7 +167,7 @@ export interface Flow {
   histogram: Bar[];
   /** Attribution of the time of successful transactions. */
   attribution: Attribution[];
-  /** Those that did not end well, by how, and where their time went. */
+  /** Transactions that did not end well, by their ending, with the causes of their time. */
   failures: Failures[];
 }
 
@@ -1192,13 +1192,13 @@ export interface TranslationFault {
 
 /** Translations that devices asked for. */
 export interface AnsweredTranslations {
-  /** Those that there was one for. */
+  /** Answers with a translation. */
   given: number;
-  /** Those that there was none for. */
+  /** Answers without a translation. */
   denied: number;
   /** Invalidations that were sent to devices. */
   invalidations: number;
-  /** Those that were completed. */
+  /** Invalidations that were completed. */
   invalidated: number;
   /** From the change of the tables until the completion, on average (nanoseconds). */
   invalidation_mean_ns: number;
@@ -1261,7 +1261,7 @@ export interface Dllps {
   nak: number;
   /** UpdateFC. */
   update_fc: number;
-  /** Those of the UpdateFCs that were worked out, because a guest slept and nothing was under way: no capture and no trace has them. */
+  /** UpdateFCs that were worked out, because a guest slept and nothing was under way: no capture and no trace has them. */
   worked_out: number;
   /** InitFC1 and InitFC2. */
   init_fc: number;

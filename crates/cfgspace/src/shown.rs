@@ -67,7 +67,7 @@ impl ConfigSpace {
         self.shown.0.get(&(offset & 0xFFC)).map_or(own, |bits| own & !bits.mask | bits.value)
     }
 
-    /// All that software reads, in the order of addresses.
+    /// The bytes that software reads, in the order of addresses.
     pub fn shown_bytes(&self) -> [u8; 4096] {
         let mut bytes = *self.bytes;
         for offset in self.shown.0.keys() {

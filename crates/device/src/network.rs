@@ -17,7 +17,7 @@ pub struct FrameCounts {
 }
 
 impl FrameCounts {
-    /// Those since `earlier`.
+    /// The frames since `earlier`.
     pub const fn since(self, earlier: Self) -> Self {
         Self {
             sent: self.sent - earlier.sent,

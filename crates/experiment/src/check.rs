@@ -1,4 +1,4 @@
-//! Is every key known, is every value of its kind? And: the defaults, filled in.
+//! Refuses unknown keys and values of another kind, and fills in the defaults.
 
 use crate::error::{At, Error, Problem, Sources, suggest};
 use crate::keys::{Keys, Kind};

@@ -70,7 +70,7 @@ impl Shared {
     pub(crate) fn new(window: Window) -> Self {
         Self(Arc::new(Mutex::new(Ladder::new(window))))
     }
-    /// One that holds the same so far.
+    /// A copy that holds the same so far.
     pub(crate) fn snapshot(&self) -> Self {
         Self(Arc::new(Mutex::new(self.with(|ladder| ladder.clone()))))
     }

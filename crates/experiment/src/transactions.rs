@@ -60,7 +60,7 @@ struct Store {
 pub struct Transactions(Arc<Mutex<Store>>);
 
 impl Transactions {
-    /// Those after a warm-up, which is all that figures count.
+    /// Transactions after a warm-up: no figure counts earlier ones.
     pub fn after(warmup: Time) -> Self {
         Self::at_most(MOST, warmup)
     }

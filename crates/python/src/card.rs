@@ -89,7 +89,7 @@ impl CardServer {
     }
 }
 
-/// Those of each function, and of the adapter those that say what became of datagrams.
+/// The counters of each function, and the adapter's counters of datagrams.
 fn counters(server: &mut Server) -> Vec<Counters> {
     let cards = 0..server.cards();
     let of_card = |card: usize| {

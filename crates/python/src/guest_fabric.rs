@@ -117,7 +117,7 @@ impl FabricServer {
 }
 
 impl FabricServer {
-    /// Does something with it. Nobody waits for it with Python's lock, which its devices need.
+    /// Calls `work` with the fabric. No thread waits for it with Python's lock, which its devices need.
     fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Served) -> R + Send) -> R {
         py.detach(|| work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }

@@ -126,7 +126,7 @@ impl LiveService {
 }
 
 impl LiveService {
-    /// Does something with the machine. Nobody waits for it with Python's lock, which its drivers need.
+    /// Calls `work` with the machine. No thread waits for it with Python's lock, which its drivers need.
     fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Machine) -> R + Send) -> R {
         py.detach(|| work(&mut self.machine.lock().unwrap_or_else(PoisonError::into_inner)))
     }

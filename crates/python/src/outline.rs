@@ -27,7 +27,7 @@ pub(crate) fn check(
     Ok(outline(&experiment).to_string())
 }
 
-/// Is there room for what an experiment describes, and are the files there that its guest is to find?
+/// Checks that the experiment's fabric has room for its components, and that the files for its guest exist.
 fn look_closer(py: Python<'_>, experiment: &Experiment) -> PyResult<()> {
     let for_guest = experiment.files.iter().filter(|file| file.kind == FileKind::Guest);
     let absent = for_guest.filter(|file| !Path::new(&file.path).is_file());

@@ -90,7 +90,7 @@ enum State {
     Threads(Serving),
     /// A device in Python that nobody runs.
     Here(Box<Here>),
-    /// One that runs; what it has done.
+    /// A program that runs, and its finished calls.
     Runs(Box<Done>),
     Ended(Vec<Done>),
 }

@@ -28,7 +28,7 @@ pub struct Elsewhere {
     ask: Ask,
     /// The files that it names, by the hashes of what is in them.
     files: Vec<(String, String)>,
-    /// Those of them that whoever makes it opens.
+    /// The files among them that its maker opens.
     opened: Vec<String>,
 }
 

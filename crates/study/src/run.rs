@@ -39,7 +39,7 @@ pub(crate) struct Prepared {
     pub(crate) in_python: Option<InPython>,
     /// The files that it names, by what is in them.
     pub(crate) files: Vec<(String, Key)>,
-    /// Those of them that are opened by whoever runs it.
+    /// The files among them that the runner opens.
     pub(crate) opened: Vec<String>,
     pub(crate) work: Work,
 }

@@ -97,7 +97,7 @@ pub struct Point {
 /// The points of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
-    /// Those that are kept, by their numbers.
+    /// Points that are kept, by their numbers.
     pub kept: Vec<Point>,
     /// Each filter, and how many points it was the first to leave out.
     pub left_out: Vec<(String, usize)>,

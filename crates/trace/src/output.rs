@@ -120,7 +120,7 @@ impl Write for Output {
 /// Writes `content` to `path`, whole or not at all; `-` is standard output.
 ///
 /// # Errors
-/// Those of [`Output::create`] and [`Output::commit`].
+/// The errors of [`Output::create`] and [`Output::commit`].
 pub fn write(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     let mut output = Output::create(path)?;
     output.append(content)?;

@@ -33,7 +33,7 @@ pub fn style() -> &'static str {
 /// Writes the page to `path`, whole or not at all; `-` is standard output.
 ///
 /// # Errors
-/// Those of [`output::write`].
+/// The errors of [`output::write`].
 pub fn write(path: impl AsRef<Path>, result_json: &str) -> Result<(), Error> {
     output::write(path, html(result_json).as_bytes())
 }

@@ -63,13 +63,13 @@ pub struct Region {
 pub enum Request {
     /// The features of the device.
     GetFeatures,
-    /// Those that hold.
+    /// The features that driver and device use.
     SetFeatures(u64),
     /// The guest is the owner of the device.
     SetOwner,
     /// The protocol features.
     GetProtocolFeatures,
-    /// Those that hold.
+    /// The protocol features that driver and device use.
     SetProtocolFeatures(u64),
     /// The guest's memory; a file descriptor for each range comes along.
     SetMemory(Vec<Region>),

@@ -48,13 +48,13 @@ pub struct Options {
 pub struct Counts {
     /// Frames read.
     pub frames: u64,
-    /// Those shown.
+    /// Frames shown.
     pub shown: u64,
-    /// Those that are malformed, shown or not.
+    /// Malformed frames, shown or not.
     pub malformed: u64,
-    /// Those that carry something else than NetTLP; never shown.
+    /// Frames without NetTLP; never shown.
     pub others: u64,
-    /// Those that passed an interface and were not read soon enough.
+    /// Frames that passed an interface and were not read soon enough.
     pub dropped: u64,
 }
 

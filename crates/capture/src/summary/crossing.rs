@@ -93,11 +93,11 @@ struct Found {
 /// Finds them.
 #[derive(Default)]
 pub(super) struct Crossings {
-    /// Those that may still be passed on or answered.
+    /// TLPs that may still be passed on or answered.
     seen: VecDeque<Seen>,
     /// The number of the first of them.
     first: usize,
-    /// Those not wholly passed on, by the 4 KiB that they touch; no request crosses these.
+    /// TLPs not wholly passed on, by the 4 KiB page that they touch; no request crosses a page.
     open: BTreeMap<u64, VecDeque<usize>>,
     /// The findings about those before them, by the directions before and behind.
     found: BTreeMap<(u16, u16), Found>,

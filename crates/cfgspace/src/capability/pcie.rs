@@ -92,7 +92,7 @@ pub struct Slot {
 }
 
 impl PortType {
-    /// All that this crate knows.
+    /// The port types that this crate knows.
     pub const ALL: [Self; 7] = [
         Self::EndPoint,
         Self::LegacyEndPoint,

@@ -116,7 +116,7 @@ impl MpsPolicy {
 }
 
 impl Default for MpsPolicy {
-    /// Whatever all can.
+    /// The largest payload that all functions support.
     fn default() -> Self {
         Self::Common(Mps::ALL[5])
     }
@@ -184,7 +184,7 @@ pub struct Enumerator {
     software: Arc<dyn Fn(Access) -> Task + Send + Sync>,
     task: Task,
     slot: Arc<Mutex<Slot>>,
-    /// All that it was given, from which a copy finds the way to where it is.
+    /// The answers it was given, from which a copy repeats its way.
     answers: Vec<Option<Answer>>,
 }
 

@@ -57,7 +57,7 @@ impl BitOr for AcsControls {
 pub struct Acs {
     /// The controls there are.
     pub controls: AcsControls,
-    /// Those that are on after a reset, as a switch's configuration memory or firmware leaves them.
+    /// Controls that are on after a reset, as a switch's configuration memory or firmware leaves them.
     pub enabled: AcsControls,
     /// Bits of the egress control vector, one for each port number; 0 without egress control.
     pub ports: u8,

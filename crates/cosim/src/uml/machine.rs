@@ -61,7 +61,7 @@ impl Processor {
 struct UnderWay {
     /// The one of its requests that is under way.
     op: OpId,
-    /// Those behind it.
+    /// Its requests behind that one.
     further: VecDeque<Request>,
     /// The data of reads so far.
     data: Vec<u8>,

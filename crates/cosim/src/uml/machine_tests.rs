@@ -209,7 +209,7 @@ fn a_read_takes_what_arithmetic_says() {
     assert_eq!(took, [150 + 200 + 200 + 150; 3]);
 }
 
-/// However short the strides, an access takes what it takes, and goes no further than it may.
+/// An access takes the same time in strides of any length, and goes no further than its limit.
 #[test]
 fn an_access_goes_on_where_its_limit_was() {
     let whole = Bench::set_up(MEMORY).access(Access::ConfigRead { offset: DEVICE, bytes: 8 });

@@ -102,7 +102,7 @@ pub struct Passing {
     pub chunk_time: Duration,
     /// Bytes of a chunk.
     pub chunk: u64,
-    /// Where both ends of an operation are unaligned, one chunk more for each segment of this many bytes; 0: none.
+    /// Bytes of a segment: an operation that is unaligned at both ends takes one chunk more for each; 0: none.
     pub segment: u64,
 }
 

@@ -213,7 +213,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Is there room for the next request, before whose operation there were `before`? At the end of the ring all of these but the last
+    /// True if there is room for the next request, whose operation followed `before` operations. At the end of the ring all of these but the last
     /// have to pass, unless the buffer is full.
     fn has_room(&mut self, buffer: &ReadBuffer, blocks: u32, before: u64, passed: u64) -> bool {
         if self.starts_over_after.is_none() && self.next + blocks > buffer.blocks {

@@ -187,7 +187,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Those of an access to `bytes` bytes from `offset` on.
+    /// The bytes of an access to `bytes` bytes from `offset` on.
     #[inline]
     pub fn by(offset: u64, bytes: u64) -> Self {
         Self { from: offset, to: offset.saturating_add(bytes) }

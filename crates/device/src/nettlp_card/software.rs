@@ -47,7 +47,7 @@ pub(super) struct Operations {
     mrrs: u64,
     next: u64,
     all: BTreeMap<u64, Operation>,
-    /// Those that have a request to send.
+    /// Operations that have a request to send.
     ready: BTreeSet<u64>,
     /// Interrupts and flushes that wait for the earlier writes of their stream.
     behind: BTreeSet<u64>,

@@ -77,7 +77,7 @@ crate::streams! {
     FETCH: "fetch" = "read";
     /// The data that are sent.
     TRANSMIT: "transmit" = "read";
-    /// All that is written, and the interrupts that must stay behind it.
+    /// Writes, and the interrupts that must stay behind it.
     WRITES: "receive" = "write";
 }
 

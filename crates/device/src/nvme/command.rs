@@ -77,7 +77,7 @@ pub(super) enum Work {
     Cache(Range),
     /// Blocks against those of the host, which come first.
     Compare(Range),
-    /// Those of the host are here; those of the medium are read.
+    /// The host's blocks are here; the medium's are read.
     Check(Range),
     /// Blocks are read, and go nowhere.
     Verify(Range),
@@ -85,7 +85,7 @@ pub(super) enum Work {
     Zero(Range),
     /// As many ranges as the host lists become zero.
     Deallocate { namespace: usize, ranges: u64 },
-    /// All that is in the cache to the medium.
+    /// The whole cache goes to the medium.
     Flush,
     /// The same, and then the cache is off.
     DisableCache,

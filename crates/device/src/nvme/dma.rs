@@ -12,7 +12,7 @@ crate::streams! {
     pub(super) LISTS: "lists" = "read";
     /// Data from the host.
     pub(super) FROM_HOST: "from_host" = "read";
-    /// All that is written, and the interrupts that must stay behind it.
+    /// Writes, and the interrupts that must stay behind it.
     pub(super) WRITES: "to_host" = "write";
 }
 

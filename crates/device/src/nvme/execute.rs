@@ -170,7 +170,7 @@ impl Nvme {
         }
     }
 
-    /// All that a command waited for is over: takes its next step.
+    /// Takes the next step of a command whose waits are all over.
     fn act(&mut self, cx: &mut Context<'_>, id: u64) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         match std::mem::replace(&mut command.work, Work::Wait) {

@@ -75,7 +75,7 @@ pub(super) struct Health {
     /// Time with commands under way, until `busy_since`.
     busy: Duration,
     busy_since: Option<Time>,
-    /// All that was written is safe, as software asked for.
+    /// All written data are safe, as software asked for.
     pub(super) shut_down: bool,
 }
 

@@ -43,10 +43,10 @@ crate::registers! {
 
 /// The start of the registers of the channel to the card.
 pub const TO_CARD: u64 = 0x100;
-/// Those of the channel from the card.
+/// Registers of the channel from the card.
 pub const FROM_CARD: u64 = 0x180;
 
-/// Those of either.
+/// Registers of either channel.
 pub(crate) const fn channel(to_card: bool) -> u64 {
     if to_card { TO_CARD } else { FROM_CARD }
 }

@@ -29,7 +29,7 @@ pub struct Flow {
     pub histogram: Vec<Bar>,
     /// Attribution of the time of successful transactions.
     pub attribution: Vec<Attribution>,
-    /// Those that did not end well, by how, and where their time went.
+    /// Transactions that did not end well, by their ending, with the causes of their time.
     pub failures: Vec<Failures>,
 }
 

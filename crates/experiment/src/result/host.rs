@@ -65,13 +65,13 @@ pub struct TranslationFault {
 /// Translations that devices asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AnsweredTranslations {
-    /// Those that there was one for.
+    /// Answers with a translation.
     pub given: u64,
-    /// Those that there was none for.
+    /// Answers without a translation.
     pub denied: u64,
     /// Invalidations that were sent to devices.
     pub invalidations: u64,
-    /// Those that were completed.
+    /// Invalidations that were completed.
     pub invalidated: u64,
     /// From the change of the tables until the completion, on average.
     pub invalidation_mean_ns: f64,

@@ -12,7 +12,7 @@ pub struct Verdict {
     pub limit: Limit,
     /// The next limit; null if no other is near.
     pub next: Option<Next>,
-    /// All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge.
+    /// The limits, if relaxing any of several gains as much; the first is `limit`. Empty where figures alone judge.
     pub limits: Vec<Limit>,
     /// Phases with different activity, one after the other: the limit of each. Empty where there is but one.
     pub phases: Vec<Phase>,

@@ -138,7 +138,7 @@ pub struct Dllps {
     pub nak: u64,
     /// UpdateFC.
     pub update_fc: u64,
-    /// Those of the UpdateFCs that were worked out, because a guest slept and nothing was under way: no capture and no trace has them.
+    /// UpdateFCs that were worked out, because a guest slept and nothing was under way: no capture and no trace has them.
     pub worked_out: u64,
     /// InitFC1 and InitFC2.
     pub init_fc: u64,

@@ -174,7 +174,7 @@ pub fn refusal(experiment: &Experiment) -> Option<String> {
     Some(format!("{} has state outside of the simulation, and cannot be run again", outside.path))
 }
 
-/// All that could limit a run, in the order in which it is to be tried.
+/// The resources that could limit a run, in the order of their trials.
 pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document) -> Vec<Candidate> {
     let figures = Figures::new(document);
     let mut all = links::candidates(experiment, fabric, &figures);

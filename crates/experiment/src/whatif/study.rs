@@ -46,7 +46,7 @@ pub enum Extent {
     /// No more than a few times what the run cost ([`Study::budget`]); of a long run, its beginning is tried.
     #[default]
     Bounded,
-    /// Whatever it takes: every candidate is tried on the whole run.
+    /// Without limit: every candidate is tried on the whole run.
     Full,
 }
 

@@ -77,7 +77,7 @@ impl BusMode {
         })
     }
 
-    /// Is it PCI-X, with an attribute phase and split transactions? If not, it is conventional PCI.
+    /// True for PCI-X, with an attribute phase and split transactions; false for conventional PCI.
     pub const fn is_pci_x(self) -> bool {
         matches!(self, Self::PciX66 | Self::PciX100 | Self::PciX133)
     }

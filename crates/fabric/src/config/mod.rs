@@ -32,7 +32,7 @@ use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb
 pub use tlplab_wire::tlp::CompletionStatus;
 pub use translation::{AtsConfig, MapConfig, MapError, MapTarget, TRANSLATED_ADDRESSES, TablesConfig};
 
-/// Do TLPs carry their payload, or only its length? Both give the same timing.
+/// TLPs carry their payload, or only its length. Both give the same timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fidelity {
     /// Data are moved and can be verified.
@@ -123,7 +123,7 @@ pub struct HostConfig {
     pub commit: Duration,
     /// Falls asleep while devices leave it alone. `None`: never.
     pub sleep: Option<SleepConfig>,
-    /// Is away now and then. `None`: never.
+    /// Stalls of memory; `None`: there are none.
     pub stall: Option<StallConfig>,
     /// Least time between two posted writes of devices to memory.
     pub write_interval: Duration,

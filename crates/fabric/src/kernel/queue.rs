@@ -314,7 +314,7 @@ impl EventQueue {
         pending
     }
 
-    /// Those of the events that are still to come which are `wanted`, for a reset to cancel.
+    /// Cancels the pending events that are `wanted`, and returns them in their order.
     pub(crate) fn cancel(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut cancelled: Vec<u32> = self.pending();
         cancelled.retain(|index| wanted(&self.entries[*index as usize].event));

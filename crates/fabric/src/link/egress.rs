@@ -169,7 +169,7 @@ impl Egress {
     }
 }
 
-/// Those that may go, those of the engine first whose turn it is. `answered`: a completion was the last that went.
+/// The TLPs that may go, the ones of the engine whose turn it is first. `answered`: a completion was the last that went.
 #[inline(never)] // few TLPs come here: what all pass stays short
 fn in_turn(queue: &OrderedQueue<Waiting>, answered: bool) -> [Option<(FcClass, &Waiting)>; 3] {
     let mut found = [None; 3];

@@ -25,7 +25,7 @@ pub(crate) struct Detection {
     pub(crate) messages: Option<Vec<(FunctionAt, ErrorMessage)>>,
 }
 
-/// Whom an error concerns.
+/// The subject of an error.
 #[derive(Clone, Debug)]
 pub(crate) enum Concerns {
     /// The functions behind its port; of a device with several the one that claims this TLP, if it may be of one function.
@@ -196,7 +196,7 @@ impl Context {
         self.detect(port, kind, Some(tlp));
     }
 
-    /// Where replays are the flow control, as in gem5's model, they are not reported as errors.
+    /// True if replays are the flow control of the link, as in gem5's model: they are not reported as errors.
     fn replays_for_room(&self, port: PortId, kind: ErrorKind) -> bool {
         matches!(kind, ErrorKind::ReplayTimer | ErrorKind::ReplayNumRollover)
             && self.links.ports[port.index()].engine.config().flow_control.drops()

@@ -304,7 +304,7 @@ struct BitErrors {
 }
 
 impl BitErrors {
-    /// Is any of `bits` bits flipped? Integer exponentiation keeps the answer the same on every machine.
+    /// True if any of `bits` bits is flipped. Integer exponentiation keeps the answer the same on every machine.
     fn strikes(&mut self, mut bits: u64) -> bool {
         let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64;
         let (mut all_good, mut power) = (u64::MAX, self.good);

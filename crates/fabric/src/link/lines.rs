@@ -45,7 +45,7 @@ struct Answer {
     first: u32,
     /// Bytes of the read.
     bytes: u32,
-    /// Those in completions so far.
+    /// Bytes in completions so far.
     sent: u32,
 }
 

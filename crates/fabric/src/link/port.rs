@@ -46,7 +46,7 @@ pub(crate) struct Port {
     pub(super) tampering: Tampering,
     /// Max_Payload_Size: what it takes as a receiver, and how long the root complex makes completions.
     pub(super) max_payload: Mps,
-    /// Those of the functions of the device behind it, by their sources in the egress queues.
+    /// Max_Payload_Size of the functions of the device behind it, by their sources in the egress queues.
     pub(super) payloads: Vec<Option<Mps>>,
     /// TLPs that end behind it are checked against their digest, and TLPs made there get one.
     pub(super) checks_digests: bool,
@@ -94,9 +94,9 @@ pub(crate) struct Port {
     pub(super) series: PortSeries,
     /// Legacy interrupts that messages from below have raised.
     pub(super) wires_below: Wires,
-    /// Those that the port above has been told of.
+    /// Legacy interrupts that the port above has been told of.
     pub(super) wires_told: Wires,
-    /// Those that the functions of the device behind it assert, by their sources in the egress queues.
+    /// Legacy interrupts that the functions of the device behind it assert, by their sources in the egress queues.
     pub(super) wires_asserted: Vec<Wires>,
 }
 
@@ -153,7 +153,7 @@ pub struct WireCounters {
     pub overhead: u64,
     /// DLLPs; in flit mode the DLP bytes.
     pub dllp: u64,
-    /// Whatever was sent again, and nullified TLPs.
+    /// Units that were sent again, and nullified TLPs.
     pub replay: u64,
     /// TLPs sent for the first time.
     pub tlps: u64,
@@ -167,7 +167,7 @@ pub struct WireCounters {
     pub naks: u64,
     /// UpdateFCs.
     pub update_fcs: u64,
-    /// Those of the UpdateFCs that were worked out ([`Fabric::skip_idle`](crate::Fabric::skip_idle)): no probe has seen them.
+    /// UpdateFCs that were worked out ([`Fabric::skip_idle`](crate::Fabric::skip_idle)): no probe has seen them.
     pub worked_out: u64,
     /// InitFC1 and InitFC2.
     pub init_fcs: u64,

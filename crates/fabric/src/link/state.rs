@@ -79,7 +79,7 @@ impl Context {
         self.block_all(id, Some(Cause::LinkDown));
     }
 
-    /// Whatever `id` has on the wire is lost. A TLP that the peer has begun to forward counts as having arrived just before, so that it
+    /// All units that `id` has on the wire are lost. A TLP that the peer has begun to forward counts as having arrived just before, so that it
     /// is neither forwarded twice nor half.
     pub(crate) fn cut(&mut self, id: PortId) {
         let now = self.kernel.now();
@@ -196,7 +196,7 @@ impl Context {
         }
     }
 
-    /// All that waits for a port, whose link is down, is gone with its node.
+    /// Removes the TLPs that wait for a port whose link is down: they are gone with its node.
     pub(crate) fn empty_port(&mut self, port: PortId) {
         self.end_waits(port);
         let waiting = self.links.ports[port.index()].drain_waiting();

@@ -145,7 +145,7 @@ impl Bridge {
         cx.enqueue_at_egress(bus, 0, waiting);
     }
 
-    /// Whom a completion from above is for: a device's request that went up, which is over with its last one.
+    /// The ID of the device's request that a completion from above answers; the request is over with its last completion.
     fn asked_by(&mut self, cx: &mut Context, id: TransactionId, last: bool) -> Option<TransactionId> {
         let bus = cx.bus(self.node);
         let own = !bus.is_pci_x();

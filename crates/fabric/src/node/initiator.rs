@@ -21,7 +21,7 @@ use tlplab_transaction::{Classes, CompletionError, Outcome, Outgoing, Payload, P
 use tlplab_units::{Duration, FcClass, Time};
 use tlplab_wire::tlp::{Attributes, Repr, TransactionId};
 
-/// Whom a request of a requester belongs to.
+/// The owner of a request of a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ticket {
     /// An operation of a device or host program.

@@ -102,7 +102,7 @@ impl Hardware {
         links
     }
 
-    /// All that waits or is being processed in the node below a link is gone. Its links are down.
+    /// Removes the TLPs that wait or are processed in the node below a link. Its links are down.
     fn empty_node(&mut self, lower: PortId) {
         let cx = &mut self.cx;
         let node = cx.links.node(lower);
@@ -202,7 +202,7 @@ impl Hardware {
         ports.find(|port| self.bridge_above(*port) == Some(at))
     }
 
-    /// Is the link below a bridge down? Inside a switch there is none.
+    /// True if the link below a bridge is down. Inside a switch there is none.
     pub(crate) fn is_cut_off_below(&self, bridge: FunctionAt) -> bool {
         self.downstream_port(bridge).is_some_and(|port| self.cx.links.is_held_down(self.cx.links.peer(port)))
     }

@@ -23,7 +23,7 @@ use tlplab_units::{Duration, Time};
 /// Of so many protocol errors every detail is kept; all are counted.
 const PROTOCOL_ERRORS_KEPT: usize = 1000;
 
-/// All that is noted.
+/// The records of a run.
 pub(crate) struct Observe {
     pub(crate) probe: Option<Box<dyn Probe>>,
     pub(crate) hash: TraceHash,

@@ -171,7 +171,7 @@ pub trait Probe: Send {
     }
 }
 
-/// One that is shared: whoever built the fabric keeps the other handle, and reads it while the fabric runs or afterwards.
+/// A shared probe: the builder of the fabric keeps the other handle, and reads it while the fabric runs or afterwards.
 impl<P: Probe> Probe for Arc<Mutex<P>> {
     fn begin(&mut self, topology: &Topology) {
         shared(self).begin(topology);

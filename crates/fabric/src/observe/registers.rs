@@ -112,7 +112,7 @@ struct History {
     start: Box<[u8; BYTES]>,
     /// The registers behind the last change that was found.
     known: Box<[u8; BYTES]>,
-    /// When and why the registers may have changed since.
+    /// Time and cause of the latest possible change of the registers.
     latest: Option<(Time, ChangedBy)>,
     first: Vec<RegisterChange>,
     gap: Option<(Gap, Box<[u8; BYTES]>)>,

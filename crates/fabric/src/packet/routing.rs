@@ -71,7 +71,7 @@ impl BridgeRegisters {
         self.memory.contains(address) || self.prefetchable.contains(address)
     }
 
-    /// Does the bridge pass this route upwards? Memory and I/O requests need its Bus Master Enable (PCIe 5.0 §7.5.1.1.3).
+    /// True if the bridge passes this route upwards. Memory and I/O requests need its Bus Master Enable (PCIe 5.0 §7.5.1.1.3).
     pub(crate) fn passes_up(&self, route: Route) -> bool {
         self.upstream || !matches!(route, Route::Memory(_) | Route::Io(_))
     }

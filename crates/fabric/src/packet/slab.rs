@@ -184,12 +184,12 @@ impl TlpSlab {
         gone.map(|transaction| (transaction, awaited))
     }
 
-    /// Is there a TLP with this handle? Perhaps another than before.
+    /// True if there is a TLP with this handle, perhaps another than before.
     pub(crate) fn is_live(&self, handle: TlpHandle) -> bool {
         self.get(handle).references > 0
     }
 
-    /// All that exist.
+    /// The TLPs that exist.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (TlpHandle, &mut Tlp)> {
         let all = (0..).map(TlpHandle).zip(&mut self.slots);
         all.filter(|(_, tlp)| tlp.references > 0)

@@ -90,7 +90,7 @@ impl Fabric {
         !cx.workers.is_empty() && cx.workers.iter().all(|w| w.finished) && cx.transactions.live() == 0
     }
 
-    /// Does what the present event has left to be done.
+    /// Works off the agenda that the present event has left.
     pub(crate) fn settle(&mut self) {
         loop {
             while let Some(task) = self.hardware.cx.agenda.next_task() {

@@ -43,7 +43,7 @@ pub(super) enum Step {
 pub struct FunctionCounters {
     /// Virtual machines that have had it.
     pub clients: u64,
-    /// Those that came while another was there.
+    /// Clients that came while another was there.
     pub refused_clients: u64,
     /// Reads of its registers by the guest.
     pub register_reads: u64,

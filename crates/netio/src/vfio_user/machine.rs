@@ -53,7 +53,7 @@ pub(super) struct Machine {
     /// Addresses at which it can have no memory.
     pub(super) taken: Range<u64>,
     triggers: BTreeMap<(Irq, u32), File>,
-    /// Those of the message at hand.
+    /// Descriptors of the present message.
     descriptors: Vec<Option<OwnedFd>>,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Function {
     space: ConfigSpace,
     /// The addresses that the host has given the BARs. A device that moves them loses them: bridges forward only this.
     assigned: [Option<BarWindow>; 6],
-    /// Those of them that decode now.
+    /// The BARs that decode now.
     decoding: [Option<BarWindow>; 6],
     msix: Option<Msix>,
     kind: FunctionKind,

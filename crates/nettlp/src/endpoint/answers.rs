@@ -22,7 +22,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Those of a request; of one that enables no byte, one of none.
+    /// The runs of a request; a request that enables no byte has one empty run.
     pub fn of(span: Span) -> Self {
         let (first, last) = (span.enables().first(), span.enables().last());
         match span.length().dw() {

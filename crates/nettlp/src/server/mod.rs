@@ -64,7 +64,7 @@ impl<D: Device + ?Sized> DeviceServer<D> {
         self.settle(now);
     }
 
-    /// Does something with the device that it hears of otherwise than by events of the contract: a frame came, a file changed.
+    /// Calls `act` with the device, for news that are no events of the contract: a frame came, a file changed.
     pub fn with_device<R>(&mut self, now: Time, act: impl FnOnce(&mut D, &mut Context<'_>) -> R) -> R {
         let result = self.run(now, act);
         self.settle(now);

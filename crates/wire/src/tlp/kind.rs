@@ -333,12 +333,12 @@ impl Kind {
         if four { 16 } else { 12 }
     }
 
-    /// Is it a completion?
+    /// True for a completion.
     pub const fn is_completion(&self) -> bool {
         matches!(self, Self::Completion(_))
     }
 
-    /// Does its answer bring data: is it a read, or an atomic operation?
+    /// True if its answer carries data: for a read or an atomic operation.
     pub const fn asks_for_data(&self) -> bool {
         match self {
             Self::MemRead { .. } | Self::IoRead { .. } | Self::CfgRead { .. } | Self::AtomicOp { .. } => true,

@@ -17,7 +17,7 @@ const BUSY: f64 = 0.97;
 /// If something gains as much by itself, nothing else is asked for.
 const MUCH: f64 = 0.5;
 
-/// Where several are needed for the same gain, the losses without each add up to so many times that gain.
+/// The losses without each of several resources that are all needed for a gain add up to this many times the gain.
 const SHARED: f64 = 1.5;
 
 /// The sets of candidates that were relaxed together.
@@ -63,7 +63,7 @@ impl Judge {
         if most < NONE { NONE } else { MORE * most + LITTLE / 2.0 }
     }
 
-    /// Where one gains much: more may be behind it if several are busy all the time, and yet no wider one gains anything alone.
+    /// Looks for further limits behind a resource that gains much: several may be busy all the time although none gains anything alone.
     pub(super) fn confirm_alone(&mut self) -> Round {
         let candidates = self.study.candidates();
         let mut gains: BTreeMap<&str, f64> = BTreeMap::new();

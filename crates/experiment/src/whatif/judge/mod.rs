@@ -87,7 +87,7 @@ struct Round {
     by: By,
     given: usize,
     told: Vec<Option<Option<Trial>>>,
-    /// Those from the first on that were told and paid for.
+    /// Trials from the first on that were told and paid for.
     trials: Vec<Trial>,
     folded: usize,
 }
@@ -334,7 +334,7 @@ fn gain(trials: &[Trial]) -> f64 {
     trials.iter().map(|trial| trial.gain).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Those that gain most, each resource once; none if none gains anything. A whole is none of them where a part of it gains as much.
+/// The trials that gain most, each resource once; none if none gains anything. A group is left out where a part of it gains as much.
 fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
     let most = gain(trials);
     if most < NONE {

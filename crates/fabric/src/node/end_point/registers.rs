@@ -72,7 +72,7 @@ impl EndPoint {
         self.take_config_request(cx, ingress, handle, 0, target);
     }
 
-    /// Is it the function with this ID of its device? (A device number that gets here is part of the function's: without ARI it is 0.)
+    /// True if it is the function with this ID of its device. (A device number that gets here is part of the function's: without ARI it is 0.)
     pub(crate) fn is_named(&self, function: Bdf) -> bool {
         // On a bus the device number says which device it is.
         self.number == if self.on_bus { function.function() } else { function.0 as u8 }

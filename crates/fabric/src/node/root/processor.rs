@@ -104,7 +104,7 @@ pub(crate) struct RegisterAccess {
 /// Accesses under way.
 #[derive(Clone, Default)]
 pub(crate) struct RegisterAccesses {
-    /// Those that are requests, in a slab.
+    /// Accesses that became requests, in a slab.
     requests: Vec<Option<Pending>>,
     /// Answers of the root complex itself on their way to the processor, in order.
     answers: VecDeque<OwnAnswer>,

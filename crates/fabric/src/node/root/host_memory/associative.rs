@@ -46,7 +46,7 @@ impl Associative {
         first + oldest
     }
 
-    /// Does not keep a key any more.
+    /// Removes a key.
     pub(super) fn remove(&mut self, key: u64) {
         if let Some(slot) = self.find(key) {
             (self.keys[slot], self.used[slot]) = (0, 0);

@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(counted(300), (5, 400, 500));
     }
 
-    /// Whatever was kept before, the last pages are, and the earlier of them make room first; only those are looked at, of however many.
+    /// The last pages of an access are kept, and its earlier pages make room first; pages before the last ones are not looked at.
     #[test]
     fn of_a_large_access_the_last_pages_are_kept() {
         let mut iommu = Iommu::new(CONFIG);

@@ -16,7 +16,7 @@ use tlplab_wire::tlp::{Invalidation, Kind, Message, Repr};
 pub struct InvalidationCount {
     /// Requests that left.
     pub sent: u64,
-    /// Those that were completed.
+    /// Invalidations that were completed.
     pub completed: u64,
     /// From the change of the tables until the completion was there, the longest.
     pub longest: Duration,
@@ -31,7 +31,7 @@ struct Pending {
     since: Time,
 }
 
-/// Those under way, and those that a function has no room for.
+/// Invalidations under way, and invalidations that wait because a function has no room.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Invalidations {
     pending: Vec<Pending>,

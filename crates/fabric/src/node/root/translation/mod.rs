@@ -52,9 +52,9 @@ pub struct TranslationFault {
 /// Translations that devices asked for, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnsweredTranslations {
-    /// Those that there was one for.
+    /// Answers with a translation.
     pub given: u64,
-    /// Those that there was none for.
+    /// Answers without a translation.
     pub denied: u64,
     /// Invalidations.
     pub invalidations: InvalidationCount,
