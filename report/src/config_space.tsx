@@ -13,7 +13,7 @@ const BY: Record<RegisterChange["by"], string> = { write: "configuration write",
 export function ConfigSpaceView({ view }: { view: View }) {
   const spaces = view.result.config_spaces ?? null;
   return (
-    <Section id="registers" title="Configuration space" hint="As software reads it, at the end of the chosen time range or at a moment of its own. Marked: what changed.">
+    <Section id="registers" title="Configuration space" hint="The registers as software reads them, at the end of the chosen time range or at another moment. Changes are marked.">
       {spaces && spaces.functions.length > 0 ? <Moment view={view} spaces={spaces} /> : <Empty>The run did not keep its configuration spaces over time.</Empty>}
     </Section>
   );
@@ -59,14 +59,14 @@ function Moment({ view, spaces }: { view: View; spaces: ConfigSpaces }) {
         </select>
         <Steps result={result} changes={changes} moment={moment} go={go} />
         <label>changed since
-          <select aria-label="Marked is what changed since" value={since} onChange={(e) => setSince(e.currentTarget.value as Since)}>
+          <select aria-label="Mark registers changed since" value={since} onChange={(e) => setSince(e.currentTarget.value as Since)}>
             <option value="start">{range ? "the start of the range" : "the start"}</option>
             <option value="before">the moment before</option>
           </select>
         </label>
         <span class="status" aria-live="polite">{plural(changed.size, "byte")} changed since {known(from)}</span>
       </div>
-      {gap && <p class="note">{space.inGap && <b class="warn">This moment lies among changes that are not told one by one: shown is {known(gap.from_fs)}. </b>}{plural(gap.count, "change")} of this function between {known(gap.from_fs)} and {known(gap.to_fs)} {gap.count === 1 ? "is" : "are"} told together.</p>}
+      {gap && <p class="note">{space.inGap && <b class="warn">Changes around this moment were recorded together; the registers are shown as of {known(gap.from_fs)}. </b>}{plural(gap.count, "change")} of this function between {known(gap.from_fs)} and {known(gap.to_fs)} {gap.count === 1 ? "was" : "were"} recorded together.</p>}
       <div class="registers">
         <Decoded blocks={blocks} changed={changed} changes={changes} moment={moment} from={from} />
         <Dump bytes={space.bytes} changed={changed} blocks={blocks} />

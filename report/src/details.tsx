@@ -16,7 +16,7 @@ export function Details({ view, ladder, packet: p }: Props) {
   if (!p) {
     return (
       <aside class="details">
-        <p class="empty">Choose a packet to see what it is and where its transaction's time went.</p>
+        <p class="empty">Choose a packet to see its fields and where its transaction's time went.</p>
         <Keys />
       </aside>
     );

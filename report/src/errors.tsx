@@ -7,10 +7,10 @@ export function Errors({ result }: { result: Result }) {
   const { errors = [], reported = [] } = result;
   if (errors.length === 0) return null;
   return (
-    <Section id="errors" title="Errors" hint="What each port detected, the warm-up included, and the message that told the root complex of it.">
+    <Section id="errors" title="Errors" hint="Errors that each port detected, including the warm-up, and the messages that reported them to the root complex.">
       <div class="tables">
         <DetectedTable errors={errors} span={result.end_fs} />
-        {reported.length > 0 ? <ReportedTable reported={reported} span={result.end_fs} /> : <p class="note">No root port heard of them.</p>}
+        {reported.length > 0 ? <ReportedTable reported={reported} span={result.end_fs} /> : <p class="note">No root port received a message about them.</p>}
       </div>
     </Section>
   );
@@ -40,7 +40,7 @@ function DetectedTable({ errors, span }: { errors: Detected[]; span: number }) {
 function ReportedTable({ reported, span }: { reported: Reported[]; span: number }) {
   return (
     <table class="cards">
-      <caption>What reached the root ports</caption>
+      <caption>Error messages at the root ports</caption>
       <thead><tr><th>Message</th><th>From</th><th>Root port</th><th>Times</th><th>First</th><th>Interrupts</th></tr></thead>
       <tbody>
         {reported.map((r, i) => (

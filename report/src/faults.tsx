@@ -6,7 +6,7 @@ export function Faults({ result }: { result: Result }) {
   const { faults = [] } = result;
   if (faults.length === 0) return null;
   return (
-    <Section id="faults" title="Faults" hint="What the experiment damages on its links, and how many units each fault has hit.">
+    <Section id="faults" title="Faults" hint="Faults that the experiment injects on its links, and the number of units each has hit.">
       <div class="tables">
         <table class="cards">
           <caption class="sr">Faults</caption>

@@ -23,6 +23,9 @@ const TIMES: [number, string][] = [[1e15, "s"], [1e12, "ms"], [1e9, "µs"], [1e6
 export function time(fs: number, significant = 3): string {
   return fs === 0 ? "0" + THIN + "ns" : scaled(fs, TIMES, significant);
 }
+/** A sentence of the verdict, in the forms of the page: µs, and one transaction in the singular. */
+export const spoken = (sentence: string): string => sentence.replace(/(?<=\d )us\b/g, "µs").replace(/(?<![\d.,])1 transactions\b/g, "1 transaction").replace(/(?<=\d) (?=%)/g, "\u00a0");
+
 /** A duration in nanoseconds. */
 export const ns = (value: number, significant = 3): string => time(value * 1e6, significant);
 

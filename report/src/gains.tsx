@@ -11,10 +11,10 @@ export function Gains({ result }: { result: Result }) {
   const limiting = new Set(limits.map((l) => l.resource));
   const where = tried.until_fs === null ? "the run" : `the first ${time(tried.until_fs)} of the run`;
   return (
-    <Section id="gains" title="With twice as much of it" hint={`How much more the run would carry: ${tried.tried} of ${tried.candidates} resources were relaxed, one at a time, and ${where} was run again. Those that make no difference are left out.`}>
+    <Section id="gains" title="Gain from twice as much" hint={`The additional payload with twice as much of a resource: ${tried.tried} of ${tried.candidates} resources were doubled one at a time, and ${where} was run again. Resources without effect are left out.`}>
       <div class="tables">
         <table class={half ? "cards gains both" : "cards gains"}>
-          <caption class="sr">What the run carries with twice as much of each resource</caption>
+          <caption class="sr">Payload with twice as much of each resource</caption>
           <thead><tr><th>Resource</th><th>Change</th><th>Carried</th></tr></thead>
           <tbody>
             {tried.gains.map((g) => (

@@ -1,7 +1,7 @@
 /** The answer first: the sentence, its evidence, what would limit next, and the figures of each flow. */
 import { useState } from "preact/hooks";
 import { flowBytes, flowRate, latencyOf } from "./derive";
-import { bytes, count, digits, ns, percent, plural, rate, time } from "./format";
+import { bytes, count, digits, ns, percent, plural, rate, spoken, time } from "./format";
 import { ENDINGS, flowColour } from "./palette";
 import type { Flow } from "./result";
 import { Swatch } from "./swatch";
@@ -10,21 +10,21 @@ import { shownFlows, type View } from "./view";
 export function Headline({ view }: { view: View }) {
   const { result } = view;
   const { limit, next } = result.verdict;
-  const sentence = result.verdict.sentence.replace(/(?<=\d) (?=%)/g, "\u00a0");
+  const sentence = spoken(result.verdict.sentence);
   return (
     <header class="headline" aria-labelledby="verdict">
       <p class="eyebrow"><b>tlplab</b><span>{result.title}</span><span>{time(result.end_fs - result.start_fs)} of simulated time</span></p>
       <div class="answer">
         <div>
           <h1 id="verdict"><Sentence view={view} text={sentence} /></h1>
-          {limit.evidence.length > 0 && <ul class="evidence">{limit.evidence.map((e) => <li key={e}>{e}</li>)}</ul>}
+          {limit.evidence.length > 0 && <ul class="evidence">{limit.evidence.map((e) => <li key={e}>{spoken(e)}</li>)}</ul>}
         </div>
         <aside class="gauges">
           {/* A latency, and the pace of software, are not full to some part. */}
           {limit.kind !== "none" && limit.kind !== "latency" && (
             <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
           )}
-          {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}
+          {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={spoken(next.text || `${next.resource} has this headroom`)} tone="cool" />}
         </aside>
       </div>
       <FlowTable view={view} />
@@ -42,7 +42,7 @@ function Sentence({ view, text }: { view: View; text: string }) {
   return (
     <>
       {text.slice(0, at)}
-      <button type="button" class="inline" aria-pressed={view.filter.link === link} onClick={() => view.chooseLink(link)} title="Show only what concerns this link">{text.slice(at, at + name.length)}</button>
+      <button type="button" class="inline" aria-pressed={view.filter.link === link} onClick={() => view.chooseLink(link)} title="Show only the flows and packets of this link">{text.slice(at, at + name.length)}</button>
       {text.slice(at + name.length)}
     </>
   );

@@ -29,7 +29,7 @@ const MANY_COLUMNS = 12;
 
 const HINTS = {
   packets: "Every packet in the window, from its first bit at the sender to its last bit at the receiver. Silences are shortened.",
-  compare: "The first transaction of each flow in the window, from its start, all to one scale of time. Beside each, what its time went to.",
+  compare: "The first transaction of each flow in the window, from its start, on one time scale, with the causes of its time.",
 };
 
 export function Ladder({ view }: { view: View }) {

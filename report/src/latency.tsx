@@ -31,7 +31,7 @@ export function LatencyView({ view }: { view: View }) {
     </div>
   );
   return (
-    <Section id="latency" title="Latency and its causes" hint="Each bar: transactions of one step of latency, as wide as the step, split by what their time was spent on." aside={flows.length > 1 ? picker : undefined}>
+    <Section id="latency" title="Latency and its causes" hint="Each bar: the transactions of one step of latency, split by the causes of their time." aside={flows.length > 1 ? picker : undefined}>
       {flow === undefined ? <Empty>No flow uses the chosen link.</Empty> : <OneFlow view={view} flow={flow} />}
     </Section>
   );
@@ -182,8 +182,8 @@ function AttributionTable({ view, rows, title, ranged }: { view: View; rows: Row
         </table>
       )}
       {rows.length > 12 && <button type="button" class="more" onClick={() => setAll(!all)}>{all ? "Show the largest only" : `Show all ${rows.length}`}</button>}
-      {ranged && filter.range && <p class="note">Added up over the sampled transactions under way in the range{rows.some((r) => r.place === null) && "; they tell causes, but neither places nor who was in front"}.</p>}
-      {ranged && filter.link !== null && rows.some((r) => r.place !== null) && <p class="note">Shares are of the flow's whole latency; only what is charged to the chosen link is shown.</p>}
+      {ranged && filter.range && <p class="note">Added up over the sampled transactions under way in the range{rows.some((r) => r.place === null) && "; samples have causes, but no places and no flows in front"}.</p>}
+      {ranged && filter.link !== null && rows.some((r) => r.place !== null) && <p class="note">Shares are of the flow's whole latency; only the parts charged to the chosen link are shown.</p>}
     </div>
   );
 }

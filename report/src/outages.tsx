@@ -8,7 +8,7 @@ export function Outages({ result }: { result: Result }) {
   if (outages.length === 0) return null;
   const at = (fs: number | null) => (fs === null ? "never" : instant(fs, end_fs));
   return (
-    <Section id="outages" title="Links that went down" hint="When software heard of it, when the link was up again, and when all below it was configured.">
+    <Section id="outages" title="Links that went down" hint="When software was notified, when the link was up again, and when the functions below it were configured.">
       <div class="tables">
         <table class="cards">
           <caption class="sr">Links that went down</caption>

@@ -33,7 +33,7 @@ export function Resources({ view }: { view: View }) {
   const aside = kinds.length > 1 && <div class="picker" role="radiogroup" aria-label="Kind of resource">{choice(null, "All")}{kinds.map((k) => choice(k, KINDS[k]!))}</div>;
   return (
     <Section id="resources" title="Resources over time" aside={aside}
-      hint="Strong line: mean in use; thin line: most in use; dotted: all there is. The fullest first. A request that waits for its completion holds a tag.">
+      hint="Bold line: mean in use; thin line: maximum in use; dotted line: capacity. The fullest resource comes first. A request that waits for its completion holds a tag.">
       {kind === null && <UnderWayChart view={view} />}
       {sorted.length === 0 || result.series.bins === 0 ? (
         <Empty>{filter.link === null ? "The run recorded no resources over time." : "Nothing countable was recorded on the chosen link."}</Empty>
@@ -60,10 +60,10 @@ function UnderWayChart({ view }: { view: View }) {
   if (flows.length === 0 || result.series.bins === 0) return null;
   return (
     <figure class="under-way">
-      <figcaption>Transactions under way, by flow<small>{flows.length > FEW_LINES ? "mean" : "mean, and thin the most"}</small></figcaption>
-      <TimeChart view={view} label="What each flow had under way over time" lines={lines} height={180} format={digits} />
+      <figcaption>Transactions under way, by flow<small>{flows.length > FEW_LINES ? "mean" : "bold: mean, thin: maximum"}</small></figcaption>
+      <TimeChart view={view} label="Transactions under way over time, by flow" lines={lines} height={180} format={digits} />
       <ul class="legend">{flows.map((i) => <li key={i}><Swatch flow={i} />{result.flows[i]!.name}</li>)}</ul>
-      <p class="note">From their owner's request to their end.{using.length > flows.length && ` The ${MOST_LINES} flows with most of ${using.length}.`}</p>
+      <p class="note">From the request of the device or program to its end.{using.length > flows.length && ` The ${MOST_LINES} flows with most of ${using.length}.`}</p>
     </figure>
   );
 }

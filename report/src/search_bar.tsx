@@ -55,8 +55,8 @@ function Word({ result, ladder, query, hits, shown, onShowAll, listed, onListed 
   const hidden = hits - shown;
   return (
     <p class="note">
-      {hits === 0 ? `None of ${window}, has ${query.read}. Packets outside it are not in this page.` : `Searched: ${window}.`}
-      {hidden > 0 && <> {shown === 0 ? `All ${plural(hits, "hit")}` : plural(hidden, "more hit")} {hidden === 1 && shown > 0 ? "is" : "are"} hidden by what is chosen. <button type="button" class="plain" onClick={onShowAll}>Show {shown === 0 ? "them" : "all"}</button></>}
+      {hits === 0 ? `None of ${window}, has ${query.read}. This page has no packets outside it.` : `Searched: ${window}.`}
+      {hidden > 0 && <> {shown === 0 ? `All ${plural(hits, "hit")}` : plural(hidden, "more hit")} {hidden === 1 && shown > 0 ? "is" : "are"} hidden by the filter. <button type="button" class="plain" onClick={onShowAll}>Show {shown === 0 ? "them" : "all"}</button></>}
       {listed > 0 && <> {plural(listed, "transaction")} in the table {listed === 1 ? "matches" : "match"}. <button type="button" class="plain" onClick={onListed}>Show {listed === 1 ? "it" : "them"}</button></>}
     </p>
   );

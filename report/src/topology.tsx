@@ -62,8 +62,8 @@ function place(result: Result, room: number): Layout {
   return { nodes: [...placed.values()], linkGap, width: column(root.height) + NODE_W, height: Math.max(...all.map((n) => n.x)) - top + NODE_H };
 }
 
-const HINT = "Each link: towards the host above, away from it below. Choose a link to see only what concerns it.";
-const BUS_HINT = " What is on a bus shares its time; the bus shows how much of it all took together.";
+const HINT = "Each link: towards the host above, away from it below. Choose a link to see only its flows and packets.";
+const BUS_HINT = " Devices on a bus share its time; the bus shows the sum.";
 
 export function Topology({ view }: { view: View }) {
   const hint = view.result.links.some((l) => l.bus) ? HINT + BUS_HINT : HINT;
@@ -199,7 +199,7 @@ function LinkTip({ view, link, order }: { view: View; link: number; order: numbe
 
 export function PartLegend() {
   return (
-    <ul class="legend" aria-label="Colours of what a link carries">
+    <ul class="legend" aria-label="Colours of the use of a link">
       {PARTS.map((p) => <li key={p}><i class="dot" style={{ background: partColour(p) }} />{PART_NAMES[p]}</li>)}
     </ul>
   );

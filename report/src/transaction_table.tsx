@@ -71,7 +71,7 @@ function Scope({ result }: { result: Result }) {
     ended === 1 && sampled === 1 ? "The only transaction that ended well" : sampled >= ended ? `All ${plural(ended, "transaction")} that ended well` : `A uniform sample of ${count(sampled)} of the ${plural(ended, "transaction")} that ended well`,
     laddered > 0 && ` and the ${laddered === 1 ? "one" : count(laddered)} with packets in the ladder`,
     ".",
-    failed > 0 && ` Of the ${count(failed)} that did not end well, only those in the ladder are listed.`,
+    failed > 0 && ` Failed transactions (${count(failed)}) are listed only if the ladder has packets of them.`,
     open > 0 && ` ${count(open)} more ${open === 1 ? "has" : "have"} packets in the ladder, but had not ended when the run did, or had ended before.`,
     " A click on a column's name sorts.",
   ];

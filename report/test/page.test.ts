@@ -50,7 +50,7 @@ describe("the page", { skip }, () => {
       test(`${name} at ${width}: every part is there, nothing sticks out sideways`, () =>
         open(name, width, async (page) => {
           const wrong = name === "empty" ? [] : ["Errors", "Faults", "Links that went down"];
-          const gains = name === "empty" ? [] : ["With twice as much of it"];
+          const gains = name === "empty" ? [] : ["Gain from twice as much"];
           assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Configuration space", "Transactions", "Ladder", "The experiment"]);
           const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
           assert.ok(scroll! <= inner!, `${scroll} px wide in a window of ${inner}`);
@@ -197,7 +197,7 @@ describe("the page", { skip }, () => {
     open("reads", 1440, async (page) => {
       const box = page.getByLabel("Search the ladder");
       await box.fill("0xdead0000");
-      assert.match((await word(page))!, /^None of the 1\s200 packets of the ladder, 60\.0\d*\sµs to \d+\.\d+\sµs of a run until 200\.0\d*\sµs, has address 0xdead0000\. Packets outside it are not in this page\.$/);
+      assert.match((await word(page))!, /^None of the 1\s200 packets of the ladder, 60\.0\d*\sµs to \d+\.\d+\sµs of a run until 200\.0\d*\sµs, has address 0xdead0000\. This page has no packets outside it\.$/);
       assert.equal(await status(page), "0 hits");
       assert.ok(await page.getByRole("button", { name: "Next hit" }).isDisabled());
       assert.ok((await page.locator(".rung").count()) > 10, "the ladder stays");
@@ -214,18 +214,18 @@ describe("the page", { skip }, () => {
       assert.doesNotMatch((await word(page))!, /hidden/);
       await page.getByLabel("DLLPs").uncheck();
       assert.equal(await status(page), "0 hits");
-      assert.match((await word(page))!, new RegExp(`All ${total} hits are hidden by what is chosen`));
+      assert.match((await word(page))!, new RegExp(`All ${total} hits are hidden by the filter`));
       await page.getByRole("button", { name: "Show them" }).click();
       assert.match((await status(page))!, new RegExp(`${total}`));
       await page.locator('button.link[data-link="gpu"]').click();
-      assert.match((await word(page))!, /\d+ more hits are hidden by what is chosen\. Show all/);
+      assert.match((await word(page))!, /\d+ more hits are hidden by the filter\. Show all/);
     }));
 
   const cells = (page: Page, column: number) => page.locator(`#transactions tbody tr:not([aria-hidden]) > *:nth-child(${column})`).allTextContents();
 
   test("the table of transactions sorts, and a line leads to its packets in the ladder", () =>
     open("reads", 1440, async (page) => {
-      assert.match((await page.locator("#transactions .hint").textContent())!, /^A uniform sample of 1\s500 of the [\d\s]+ transactions that ended well and the [\d\s]+ with packets in the ladder\. Of the 9 that did not end well, only those in the ladder are listed\./);
+      assert.match((await page.locator("#transactions .hint").textContent())!, /^A uniform sample of 1\s500 of the [\d\s]+ transactions that ended well and the [\d\s]+ with packets in the ladder\. Failed transactions \(9\) are listed only if the ladder has packets of them\./);
       const drawn = await page.locator("#transactions tbody tr").count();
       assert.ok(drawn > 10 && drawn < 80, `${drawn} lines are drawn`);
       const ns = (text: string) => parseFloat(text) * (/µs/.test(text) ? 1000 : 1);
@@ -336,10 +336,10 @@ describe("the page", { skip }, () => {
         await part.getByLabel("changes of all functions").check();
         assert.equal(await part.locator(".listed tbody tr:not([aria-hidden])").count(), 8);
         await part.locator(".listed tbody tr", { hasText: "nic" }).first().click();
-        assert.match((await part.locator(".note").first().textContent())!, /1\u202f234 changes of this function between 60\.0+\sµs and 140\.0+\sµs are told together/);
+        assert.match((await part.locator(".note").first().textContent())!, /1\u202f234 changes of this function between 60\.0+\sµs and 140\.0+\sµs were recorded together/);
         await part.getByLabel(/^Moment/).fill("80");
         await part.getByLabel(/^Moment/).press("Enter");
-        assert.match((await part.locator(".note .warn").textContent())!, /not told one by one: shown is 60\.0+\sµs/);
+        assert.match((await part.locator(".note .warn").textContent())!, /recorded together; the registers are shown as of 60\.0+\sµs/);
         assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
       }));
   }

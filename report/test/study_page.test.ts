@@ -57,7 +57,7 @@ describe("the page of a study", { skip }, () => {
       assert.match((await page.locator(".eyebrow").textContent())!, /60 points, 140 runs.*left out: small \(2\)/);
     });
     await open("none", 1440, async (page) => assert.match((await page.locator(".headline .warn").textContent())!, /does not hold/));
-    await open("sizes", 1440, async (page) => assert.match((await page.locator(".headline").textContent())!, /Sizes.*only those that the study shows are here.*Not the study as it is written: --set stop=60us/s));
+    await open("sizes", 1440, async (page) => assert.match((await page.locator(".headline").textContent())!, /Sizes.*only the figures that the study names are here.*Changed from the study file: --set stop=60us/s));
   });
 
   /** The colours in a picture, by how many pixels have them. */

@@ -44,7 +44,7 @@ export function App({ study }: { study: StudyDocument }) {
       <main class="study">
         <Headline points={points} />
         {points.count > 0 && vary.length > 0 && study.figures.length > 0 && (
-          <Section id="picture" title="Picture" hint={`${left.length === points.count ? plural(points.count, "point") : `${count(left.length)} of ${plural(points.count, "point")}`}. Point at a mark to read it, click to see all of it.`}
+          <Section id="picture" title="Picture" hint={`${left.length === points.count ? plural(points.count, "point") : `${count(left.length)} of ${plural(points.count, "point")}`}. Point at a mark to read its values; click for all figures.`}
             aside={chosen.kept.size > 0 && <button type="button" class="more" onClick={() => change({ kept: new Map() })}>Show all points</button>}>
             <Controls points={points} vary={vary} chosen={chosen} change={change} />
             <Filters points={points} vary={vary} chosen={chosen} change={change} />
@@ -70,8 +70,8 @@ function Headline({ points }: { points: Points }) {
       {finding && !finding.holds && <p class="warn">The study's finding does not hold:</p>}
       <h1>{finding ? finding.says : title}</h1>
       {about && <p class="about">{about}</p>}
-      {!every && <p class="note">There are too many runs for all of their figures: only those that the study shows are here. Others are named with --metrics.</p>}
-      {changed.length > 0 && <p class="note">Not the study as it is written: {changed.map((c, i) => <>{i > 0 && ", "}<code key={c}>{c}</code></>)}.</p>}
+      {!every && <p class="note">With this many runs, only the figures that the study names are here. --metrics adds others.</p>}
+      {changed.length > 0 && <p class="note">Changed from the study file: {changed.map((c, i) => <>{i > 0 && ", "}<code key={c}>{c}</code></>)}.</p>}
     </header>
   );
 }
@@ -184,7 +184,7 @@ function Trouble({ points, choose }: { points: Points; choose: (point: number) =
   });
   if (groups.size === 0) return null;
   return (
-    <Section id="trouble" title="What could not be run">
+    <Section id="trouble" title="Points that could not be run">
       <ul class="trouble">{[...groups].map(([text, of]) => (
         <li key={text}><b>{plural(of.length, "point")}</b> {text} <button type="button" class="plain" onClick={() => choose(of[0]!)}>Show {of.length === 1 ? "it" : "the first"}</button></li>
       ))}</ul>

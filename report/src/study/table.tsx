@@ -19,7 +19,7 @@ export function Table({ points, left, chosen, change, choose }: Props) {
   const columns = useMemo(() => columnsOf(points, chosen, change), [points, chosen.table]);
   const more = points.study.figures.flatMap(({ name }, f) => (chosen.table.includes(f) ? [] : [[f, name] as const]));
   return (
-    <Section id="table" title="Points" hint={`${plural(left.length, "point")}. A click on a column's name sorts, on a line shows all of a point.`}
+    <Section id="table" title="Points" hint={`${plural(left.length, "point")}. Click a column's name to sort, or a line for all figures of its point.`}
       aside={more.length > 0 && (
         <label class="add"><select aria-label="Add a figure" value="" onChange={(e) => { change({ table: [...chosen.table, Number(e.currentTarget.value)] }); e.currentTarget.value = ""; }}>
           <option value="">Add a figure…</option>{more.map(([f, name]) => <option key={f} value={f}>{name}</option>)}
