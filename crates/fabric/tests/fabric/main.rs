@@ -54,6 +54,7 @@ mod enumeration;
 mod error_reporting;
 mod errors;
 mod exactly_once;
+mod flooded;
 mod histories;
 mod host_memory;
 mod host_path;
