@@ -60,6 +60,7 @@ mod host_memory;
 mod host_path;
 mod hotplug;
 mod idle;
+mod idle_removal;
 mod intx;
 mod known_answers;
 mod links_down;
