@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,121 @@ def test_refused_pairs_have_the_reason_that_applies(
     assert "~" not in out, "what fails is not unsteady"
     document = json.loads((tmp_path / "p.json").read_text())
     assert any(reason in one for one in document["pairs"][0]["write"]["reasons"])
+
+
+# Devices with ATS below a switch that redirects, and lets translated requests straight.
+ATS = """[switch.sw0]
+under = "host.rp0"
+link = "gen4 x8"
+acs = ["request-redirect", "completion-redirect", "upstream-forwarding", "direct-translated"]
+[device.a]
+under = "sw0"
+link = "gen4 x8"
+bar = "16MiB"
+ats = { entries = 64, outstanding = 8 }
+[device.b]
+under = "sw0"
+link = "gen4 x8"
+bar = "16MiB"
+ats = { entries = 64, outstanding = 8 }
+[host]
+acs = [HOST]
+[host.iommu]
+entries = 64
+walk = "WALK"
+"""
+# A device with a mapping reaches nothing else.
+ELSEWHERE = '[host.iommu.map.m]\ndevice = "a"\nfrom = 0\nsize = "4KiB"\nto = 0\n'
+
+
+def translating(tmp_path: Path, rest: str = "", *, host: str = '"upstream-forwarding"', walk: str = "230ns") -> str:
+    """Two devices that translate their addresses, and the other lines."""
+    path = tmp_path / "ats.toml"
+    path.write_text('title = "t"\n' + ATS.replace("HOST", host).replace("WALK", walk) + rest, encoding="utf-8")
+    return str(path)
+
+
+def pair(path: str, *flows: Flow, settings: measure.Settings = measure.QUICK) -> measure.Outcome:
+    return measure.run(path, [], settings, flows_of(flows))
+
+
+def flows_of(flows: tuple[Flow, ...]) -> Together:
+    return Together("t", "pair" if len(flows) == 1 else "both", flows)
+
+
+def test_reads_whose_completions_are_refused_are_waited_for(tmp_path: Path) -> None:
+    """They end with the completion timeout, after 10 ms, where the rates of others are known after microseconds."""
+    path = translating(tmp_path, host='"source-validation"')
+    (rate,) = pair(path, Flow("a", "b", "read")).rates
+    assert (rate.carried, rate.failed) == (None, "completion timeouts")
+    assert rate.reasons == ('host.rp0 → sw0 sends nothing back: host.acs lacks "upstream-forwarding"',)
+    (written,) = pair(path, Flow("a", "b")).rates
+    assert written.carried is not None, "translated writes go straight"
+    assert written.carried > 10
+
+
+@pytest.mark.parametrize("size", [4096, 65536, 1 << 20])
+def test_denied_translations_are_waited_for(size: int, tmp_path: Path) -> None:
+    """Each request is denied its own translation: 1 MiB are 8192 of them, one after the other."""
+    path = translating(tmp_path, ELSEWHERE)
+    settings = replace(measure.QUICK, size=size)
+    for flow, what in ((Flow("a", "b"), "write"), (Flow("b", "a", "read"), "read")):
+        (rate,) = pair(path, flow, settings=settings).rates
+        assert rate.carried is None
+        assert rate.reasons == (f"the IOMMU refuses a {what} of a: not mapped",)
+
+
+def test_a_slow_walk_is_no_refusal(tmp_path: Path) -> None:
+    """The walk takes longer than the run of other pairs."""
+    (rate,) = pair(translating(tmp_path, walk="40us"), Flow("a", "b")).rates
+    assert rate.carried is not None
+    assert rate.carried > 1
+    assert rate.failed is None
+
+
+def test_one_refused_direction_leaves_the_figure_of_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = translating(tmp_path, ELSEWHERE)
+    quick = replace(measure.QUICK, size=65536)
+    both = pair(path, Flow("a", "b"), Flow("b", "a"), settings=quick)
+    assert [rate.carried is None for rate in both.rates] == [True, False]
+    assert both.rates[0].failed == "lost"
+    assert both.steady
+    arguments = ["--quick", "--size", "64KiB", "--only", "pairs,ring,all", "--json", str(tmp_path / "p.json")]
+    assert status(["p2p", path, *arguments, "--plot", str(tmp_path / "p.png")]) == 0
+    document = json.loads((tmp_path / "p.json").read_text())
+    write, way = document["matrix"]["write"], document["matrix"]["both"]
+    assert (write[0][1], write[1][0] > 13) == (None, True)
+    assert way[0][1] == way[1][0] == pytest.approx(both.total)
+    by_ends = {(one["source"], one["target"]): one["both"] for one in document["pairs"]}
+    assert [by_ends[ends]["failed"] for ends in (("a", "b"), ("b", "a"))] == ["lost", None]
+    assert by_ends["a", "b"]["reasons"] == ["the IOMMU refuses a write of a: not mapped"]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["a", "–", f"✗{both.total:.1f}"] in lines
+    assert ["b", f"✗{both.total:.1f}", "–"] in lines
+    (ring,) = [line for line in lines if line[:3] == ["ring", "+1,", "write"]]
+    assert [ring[3][0], ring[5], ring[6]] == ["✗", "✗", ring[3][1:]], "the total, the lowest, the highest"
+
+
+def test_figures_that_come_with_failures_have_their_mark() -> None:
+    """Half of the requests of a flow may fail: the bytes that arrived are not the rate of that pair."""
+    flow, good = Flow("a", "b"), Flow("b", "a")
+    half = measure.Rate(flow, 5.0, 100.0, "", "lost")
+    whole = measure.Rate(good, 7.0, 100.0, "", None)
+    outcomes = {
+        flows.one("pair", flow): measure.Outcome((half,), steady=True),
+        flows.one("pair", good): measure.Outcome((whole,), steady=True),
+        flows.one("latency", Flow("b", "a", "read")): measure.Outcome((half,), steady=True),
+    }
+    devices = [Device("a", "sw0"), Device("b", "sw0")]
+    found = survey.Survey("t", devices, *survey.matrices(devices, outcomes), outcomes)
+    lines = [line.split() for line in tables.as_text(found).splitlines()]
+    assert ["below", "the", "same", "port", "or", "switch", "2", "✗5.0–7.0", "GB/s", "✗100", "ns"] in lines
+    assert [line for line in lines if line[:1] in (["a"], ["b"])] == [
+        ["a", "b"], ["a", "–", "✗5.0"], ["b", "7.0", "–"],
+        ["a", "b"], ["a", "–", "✗100"], ["b", "✗", "–"],
+    ]  # fmt: skip
 
 
 def test_unsteady_rates_are_marked_where_they_are() -> None:

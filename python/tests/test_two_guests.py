@@ -186,11 +186,53 @@ def test_machines_are_described_with_their_cables() -> None:
 
 
 def test_one_machine_alone_cannot_be_run(capsys: pytest.CaptureFixture[str]) -> None:
-    for command_name in ("run", "check", "lspci"):
+    for command_name in ("run", "lspci"):
         assert status([command_name, str(TWO)]) == 2
         shown = capsys.readouterr().err
         assert "there are several machines: left, right" in shown
         assert "tlplab guest uml" in shown
+
+
+def test_check_shows_each_machine_and_the_cables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["check", str(TWO), "--set", "machine.right.device.nic0.link=gen2 x1"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    expected = [
+        "Two Linux machines on an Ethernet cable: left", "host", "└── host.rp0", "    └── nic0  gen1 x1  nic",
+        f"reads {TWO.parent / 'two-guests-left.sh'}",
+        "Two Linux machines on an Ethernet cable: right", "host", "└── host.rp0", "    └── nic0  gen2 x1  nic",
+        f"reads {TWO.parent / 'two-guests-right.sh'}",
+        "cable wire  left.nic0 – right.nic0, 500 ns",
+    ]  # fmt: skip
+    assert "".join(shown.out.split()) == "".join("".join(expected).split()), "lines fold"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"right.nic0"]', '"wright.nic0"]', 'cable.wire.ends.1: unknown machine "wright"; did you mean "right"?'),
+        ('"right.nic0"]', '"right.nic1"]', 'cable.wire.ends.1: "right" has no NIC "nic1"; did you mean "nic0"?'),
+        ('"right.nic0"]', '"left.nic0"]', 'cable.wire.ends: "nic0" has one port'),
+        ("gen1 x1", "gen1 x3", "device.nic0.link"),
+        ('"two-guests-right.sh"', '"none.sh"', "there is no such file"),
+        ("[machine.right]", '[machine.right]\ndevice.x = { under = "host.rp9" }', "device.x: link is missing"),
+        ("[machine.left]", "[machine.left]\nlod = 1", 'unknown key "lod"'),
+    ],
+)
+def test_check_refuses_a_wrong_machine_or_cable(
+    old: str, new: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TWO.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (tmp_path / "two.toml").write_text(text.replace(old, new), encoding="utf-8")
+    for side in ("left", "right"):
+        (tmp_path / f"two-guests-{side}.sh").touch()
+    assert status(["check", str(tmp_path / "two.toml")]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.err.count("Error") == 1
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
 
 
 @pytest.mark.full

@@ -177,11 +177,18 @@ def run(
 def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
     """Read an experiment and show its topology, without running it.
 
+    With several machines (machine, cable) it shows the topology of each, then the cables.
+
     \b
-    Example:
+    Examples:
       tlplab check experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
+      tlplab check experiments/linux/two-guests.toml
     """
-    outline.show(outline.read(experiment, overrides=overrides, load=load), sys.stdout)
+    found = outline.read_guests(experiment, overrides=overrides) if load is None else None
+    if found is None or not found["machines"]:
+        outline.show(outline.read(experiment, overrides=overrides, load=load), sys.stdout)
+    else:
+        outline.show_machines(found, sys.stdout)
 
 
 @commands.command("lspci")

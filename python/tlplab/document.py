@@ -554,7 +554,7 @@ class Ladder(TypedDict):
 
 
 class ConfigSpaces(TypedDict):
-    """Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the registers at first has the registers at that time."""
+    """Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the registers at first has the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them."""
 
     functions: list[FunctionRegisters]
     """Functions, in the order of the names of their components."""

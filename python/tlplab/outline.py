@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from tlplab import _core
+from tlplab import quantities as q
 from tlplab.summary import console_for
 
 
@@ -107,6 +108,18 @@ def show(outline: Outline, stream: TextIO) -> None:
             console.print(Text(f"{outline['host']}  {load['work']} → {load['target']}"))
     for path in outline["files"]:
         console.print(Text(f"reads {path}", style="dim"))
+
+
+def show_machines(guests: Guests, stream: TextIO) -> None:
+    """Prints the topology of each machine as a tree, then the cables between them."""
+    names = [machine["name"] for machine in guests["machines"]]
+    for machine in guests["machines"]:
+        show(machine["outline"], stream)
+    console = console_for(stream)
+    for cable in guests["cables"]:
+        one, other = (f"{names[machine]}.{device}" for machine, device in cable["ends"])
+        what = f"  {one} – {other}, {q.time_fs(cable['delay_fs'])}"
+        console.print(Text.assemble("cable ", (cable["name"], "bold"), what))
 
 
 def add_below(tree: Tree, name: str, outline: Outline) -> None:

@@ -48,6 +48,12 @@ pub trait Device: Send {
         None
     }
 
+    /// True if a vector has one message signalled interrupt at most that waits to leave: one that is raised meanwhile is the same. For a
+    /// device whose causes appear when what they report has left.
+    fn merges_messages(&self) -> bool {
+        false
+    }
+
     /// The addresses at which its transfers are cut into requests.
     fn request_policy(&self) -> RequestPolicy {
         RequestPolicy::Aligned

@@ -1,7 +1,7 @@
 //! `[machine]` and `[cable]`: several machines in one experiment, on Ethernet cables.
 
 use crate::device_models::{ModelSpec, NicSpec};
-use crate::error::{Error, Problem, Sources, suggest};
+use crate::error::{At, Error, Problem, Sources, suggest};
 use crate::experiment::Experiment;
 use crate::tables;
 use crate::tree::{self, Node};
@@ -40,15 +40,11 @@ pub(crate) fn select(sources: &Sources, root: &mut Node, machine: Option<&str>) 
     let Some(table) = root.as_table_mut() else { return Ok(()) };
     let (machines, cables) = (table.remove("machine"), table.remove("cable"));
     let Some(mut machines) = machines else {
-        return cables.map_or(Ok(()), |cables| {
-            let problem = Problem::new("a cable joins NICs of several machines, and there are none");
-            let hint = "describe them: [machine.left], [machine.right]";
-            Err(sources.error(cables.key_at, "cable", problem.hint(hint)))
-        });
+        return cables.map_or(Ok(()), |cables| Err(without_machines(sources, cables.key_at)));
     };
     let Some(machine) = machine else {
         let problem = Problem::new(format!("there are several machines: {}", names.join(", ")));
-        let hint = "boot their guests together with tlplab guest uml";
+        let hint = "boot their guests together with tlplab guest uml, or inspect them with tlplab check";
         return Err(sources.error(machines.key_at, "machine", problem.hint(hint)));
     };
     let own = machines.node.as_table_mut().and_then(|table| table.remove(machine));
@@ -63,6 +59,11 @@ pub(crate) fn select(sources: &Sources, root: &mut Node, machine: Option<&str>) 
     Ok(())
 }
 
+fn without_machines(sources: &Sources, cables: At) -> Error {
+    let problem = Problem::new("a cable joins NICs of several machines, and there are none");
+    sources.error(cables, "cable", problem.hint("describe them: [machine.left], [machine.right]"))
+}
+
 /// The cables of a file, whose machines have been read.
 pub(crate) fn cables(
     sources: &Sources,
@@ -71,6 +72,11 @@ pub(crate) fn cables(
 ) -> Result<Vec<CableSpec>, Error> {
     let view = View::root(sources, root);
     let mut cables: Vec<CableSpec> = Vec::new();
+    if machines.is_empty()
+        && let Some(cables) = root.as_table().and_then(|table| table.get("cable"))
+    {
+        return Err(without_machines(sources, cables.key_at));
+    }
     for (name, cable) in view.get("cable").iter().flat_map(View::entries) {
         let mut delay = Duration::ZERO;
         tables::CABLE.read(&cable, &mut delay)?;

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -23,12 +24,15 @@ from tlplab.summary import ERRORS, REASONS
 STEADY = 0.02
 LATENCY_READS = 32
 LATENCY_BYTES = 128
+LATENCY_US = 100_000
 # A direction that is idle for less than this has nothing left.
 BUSY = 0.02
 # In one call of the simulator, which nobody watches: it is in a process of its own, which can be ended.
 EVENTS = 1_000_000
 # Waiting longer for steady rates is given up.
 LONGEST = 16
+# While nothing arrives and nothing fails, the measured time grows up to this: requests may wait for page walks, or for a completion timeout.
+LONGEST_WAIT_US = 1_600_000
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,11 @@ class Rate:
         """The rate, unless all that came of it is failures."""
         return None if self.failed and self.gbps == 0 else self.gbps
 
+    @property
+    def waits(self) -> bool:
+        """True if none of its transactions has ended, and nothing has arrived."""
+        return self.gbps == 0 and not self.failed
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -84,19 +93,44 @@ class Outcome:
 
 def run(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> Outcome:
     """Runs `together` on `experiment`, whose own loads are left out. Raises `ExperimentError`, `RunError`."""
-    result, steady = measure(experiment, overrides, settings, together)
-    return Outcome(tuple(rates(result, together)), steady)
+    return measured(experiment, overrides, settings, together)[1]
 
 
 def measure(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> tuple[Document, bool]:
     """The same: the result document, and whether its rates are steady."""
+    result, outcome = measured(experiment, overrides, settings, together)
+    return result, outcome.steady
+
+
+def measured(
+    experiment: str, overrides: Sequence[str], settings: Settings, together: Together
+) -> tuple[Document, Outcome]:
+    """The same: the result document, and the rates in it."""
+
+    @functools.cache
+    def alone(flow: Flow) -> Rate:
+        return run(experiment, overrides, settings, Together(together.name, together.kind, (flow,))).rates[0]
+
     factor = 1
     while True:
         result = run_once(experiment, overrides, settings, together, factor)
-        steady = together.kind == "latency" or is_steady(result)
-        if steady or not settings.patient or factor >= LONGEST:
-            return result, steady
+        found = rates(result, together)
+        # A flow of which nothing has ended yet is refused, or slow. To wait until that is known costs little if it is alone.
+        nothing = all(rate.waits for rate in found)
+        if not nothing:
+            found = [refused(rate, alone(rate.flow)) if rate.waits else rate for rate in found]
+        steady = not any(rate.waits for rate in found) and (together.kind == "latency" or is_steady(result))
+        more = (
+            span_us(together, settings, factor) < LONGEST_WAIT_US if nothing else settings.patient and factor < LONGEST
+        )
+        if steady or not more:
+            return result, Outcome(tuple(found), steady)
         factor *= 2
+
+
+def refused(rate: Rate, alone: Rate) -> Rate:
+    """The rate of a flow of which nothing ended, with the failures of the same flow alone, if nothing else came of that."""
+    return rate if alone.carried else replace(rate, failed=alone.failed, reasons=alone.reasons)
 
 
 def run_once(
@@ -118,10 +152,13 @@ def run_once(
 
 def window_of(together: Together, settings: Settings, factor: int) -> list[str]:
     """Overrides: the time that is measured, `factor` times the setting's, in place of the experiment's."""
-    if together.kind == "latency":
-        return ["stop=100ms", "warmup=0s"]
-    warmup = settings.warmup_us * factor
-    return [f"stop={warmup + settings.span_us * factor}us", f"warmup={warmup}us"]
+    warmup = 0 if together.kind == "latency" else settings.warmup_us * factor
+    return [f"stop={warmup + span_us(together, settings, factor)}us", f"warmup={warmup}us"]
+
+
+def span_us(together: Together, settings: Settings, factor: int) -> int:
+    """The time that is measured."""
+    return factor * (LATENCY_US if together.kind == "latency" else settings.span_us)
 
 
 def check_loads(experiment: str, overrides: Sequence[str], settings: Settings, together: Together) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlplab.p2p.survey import MATRICES, Matrix, Survey
-from tlplab.p2p.tables import FAILED
+from tlplab.p2p.survey import MATRICES, Survey
+from tlplab.p2p.tables import FAILED, carried, marked, total
 from tlplab.plotting import COLOURS, write_figure
 
 if TYPE_CHECKING:
@@ -57,12 +57,13 @@ def heat(axes: Axes, survey: Survey, name: str) -> None:
     axes.set_title(f"{words}, {unit}", fontsize=8)
     axes.figure.colorbar(image, ax=axes, shrink=0.8).ax.tick_params(labelsize=7)
     if len(labels) <= MOST_FIGURES:
-        write_cells(axes, matrix, unit, low, float(known.max()))
+        write_cells(axes, survey, name, low, float(known.max()))
 
 
-def write_cells(axes: Axes, matrix: Matrix, unit: str, low: float, high: float) -> None:
-    """The figures, dark where the cell is light."""
-    for row, line in enumerate(matrix):
+def write_cells(axes: Axes, survey: Survey, name: str, low: float, high: float) -> None:
+    """The figures with their marks, dark where the cell is light."""
+    _, unit = MATRICES[name]
+    for row, line in enumerate(survey.matrices[name]):
         for column, value in enumerate(line):
             if value is None:
                 if row != column:
@@ -70,7 +71,8 @@ def write_cells(axes: Axes, matrix: Matrix, unit: str, low: float, high: float) 
                 continue
             share = (value - low) / (high - low or 1)
             light = share > DARK if unit != "ns" else share < 1 - DARK
-            text = f"{value:.0f}" if unit == "ns" or value >= 99.95 else f"{value:.1f}"
+            text = marked(survey, name, row, column)
+            text += f"{value:.0f}" if unit == "ns" or value >= 99.95 else f"{value:.1f}"
             axes.text(column, row, text, ha="center", va="center", fontsize=6, color="black" if light else "white")
 
 
@@ -80,15 +82,18 @@ def totals(axes: Axes, survey: Survey) -> None:
         line
         for one, found in survey.several
         for line in (
-            [(f"{rate.flow}, {rate.flow.op}", rate.gbps, rate.flow.op) for rate in found.rates]
+            [
+                (f"{rate.flow}, {rate.flow.op}", rate.gbps, carried(rate, found.steady), rate.flow.op)
+                for rate in found.rates
+            ]
             if one.kind == "named"
-            else [(one.name, found.total, one.op)]
+            else [(one.name, found.total, total(found), one.op)]
         )
     ]
     bars = axes.barh(
-        range(len(lines)), [carried for _, carried, _ in lines], color=[COLOURS[op != "write"] for *_, op in lines]
+        range(len(lines)), [gbps for _, gbps, *_ in lines], color=[COLOURS[op != "write"] for *_, op in lines]
     )
-    axes.bar_label(bars, [f"{carried:.1f}" for _, carried, _ in lines], fontsize=7, padding=2)
+    axes.bar_label(bars, [label for *_, label, _ in lines], fontsize=7, padding=2)
     axes.set_yticks(range(len(lines)), [name for name, *_ in lines], fontsize=7)
     axes.invert_yaxis()
     axes.margins(x=0.08)

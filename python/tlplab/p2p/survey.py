@@ -40,6 +40,8 @@ class Survey:
     """By the names of `MATRICES`; unrequested ones are left out, and failed measurements are None, as is the diagonal."""
     unsteady: frozenset[tuple[str, int, int]]
     """The matrix, row and column of each rate that was not steady."""
+    partly: frozenset[tuple[str, int, int]]
+    """The matrix, row and column of each figure that comes with failed requests."""
     outcomes: dict[Together, Outcome]
     """All of them, in the order of the plan."""
 
@@ -68,6 +70,8 @@ class Survey:
                         "gbps": way.gbps,
                         "sum_gbps": found.total,
                         "limit": way.limit,
+                        "failed": way.failed,
+                        "reasons": list(way.reasons),
                         "steady": found.steady,
                     }
             elif one.kind == "latency":
@@ -155,23 +159,26 @@ def survey(
     )
     outcomes = {one: found[one.name] for one in listed}
     apart = any(one.kind == "named" for one in listed)
-    filled, unsteady = ({}, frozenset()) if apart else matrices(devices, outcomes)
-    return Survey(title, list(devices), filled, unsteady, outcomes)
+    filled, unsteady, partly = matrices(devices, {} if apart else outcomes)
+    return Survey(title, list(devices), filled, unsteady, partly, outcomes)
 
 
 def matrices(
     devices: Sequence[Device], outcomes: Mapping[Together, Outcome]
-) -> tuple[dict[str, Matrix], frozenset[tuple[str, int, int]]]:
-    """The matrices that these fill, and their rates that were not steady."""
+) -> tuple[dict[str, Matrix], frozenset[tuple[str, int, int]], frozenset[tuple[str, int, int]]]:
+    """The matrices that these fill, their rates that were not steady, and their figures that come with failed requests."""
     at = {device.name: number for number, device in enumerate(devices)}
     found: dict[str, Matrix] = {}
     unsteady: set[tuple[str, int, int]] = set()
+    partly: set[tuple[str, int, int]] = set()
 
     def put(name: str, row: str, column: str, value: float | None) -> None:
         matrix = found.setdefault(name, [[None] * len(devices) for _ in devices])
         matrix[at[row]][at[column]] = value
         if value is not None and not outcome.steady:
             unsteady.add((name, at[row], at[column]))
+        if value is not None and any(rate.failed for rate in outcome.rates):
+            partly.add((name, at[row], at[column]))
 
     for one, outcome in outcomes.items():
         flow, rate = one.flows[0], outcome.rates[0]
@@ -180,9 +187,9 @@ def matrices(
         if one.kind == "pair":
             put(flow.op, flow.source, flow.target, rate.carried)
         elif one.kind == "both":
-            carried = None if any(way.carried is None for way in outcome.rates) else outcome.total
+            carried = None if all(way.carried is None for way in outcome.rates) else outcome.total
             put("both", flow.source, flow.target, carried)
             put("both", flow.target, flow.source, carried)
         elif one.kind == "latency":
             put("latency", flow.target, flow.source, rate.latency_ns)
-    return {name: found[name] for name in MATRICES if name in found}, frozenset(unsteady)
+    return {name: found[name] for name in MATRICES if name in found}, frozenset(unsteady), frozenset(partly)

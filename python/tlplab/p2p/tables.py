@@ -74,9 +74,11 @@ def ways(survey: Survey) -> Sheet | None:
         cells = []
         for what in MATRICES:
             values = [survey.matrices[what][r][c] for r, c in places] if what in survey.matrices else []
-            mark = UNSTEADY if any((what, *place) in survey.unsteady for place in places) else ""
-            told = span([value for value in values if value is not None], MATRICES[what][1])
-            cells.append(mark + told)
+            known = [value for value in values if value is not None]
+            failed = len(known) < len(values) or any((what, *place) in survey.partly for place in places)
+            unsteady = any((what, *place) in survey.unsteady for place in places)
+            marks = mark(failed=failed, unsteady=unsteady)
+            cells.append(marks if values and not known else marks + span(known, MATRICES[what][1]))
         if places:
             sheet.add(name, str(len(places)), *cells)
     return sheet
@@ -112,8 +114,19 @@ def matrix(survey: Survey, name: str) -> Sheet:
 
 
 def marked(survey: Survey, name: str, row: int, column: int) -> str:
-    """The mark of a rate of a matrix that was not steady."""
-    return UNSTEADY if (name, row, column) in survey.unsteady else ""
+    """The marks of a figure of a matrix."""
+    place = (name, row, column)
+    return mark(failed=place in survey.partly, unsteady=place in survey.unsteady)
+
+
+def mark(*, failed: bool, unsteady: bool) -> str:
+    """The marks before a figure: requests failed, or the rate was not steady."""
+    return (FAILED if failed else "") + (UNSTEADY if unsteady else "")
+
+
+def total(found: Outcome) -> str:
+    """The sum of the rates of flows, with its marks."""
+    return mark(failed=any(rate.failed for rate in found.rates), unsteady=not found.steady) + figure(found.total, "")
 
 
 def several(survey: Survey, kind: Kind) -> Sheet | None:
@@ -125,12 +138,10 @@ def several(survey: Survey, kind: Kind) -> Sheet | None:
         Column("flows", name=True), Column("total"), Column("each"), Column("lowest"), Column("highest"), Column("mostly limited by", name=True),
     ])  # fmt: skip
     for one, found in listed:
-        each = [rate.gbps for rate in found.rates]
-        limits = [rate.limit for rate in found.rates]
-        mark = "" if found.steady else UNSTEADY
+        lowest, highest = (choose(found.rates, key=lambda rate: rate.gbps) for choose in (min, max))
         sheet.add(
-            one.name, mark + figure(found.total, ""), *(figure(value, "") for value in (found.total / len(each), min(each), max(each))),
-            common(limits),
+            one.name, total(found), figure(found.total / len(found.rates), ""), carried(lowest, steady=True), carried(highest, steady=True),
+            common([rate.limit for rate in found.rates]),
         )  # fmt: skip
     return sheet
 
@@ -150,15 +161,15 @@ def together(survey: Survey, listed: list[tuple[Together, Outcome]]) -> Sheet:
                 carried(rate, found.steady),
                 rate.limit,
             )
-        sheet.add("total", "", "", figure(found.total, ""), "", ends_section=True)
+        sheet.add("total", "", "", total(found), "", ends_section=True)
     return sheet
 
 
 def carried(rate: Rate, steady: bool) -> str:
-    """A rate with its mark, or the mark of a flow of which every request failed."""
+    """A rate with its marks, or the mark of a flow of which every request failed."""
     if rate.carried is None:
         return FAILED
-    return ("" if steady else UNSTEADY) + figure(rate.gbps, "")
+    return mark(failed=rate.failed is not None, unsteady=not steady) + figure(rate.gbps, "")
 
 
 def common(limits: list[str]) -> str:

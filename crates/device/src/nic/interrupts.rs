@@ -2,12 +2,14 @@
 //!
 //! A cause is a bit of `ICR`; the mask `IMS` lets it interrupt. With the pin, the level is "any cause in the mask"; with MSI, a message goes
 //! when that becomes true; with MSI-X, each of five groups of causes has a vector in `IVAR` and a message goes for each cause that
-//! appears. After an interrupt, `ITR` or the vector's `EITR` holds the next back.
+//! appears; while a message waits to leave, causes of its vector raise no other ([`Device::merges_messages`]). After an interrupt, `ITR` or the vector's `EITR` holds the next back.
 
 use super::registers::Registers;
 use super::regs::{self, cause, ctrl_ext};
 use super::{WRITES, timer};
 use crate::contract::Context;
+#[cfg(doc)]
+use crate::contract::Device;
 use tlplab_cfgspace::InterruptMode;
 use tlplab_units::{Duration, Time};
 

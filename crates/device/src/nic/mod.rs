@@ -312,6 +312,10 @@ impl Device for Nic {
         }
     }
 
+    fn merges_messages(&self) -> bool {
+        true
+    }
+
     fn frame_counts(&self) -> Option<FrameCounts> {
         Some(self.counters.frames())
     }

@@ -8,6 +8,7 @@ use crate::node::Node;
 use crate::node::end_point::EndPoint;
 use crate::node::function::Function;
 use crate::node::hardware::Hardware;
+use crate::node::wires::told_by;
 use crate::observe::errors::ErrorKind;
 use crate::observe::registers::ChangedBy;
 use crate::packet::slab::TlpHandle;
@@ -55,6 +56,7 @@ impl Hardware {
         ends.iter().for_each(|end| self.cx.link_down(*end));
         down.iter().for_each(|link| self.empty_node(*link));
         ends.iter().for_each(|end| self.cx.discard_waiting(*end));
+        self.forget_wire_messages(&down);
         ends.iter().for_each(|end| self.forget_wires(*end));
         self.nodes.record_detections(&mut self.cx);
         for &link in &down {
@@ -174,6 +176,17 @@ impl Hardware {
             if !matches!(self.nodes[node], Node::EndPoint(_)) {
                 self.nodes[node].update_wires(&mut self.cx, index);
             }
+        }
+    }
+
+    /// Messages about the wires of components below these links are void: one that still waits in the component above would raise a wire that nobody
+    /// lowers again (PCIe 5.0 §2.2.8.1).
+    fn forget_wire_messages(&mut self, down: &[PortId]) {
+        let nodes = down.iter().map(|link| self.cx.links.node(*link));
+        let below: Vec<_> = nodes.flat_map(|node| self.nodes.functions_of(node)).collect();
+        for (_, tlp) in self.cx.tlps.all_mut() {
+            tlp.orphaned |=
+                tlp.maker.is_some_and(|maker| below.contains(&maker)) && told_by(&tlp.repr).is_some();
         }
     }
 

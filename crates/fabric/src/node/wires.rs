@@ -42,12 +42,18 @@ pub(crate) fn wire_of(code: Code) -> Option<(u8, bool)> {
     find(ASSERT).map(|wire| (wire, true)).or_else(|| find(DEASSERT).map(|wire| (wire, false)))
 }
 
-/// A message that ends at its receiver has reached a bridge or the processor. True if it changed the wires below `port`.
-pub(crate) fn take_local_message(cx: &mut Context, port: PortId, handle: TlpHandle) -> bool {
-    let told = match cx.tlps.get(handle).repr.kind() {
+/// The wire a TLP tells of, and its level.
+pub(crate) fn told_by(repr: &Repr) -> Option<(u8, bool)> {
+    match repr.kind() {
         Kind::Message(message) => wire_of(message.code()),
         _ => None,
-    };
+    }
+}
+
+/// A message that ends at its receiver has reached a bridge or the processor. True if it changed the wires below `port`.
+pub(crate) fn take_local_message(cx: &mut Context, port: PortId, handle: TlpHandle) -> bool {
+    let tlp = cx.tlps.get(handle);
+    let told = told_by(&tlp.repr).filter(|_| !tlp.orphaned);
     cx.consume(port, handle);
     if let Some((wire, asserted)) = told {
         cx.links.set_wire_below(port, wire, asserted);
@@ -61,6 +67,7 @@ pub(crate) fn tell_above(cx: &mut Context, upstream: PortId, cause: usize, id: B
     for (wire, level) in wires.changes_since(before) {
         let repr = cx.with_digest(upstream, message(id, wire, level));
         let tlp = cx.tlps.insert(repr, Payload::EMPTY, cx.host.messages);
+        cx.tlps.get_mut(tlp).maker = Some(cx.links.node(upstream));
         cx.enqueue_at_egress(upstream, cause, Waiting::own(tlp, shape_of(&repr)));
     }
 }

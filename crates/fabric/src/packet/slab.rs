@@ -58,7 +58,7 @@ pub(crate) struct Tlp {
     pub(crate) asks: Option<NodeId>,
     /// The place that it takes while it waits further on.
     pub(crate) held: Option<Hold>,
-    /// Its requester was reset meanwhile: nobody waits for the completion.
+    /// Its requester was reset meanwhile, so nobody waits for the completion; of a message about a legacy interrupt, the link that it came by went down.
     pub(crate) orphaned: bool,
     references: u16,
 }

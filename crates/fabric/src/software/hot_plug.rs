@@ -22,8 +22,10 @@ impl Software {
         if let Some(outage) = hardware.cx.observe.outages.latest(link) {
             outage.heard.get_or_insert(now);
         }
-        self.jobs.retain(|job| *job != port);
-        self.jobs.push_back(port);
+        // It keeps its place: slots that share a wire hear of each other's interrupts, again and again until all are served.
+        if !self.jobs.contains(&port) {
+            self.jobs.push_back(port);
+        }
         self.next_job(hardware);
     }
 

@@ -190,7 +190,7 @@ fn tlps(fabric: &mut Fabric) -> Vec<u64> {
 }
 
 /// Runs as a guest's machine does: idle stretches are left out.
-fn run_skipping(fabric: &mut Fabric, until: Time) {
+pub(crate) fn run_skipping(fabric: &mut Fabric, until: Time) {
     loop {
         fabric.skip_idle(until);
         match fabric.next_event_until(until) {

@@ -339,6 +339,15 @@ impl<T: Copy> Requester<T> {
                 .all(|posted| posted.age >= mark.0)
     }
 
+    /// The requests of [`request`](Self::request) of a stream that are posted and have not left, with their data, the newest first.
+    pub fn waiting_posted(&self, stream: u16) -> impl Iterator<Item = (&Repr, Option<&Payload>)> {
+        let queued = self.streams.get(usize::from(stream)).map(|stream| stream.posted.iter().rev());
+        queued.into_iter().flatten().filter_map(|queued| match &queued.work {
+            Work::Template(template) => Some((template, queued.payload.as_ref())),
+            Work::Read(_) | Work::Write(_) | Work::DeferrableWrite(_) => None,
+        })
+    }
+
     /// The next instant at which [`handle_timeout`](Self::handle_timeout) or [`poll_request`](Self::poll_request) has something
     /// to do without other input: a request runs out of time, or a tag that somebody waits for has rested.
     pub fn deadline(&self) -> Option<Time> {

@@ -4,7 +4,7 @@ use crate::kernel::queue::EventKind;
 use crate::link::context::Context;
 use crate::node::answer::Answer;
 use crate::node::end_point::{EndPoint, in_lanes, io_access};
-use crate::node::initiator::{Initiate, Operation, OperationKind};
+use crate::node::initiator::{Initiate, Initiator, Operation, OperationKind};
 use crate::observe::registers::ChangedBy;
 use tlplab_cfgspace::interrupt::{raise, take_pending};
 use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal};
@@ -127,9 +127,27 @@ impl EndPoint {
             return cx.fail(self.node, wrong);
         }
         let space = function.space.change(cx.now(), ChangedBy::Hardware);
-        if let Signal::Write(message) = raise(space, table, vector) {
+        if let Signal::Write(message) = raise(space, table, vector)
+            && !(self.device.as_ref().is_some_and(|device| device.merges_messages())
+                && self.has_waiting(stream, message))
+        {
             self.send_message(cx, stream, message);
         }
+    }
+
+    /// True if this message waits in its stream already, and no TLP has been made of it.
+    fn has_waiting(&self, stream: u16, MessageWrite { address, data }: MessageWrite) -> bool {
+        let bytes = data.to_le_bytes();
+        let is = |operation: &Operation| {
+            let same = matches!(operation.kind, OperationKind::Interrupt { address: to, data } if (to, data) == (address, bytes));
+            same && operation.stream == stream
+        };
+        let Initiator { requester, submissions, .. } = &self.initiator;
+        submissions.iter().any(is)
+            || requester.waiting_posted(self.lane(stream)).any(|(repr, data)| {
+                let to = matches!(repr.kind(), Kind::MemWrite { span, .. } if span.address() == address);
+                to && data.and_then(Payload::bytes) == Some(bytes.as_slice())
+            })
     }
 
     fn send_message(&mut self, cx: &mut Context, stream: u16, message: MessageWrite) {
