@@ -299,7 +299,7 @@ def test_a_run_that_ends_its_worker_is_told_and_the_others_are_kept(
     )
     Path("copier.py").write_text(deadly)
     study.write_text(
-        'experiment = "copier.toml"\n[[axis]]\nkey = "device.copier.model"\nvalues = ["copier.py:Deadly", "copier.py:Copier"]\n'
+        'experiment = "copier.toml"\n[[axis]]\nkey = "device.copier.model"\nvalues = ["copier.py:Copier", "copier.py:Deadly"]\n'
         "[repeats]\nseeds = 3\n"
     )
     assert "copier.py:Copier" in text
