@@ -208,3 +208,9 @@ def test_schema_goes_where_it_is_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(capsys, "schema", "-o", "schema.json") == (0, "", "")
     assert Path("schema.json").read_text(encoding="utf-8") == out
     assert json.loads(out)["title"] == "tlplab experiment"
+
+
+@pytest.mark.parametrize("command", ["explain", "lspci", "run", "whatif"])
+def test_quiet_prints_nothing(command: str, experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.status([command, experiment, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")

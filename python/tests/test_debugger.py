@@ -147,6 +147,8 @@ def test_a_simulation_ends_where_it_is_told() -> None:
     assert tl.simulate(copier(), driver, stop_at="100ns")["end_fs"] == 100_000_000
     with pytest.raises(LookupError, match="no TLP with kind=IORd was sent until the run ended at"):
         tl.simulate(copier(), driver, stop_at={"kind": "IORd"})
+    with pytest.raises(TypeError, match=r'^stop_at: expected a time such as "12.5us" or conditions .*, not 5$'):
+        tl.simulate(copier(), driver, stop_at=5)  # type: ignore[arg-type]
 
 
 def test_a_run_that_fails_shows_its_last_tlps() -> None:

@@ -235,6 +235,15 @@ def test_mistakes_in_a_class_are_named() -> None:
         Carrier(Copier(), None).device.context.msix(1)
 
 
+def test_a_bar_without_a_size_and_with_an_unknown_keyword_says_so() -> None:
+    with pytest.raises(TypeError, match=r'^regs: the size of the BAR is missing; .*class regs\(tl.Bar, size="4KiB"\)$'):
+        type("regs", (tl.Bar,), {})
+    with pytest.raises(TypeError, match=r'^regs: unknown keyword "sise"; did you mean "size"\?$'):
+        type("regs", (tl.Bar,), {}, sise="4KiB")
+    with pytest.raises(TypeError, match=r'^regs: unknown keyword "x"; expected size, memory, wide'):
+        type("regs", (tl.Bar,), {}, size="4KiB", x=1)
+
+
 def test_awaiting_something_foreign_is_explained() -> None:
     class Foreign(tl.Device):
         class regs(tl.Bar, size=4096):

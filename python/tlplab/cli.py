@@ -199,9 +199,10 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
 @click.option(
     "--json", "json_file", metavar="FILE|-", help="Write the tree and further fields as JSON; - is the standard output."
 )
+@click.option("--quiet", is_flag=True, help="No tree, no progress bar.")
 def lspci_command(
     experiment: str, overrides: Sequence[str], load: str | None, at: str | None, dump_out: bool, output: str | None,
-    json_file: str | None,
+    json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Enumerate an experiment's fabric and show it as software sees it.
 
@@ -231,14 +232,14 @@ def lspci_command(
         overrides = [*overrides, f"stop={at}"]
     simulation = _core.Simulation(experiment, overrides=overrides, load=load)
     if at is not None:
-        with Bar(quiet=False) as bar:
+        with Bar(quiet=quiet) as bar:
             succeed(finish(simulation, bar.update))
     seen, dump = simulation.lspci()
     if output is not None:
         write_text(output, dump)
     if json_file is not None:
         write_text(json_file, seen + "\n")
-    if "-" not in (output, json_file):
+    if "-" not in (output, json_file) and not quiet:
         lspci.show(json.loads(seen), sys.stdout)
 
 

@@ -31,6 +31,11 @@ experiment_argument = click.argument(
 )
 
 
+def quiet_option(command: Command) -> Command:
+    """--quiet, of a command with a table and a progress bar."""
+    return click.option("--quiet", is_flag=True, help="No table, no progress bar.")(command)
+
+
 def experiment_options(command: Command) -> Command:
     """The arguments of every command that reads an experiment."""
     for decorate in (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, overload
 
 from tlplab import _core
@@ -19,6 +20,8 @@ Handler = Callable[..., Any]
 AnyHandler = TypeVar("AnyHandler", bound=Handler)
 # Everything a 32-bit BAR can hold is below 4 GiB; half of it is the largest power of two that leaves room.
 LARGEST_32_BIT = 1 << 31
+# Of a BAR's class.
+KEYWORDS = ("size", "memory", "wide", "prefetchable", "io", "number")
 
 
 class Register:
@@ -79,6 +82,12 @@ def Reg64(offset: int, *, ro: bool = False, reset: int = 0) -> Any:  # noqa: N80
     return Register(offset, 8, ro=ro, reset=reset)
 
 
+def of_keyword(name: str) -> str:
+    """The message about a keyword that `Bar` does not have."""
+    near = get_close_matches(name, KEYWORDS, 1)
+    return f'unknown keyword "{name}"; ' + (f'did you mean "{near[0]}"?' if near else f"expected {', '.join(KEYWORDS)}")
+
+
 class Bar:
     """A base address register. Subclass it inside a device, with a size and registers or `memory=True`."""
 
@@ -93,7 +102,7 @@ class Bar:
     def __init_subclass__(
         cls,
         *,
-        size: int | str,
+        size: int | str | None = None,
         memory: bool = False,
         wide: bool | None = None,
         prefetchable: bool | None = None,
@@ -107,7 +116,14 @@ class Bar:
         both hold for memory and not for registers unless said otherwise (registers of 4 GiB and more are always wide). `io`
         is I/O space. `number`, 0 to 5, counts on from the BAR before.
         """
-        super().__init_subclass__(**rest)
+        try:
+            super().__init_subclass__(**rest)
+        except TypeError:
+            raise TypeError(f"{cls.__name__}: {of_keyword(next(iter(rest)))}") from None
+        if size is None:
+            raise TypeError(
+                f'{cls.__name__}: the size of the BAR is missing; for example class {cls.__name__}(tl.Bar, size="4KiB")'
+            )
         check_names(cls)
         cls.size = size if isinstance(size, int) else _core.size(size)
         cls.memory, cls.io, cls.number = memory, io, number

@@ -40,6 +40,10 @@ def simulate(
     """
     if driver is None and stop is None and stop_at is None:
         raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+    if not isinstance(stop_at, (str, Mapping, type(None))):
+        raise TypeError(
+            f'stop_at: expected a time such as "12.5us" or conditions such as {{"kind": "MWr"}}, not {stop_at!r}'
+        )
     experiment = of_device(device, driver, link=link, host=host, stop=stop)
     if stop_at is None:
         simulation = simulation_of(experiment, overrides=overrides, seed=seed, trace=trace, pcap=pcap)

@@ -16,7 +16,7 @@ from rich.text import Text
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.errors import FAILED, INTERRUPTED, RunError
-from tlplab.options import experiment_options
+from tlplab.options import experiment_options, quiet_option
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.session import Finished, finish, judged, make_runs
@@ -75,9 +75,10 @@ class Row:
 @click.option("--full", is_flag=True, help="Try every resource on the whole run, without a bound on the time.")
 @click.option("--all", "all_rows", is_flag=True, help="Also show resources that gain nothing.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the table as JSON; - is the standard output.")
+@quiet_option
 def whatif_command(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, threads: int | None, full: bool,
-    all_rows: bool, json_file: str | None,
+    all_rows: bool, json_file: str | None, quiet: bool,
 ) -> int:  # fmt: skip
     """Run an experiment again with 10 % more, twice as much and no limit of each resource.
 
@@ -93,7 +94,7 @@ def whatif_command(
     """
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={"the experiment": experiment, "--load": load})
     simulation = _core.Simulation(experiment, overrides=overrides, load=load, seed=seed)
-    with Bar(quiet=False) as bar:
+    with Bar(quiet=quiet) as bar:
         finished = finish(simulation, bar.update)
     if finished.interrupted:
         return INTERRUPTED
@@ -104,10 +105,10 @@ def whatif_command(
     except ValueError as why:
         click.echo(f"tlplab: this run cannot be repeated with more of a resource: {why}", err=True)
         return FAILED
-    with Bar(quiet=False) as bar:
+    with Bar(quiet=quiet) as bar:
         finished = judged(simulation, finished, full=full, threads=threads)
         rows = table(judge, finished, threads or cpu_count() or 1, bar)
-    if json_file != "-":
+    if json_file != "-" and not quiet:
         show(rows, finished, console_for(sys.stdout), all_rows=all_rows)
     if json_file is not None:
         verdict = finished.result()["verdict"]

@@ -20,7 +20,7 @@ from tlplab.compare import words
 from tlplab.compare.figures import Cause
 from tlplab.compare.sources import Source, read_result, reading, source_of
 from tlplab.compare.transactions import Known, Transaction, kept_by, sampled_in
-from tlplab.options import complete_it
+from tlplab.options import complete_it, quiet_option
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.session import finish, succeed
@@ -89,7 +89,7 @@ def percentile_of(_context: click.Context, _parameter: click.Parameter, given: f
 @click.option(
     "--json", "json_file", metavar="FILE|-", help="Write transactions and causes as JSON; - is the standard output."
 )
-@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+@quiet_option
 def explain_command(
     run: str, percentile: float, wanted: str | None, overrides: Sequence[str], load: str | None, seed: int | None,
     json_file: str | None, quiet: bool,

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tlplab.errors import FAILED, INTERRUPTED
-from tlplab.options import experiment_argument
+from tlplab.options import experiment_argument, quiet_option
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.torture import page, verdict
@@ -46,9 +46,11 @@ from tlplab.torture.tables import list_all, show, show_coverage
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the verdicts; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write a page with the matrix; with --case, the page of that run.")
+@quiet_option
 def torture_command(
     experiment: str, devices: Sequence[str], faults: Sequence[str], every: bool, size: int | None, name: str | None,
     firsts: Sequence[str], listed: bool, jobs: int | None, folder: str | None, overrides: Sequence[str], json_file: str | None, report: str | None,
+    quiet: bool,
 ) -> int:  # fmt: skip
     """Boot a guest many times, each time with one fault on one TLP, and report how its drivers handle the fault.
 
@@ -96,7 +98,7 @@ def torture_command(
     counters = None if tried is None else tried.counters
     interrupted = False
     try:
-        with Bar(quiet=False) as bar:
+        with Bar(quiet=quiet) as bar:
             for one in judge_all(machine, cases, planned.references, jobs or cpu_count() or 1, counters):
                 judged.append(one)
                 bar.show(len(judged) / len(cases), f"{len(judged)} of {len(cases)} boots")
@@ -106,7 +108,7 @@ def torture_command(
     judged.sort(key=lambda one: order[one.case])
     document = document_of(machine, chosen, planned.references.plain, judged, interrupted=interrupted)
     document |= tried.document() if tried else {}
-    if json_file != "-":
+    if json_file != "-" and not quiet:
         show(judged, chosen)
         if tried is not None:
             show_coverage(tried.rows())
