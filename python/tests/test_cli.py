@@ -196,6 +196,9 @@ def test_own_experiments_go_by_name_where_no_file_is_in_the_way(
         assert run(capsys, "check", name)[0] == 0
     for name in ("../experiments/quickstart", "nothing", str(tmp_path / "quickstart.toml")):
         assert run(capsys, "check", name)[0] == 2
+    status, _, said = run(capsys, "check", "quickstrat.toml")
+    assert status == 2
+    assert 'no file and no experiment "quickstrat.toml"; did you mean "quickstart"?' in said
     Path("quickstart.toml").write_text("title = 1\n", encoding="utf-8")
     assert run(capsys, "check", "quickstart.toml")[0] == 2
     assert run(capsys, "check", "quickstart")[0] == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -15,15 +17,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def find_it(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
     """A file, or an experiment of tlplab's own by name."""
-    return find_experiment(given)
+    found = find_experiment(given)
+    if not Path(found).exists() and (near := get_close_matches(given.removesuffix(".toml"), own_names(), 1, 0.75)):
+        raise click.BadParameter(
+            f'there is no file and no experiment "{given}"; did you mean "{near[0]}"? `tlplab list experiments` shows all'
+        )
+    return found
+
+
+def own_names() -> list[str]:
+    """The names of tlplab's own experiments."""
+    own = shipped()
+    return [] if own is None else [name_of(path, own) for path in sorted(own.rglob("*.toml"))]
 
 
 def complete_it(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Files, and tlplab's own experiments by name."""
-    own = shipped()
-    paths = [] if own is None else sorted(own.rglob("*.toml"))
-    names = [name_of(path, own) for path in paths if own is not None]
-    return [CompletionItem(begun, type="file"), *(CompletionItem(name) for name in names if name.startswith(begun))]
+    names = (CompletionItem(name) for name in own_names() if name.startswith(begun))
+    return [CompletionItem(begun, type="file"), *names]
 
 
 experiment_argument = click.argument(

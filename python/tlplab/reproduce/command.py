@@ -64,6 +64,8 @@ def reproduce_command(
 ) -> None:
     """Repeat the experiments of a published system and compare them with the published results.
 
+    It runs in a clone of tlplab, which has the studies; packages do not.
+
     \b
     Studies: differential, gem5, gpu-host, nettlp, p2p, pcie-bench, speedy (after
     `make rtl`).
