@@ -167,6 +167,17 @@ def test_lists(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_list_fits_a_terminal_and_is_a_line_for_each_name_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = run(capsys, "list", "devices")[1].splitlines()
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = run(capsys, "list", "devices")[1].splitlines()
+    assert max(map(len, narrow)) <= 60 < max(map(len, whole))
+    assert " ".join(" ".join(narrow).split()) == " ".join(" ".join(whole).split())
+
+
 def test_a_shell_completes_commands_options_and_experiments(tmp_path: Path) -> None:
     script = tmp_path / "complete.sh"
     script.write_text(

@@ -11,8 +11,10 @@ import json
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from shutil import get_terminal_size
 
 import click
 from click.shell_completion import get_completion_class
@@ -258,8 +260,12 @@ def list_command(kind: str) -> None:
         click.echo(f"no {kind} here", err=True)
         return
     wide = max(len(name) for name, _ in entries)
+    # In a pipe an entry is a line, for other programs.
+    for_people = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = max(60, min(100, get_terminal_size().columns)) if for_people else sys.maxsize
     for name, text in entries:
-        click.echo(f"{name:{wide}}  {text}".rstrip())
+        behind = textwrap.wrap(text, max(width - wide - 2, 20)) or [""]
+        click.echo(f"\n{'':{wide}}  ".join([f"{name:{wide}}  {behind[0]}".rstrip(), *behind[1:]]))
 
 
 @commands.command()
