@@ -315,24 +315,29 @@ proptest! {
     }
 }
 
+/// A card with a ring behind links of one lane of gen1, which interrupts by wire and is removed by one fault.
+fn interrupting(links: usize, fault: (usize, i64, Option<u64>, Removal)) -> Pulled {
+    Pulled {
+        links: vec![(1, 1); links],
+        flight: 5,
+        latency: 2000,
+        headers: None,
+        interrupts: InterruptPolicy::Intx,
+        rings: vec![MS],
+        accesses: Vec::new(),
+        writes: 0,
+        faults: vec![fault],
+    }
+}
+
 /// The message that raises the wire waits in the root complex when its card goes, for good or for an instant. Nobody would lower the wire again, and the
 /// host's handlers would be called every two microseconds.
 #[test]
 fn a_wire_goes_with_its_card() {
     for back in [None, Some(1), Some(3000)] {
         for switches in [0, 1] {
-            let pulled = Pulled {
-                links: vec![(1, 1); switches + 1],
-                flight: 5,
-                latency: 2000,
-                headers: None,
-                interrupts: InterruptPolicy::Intx,
-                rings: vec![MS],
-                accesses: Vec::new(),
-                writes: 0,
-                // The message takes half a microsecond to the root complex, and two in it.
-                faults: vec![(0, 1200, back, Removal { at: 0, reset: false })],
-            };
+            // The message takes half a microsecond to the root complex, and two in it.
+            let pulled = interrupting(switches + 1, (0, 1200, back, Removal { at: 0, reset: false }));
             let (mut fabric, heard) = pulled.build(None);
             fabric.run_until(at(2 * MS));
             let before = heard.lock().unwrap().events;
@@ -346,17 +351,7 @@ fn a_wire_goes_with_its_card() {
 /// Ports of two switches share a wire, and the host needs longer to look at one slot than its interrupt controller waits for: each slot has its turn.
 #[test]
 fn slots_that_share_a_wire_are_served_in_turn() {
-    let pulled = Pulled {
-        links: vec![(1, 1); 3],
-        flight: 5,
-        latency: 2000,
-        headers: None,
-        interrupts: InterruptPolicy::Intx,
-        rings: vec![MS],
-        accesses: Vec::new(),
-        writes: 0,
-        faults: vec![(0, 0, None, Removal { at: 2, reset: false })],
-    };
+    let pulled = interrupting(3, (0, 0, None, Removal { at: 2, reset: false }));
     let (mut fabric, heard) = pulled.build(None);
     fabric.run_until(at(2 * MS));
     let before = heard.lock().unwrap().events;
