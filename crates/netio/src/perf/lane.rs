@@ -225,12 +225,12 @@ impl<'a> Lane<'a> {
     }
 
     /// A flush is over, and those who waited for it go on.
-    fn flushed(&mut self, result: Result<Payload, DmaError>) -> Result<(), Error> {
+    fn flushed(&mut self, result: Result<(), DmaError>) -> Result<(), Error> {
         match result {
-            Ok(_) => self.pace.take_answer(),
-            // The reason is told, and what is sent from now on is paced by the time limits.
+            Ok(()) => self.pace.take_answer(),
+            // The reason is told, and what is sent from now on is paced by the time limits, or by the next link.
             Err(error) => {
-                if !self.pace.tolerate() {
+                if error != DmaError::Unacknowledged && !self.pace.tolerate() {
                     return Err(Error::Setup(format!(
                         "no confirmation that writes arrive: {error}; use --no-pace to send them without confirmation"
                     )));
@@ -261,7 +261,12 @@ impl<'a> Lane<'a> {
             let (slot, result) = match event {
                 Event::ReadDone { token: FLUSH, result } => {
                     over += 1;
-                    self.flushed(result)?;
+                    self.flushed(result.map(drop))?;
+                    continue;
+                }
+                Event::Failed { token: FLUSH, error } => {
+                    over += 1;
+                    self.flushed(Err(error))?;
                     continue;
                 }
                 Event::WriteSent { token } if self.slots[token as usize].given < self.config.length => {
@@ -271,7 +276,10 @@ impl<'a> Lane<'a> {
                 }
                 Event::ReadDone { token, result } => (token, result),
                 Event::WriteSent { token } => (token, Ok(Payload::EMPTY)),
-                Event::Failed { token, error } => (token, Err(error)),
+                Event::Failed { token, error } => {
+                    self.pace.forget(token);
+                    (token, Err(error))
+                }
                 Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => continue,
             };
             over += 1;

@@ -75,6 +75,11 @@ impl Pace {
         goes_on
     }
 
+    /// The operation of this slot has failed: it waits for no flush.
+    pub(super) fn forget(&mut self, slot: u32) {
+        self.waiting.retain(|waiting| *waiting != slot);
+    }
+
     /// A flush was answered.
     pub(super) fn take_answer(&mut self) {
         self.answered = true;

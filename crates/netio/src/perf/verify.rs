@@ -6,6 +6,7 @@ use super::pattern::{Addresses, Content, Pattern, Region};
 use super::results::Missing;
 use crate::{Error, Ready, Stop};
 use std::time::{Duration, Instant};
+use tlplab_device::DmaError;
 use tlplab_nettlp::endpoint::Event;
 use tlplab_transaction::Payload;
 
@@ -15,6 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const BLOCK: u64 = 4 << 10;
 /// The number of times that a block is written, before the memory is given up.
 const TRIES: u32 = 20;
+/// The tokens of reads and writes that are no lane's operations.
+const CHECK: u32 = u32::MAX - 1;
+const FILL: u32 = u32::MAX - 2;
+/// To try again is the link's work.
+const LINK_LOST: Failure = Failure::Dma(DmaError::Unacknowledged);
 
 /// Writes `content` to all of `region` and sees to it that it is there.
 pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: &Stop) -> Result<(), Error> {
@@ -27,12 +33,15 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
         let mut there = false;
         for _ in 0..TRIES {
             let now = driven.now();
-            let written = driven.engine.write(now, 0, address, data.clone());
+            let written = driven.engine.write(now, FILL, address, data.clone());
             written.map_err(|error| Error::Setup(error.to_string()))?;
             match read(driven, address, bytes, stop)? {
                 Ok(back) if back == data => there = true,
                 Ok(_) => {}
-                Err(error) => said = error,
+                Err(LINK_LOST) => {
+                    return Err(Error::Setup(format!("cannot fill the memory at {address:#x}: {LINK_LOST}")));
+                }
+                Err(error) => said = error.to_string(),
             }
             if there {
                 break;
@@ -47,15 +56,25 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
     Ok(())
 }
 
-/// Reads and waits: what the requests say is the inner result.
+/// A read that brought no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Dma(#[from] DmaError),
+    /// Nobody waits for its answer any more.
+    #[error("the run was stopped before an answer arrived")]
+    Stopped,
+}
+
+/// Reads and waits: the result of the requests is the inner one.
 fn read(
     driven: &mut Driven,
     address: u64,
     bytes: u64,
     stop: &Stop,
-) -> Result<Result<Payload, String>, Error> {
+) -> Result<Result<Payload, Failure>, Error> {
     let now = driven.now();
-    driven.engine.read(now, 1, address, bytes).map_err(|error| Error::Setup(error.to_string()))?;
+    driven.engine.read(now, CHECK, address, bytes).map_err(|error| Error::Setup(error.to_string()))?;
     driven.transmit()?;
     let mut ready = Ready::default();
     // Whoever has stopped it does not wait for answers that do not come.
@@ -63,14 +82,17 @@ fn read(
     stop.wakes(driven.poller());
     loop {
         while let Some(event) = driven.engine.poll_event() {
-            if let Event::ReadDone { token: 1, result } = event {
-                return Ok(result.map_err(|error| error.to_string()));
+            match event {
+                Event::ReadDone { token: CHECK, result } => return Ok(result.map_err(Failure::Dma)),
+                // The acknowledged link was lost, or there never was one.
+                Event::Failed { token: CHECK, error } => return Ok(Err(Failure::Dma(error))),
+                _ => {}
             }
         }
         if stop.is_stopped() {
             let end = *given_up.get_or_insert_with(|| Instant::now() + PATIENCE);
             if Instant::now() >= end {
-                return Ok(Err("the run was stopped before an answer arrived".into()));
+                return Ok(Err(Failure::Stopped));
             }
         }
         let until = [driven.deadline(), given_up].into_iter().flatten().min();
@@ -190,7 +212,7 @@ fn read_patiently(driven: &mut Driven, address: u64, bytes: u64, stop: &Stop) ->
     loop {
         match read(driven, address, bytes, stop)? {
             Ok(data) => return Ok(data),
-            Err(_) if tries < TRIES && !stop.is_stopped() => tries += 1,
+            Err(error) if error != LINK_LOST && tries < TRIES && !stop.is_stopped() => tries += 1,
             Err(said) => return Err(Error::Setup(format!("cannot read back the written data: {said}"))),
         }
     }

@@ -1,6 +1,6 @@
 //! Acknowledged links on real sockets, through a proxy that loses one datagram in a hundred.
 
-use super::memory::Served;
+use super::memory::{Ends, Served};
 use std::net::Ipv4Addr;
 use std::time::Duration as Wall;
 use tlplab_device::DmaError;
@@ -9,7 +9,7 @@ use tlplab_netio::{Context, Failure, Impairment, Kind, Network, Proxy, ProxyAddr
 use tlplab_nettlp::adapter::{AdapterConfig, DeviceConfig, MemoryHost};
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_nettlp::{Adapter, EndpointConfig};
-use tlplab_units::Bdf;
+use tlplab_units::{Bdf, Duration};
 
 const REQUESTER: Bdf = Bdf(0x1b00);
 const SIZE: u64 = 128 << 10;
@@ -23,7 +23,14 @@ fn addresses(test: u8) -> ProxyAddresses {
 }
 
 fn endpoint(adapter: Ipv4Addr, acknowledged: bool) -> EndpointConfig {
-    EndpointConfig { acknowledged, tags: 0..=63, host_ports: 0, ..EndpointConfig::new(adapter, REQUESTER) }
+    EndpointConfig {
+        acknowledged,
+        tags: 0..=63,
+        host_ports: 0,
+        // Longer than a busy machine lets a thread wait.
+        completion_timeout: Duration::from_ms(10_000),
+        ..EndpointConfig::new(adapter, REQUESTER)
+    }
 }
 
 /// Serves memory at the far side of a proxy while `work` runs.
@@ -36,38 +43,102 @@ fn through_a_proxy<R: Send>(test: u8, loss: u32, work: impl FnOnce(&ProxyAddress
     let impairment = Impairment { loss, ..Impairment::default() };
     let (proxy, stop) = (Proxy::open(addresses, &ports, impairment, 5).unwrap(), Stop::default());
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| proxy.run(&stop).unwrap());
-        let result = work(&addresses);
-        stop.stop();
-        running.join().unwrap();
-        result
+        let _ends = Ends(&stop);
+        scope.spawn(|| proxy.run(&stop).unwrap());
+        work(&addresses)
     })
+}
+
+/// 1500 transfers of 256 B each, verified.
+fn transfers(
+    local: Ipv4Addr,
+    direction: Direction,
+    outstanding: u16,
+    endpoint: EndpointConfig,
+) -> PerfConfig {
+    PerfConfig {
+        network: Network { kind: Kind::Udp, local, interface: None },
+        endpoint,
+        lanes: 1,
+        outstanding,
+        tags: Some(64),
+        direction,
+        region: Region { address: 0, bytes: SIZE },
+        divided: false,
+        pattern: Pattern::Seq,
+        length: 256,
+        count: Some(1500),
+        duration: None,
+        paced: true,
+        interval: Wall::ZERO,
+        wait: Wait::Sleep,
+        verify: true,
+        each: false,
+        seed: 3,
+    }
 }
 
 fn measure(test: u8, loss: u32, direction: Direction, outstanding: u16, endpoint: EndpointConfig) -> Report {
     through_a_proxy(test, loss, |addresses| {
-        let config = PerfConfig {
-            network: Network { kind: Kind::Udp, local: addresses.device, interface: None },
-            endpoint: EndpointConfig { adapter: addresses.front, ..endpoint },
-            lanes: 1,
-            outstanding,
-            tags: Some(64),
-            direction,
-            region: Region { address: 0, bytes: SIZE },
-            divided: false,
-            pattern: Pattern::Seq,
-            length: 256,
-            count: Some(1500),
-            duration: None,
-            paced: true,
-            interval: Wall::ZERO,
-            wait: Wait::Sleep,
-            verify: true,
-            each: false,
-            seed: 3,
-        };
-        Perf::new(config).unwrap().run().unwrap()
+        let endpoint = EndpointConfig { adapter: addresses.front, ..endpoint };
+        Perf::new(transfers(addresses.device, direction, outstanding, endpoint)).unwrap().run().unwrap()
     })
+}
+
+/// The message of a measurement that fails within half a minute.
+fn failure_of(config: PerfConfig) -> String {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(Perf::new(config).unwrap().run().map(drop)));
+    let result = told.recv_timeout(Wall::from_secs(30)).expect("an end of the measurement");
+    result.expect_err("nothing arrives").to_string()
+}
+
+/// An adapter that knows no links, and one that ends at any moment: a measurement fails and says why, whatever it was waiting for.
+#[test]
+fn a_measurement_without_a_link_fails() {
+    let addresses = addresses(16);
+    let mute = std::net::UdpSocket::bind((addresses.adapter, 0x3000)).unwrap();
+    let known = |direction, length| PerfConfig {
+        length,
+        ..transfers(addresses.device, direction, 4, endpoint(addresses.adapter, true))
+    };
+    for (direction, length, verify, message) in [
+        (Direction::Read, 256, true, "cannot fill the memory at 0x0: the adapter acknowledges no TLPs"),
+        (Direction::Read, 256, false, "no operation succeeds: the adapter acknowledges no TLPs"),
+        (Direction::Write, 256, true, "no operation succeeds: the adapter acknowledges no TLPs"),
+        // A flush, too, waits for the link.
+        (Direction::Write, 64 << 10, true, "no operation succeeds: the adapter acknowledges no TLPs"),
+    ] {
+        let message_found = failure_of(PerfConfig { verify, ..known(direction, length) });
+        assert!(message_found.contains(message), "{direction:?}, {length} B: {message_found}");
+    }
+    drop(mute);
+    for (direction, length) in [(Direction::Read, 256), (Direction::Write, 256), (Direction::Write, 64 << 10)]
+    {
+        let device = DeviceConfig::card(addresses.device, REQUESTER);
+        let adapter =
+            Adapter::new(AdapterConfig::new(addresses.adapter, vec![device]), MemoryHost::new(SIZE)).unwrap();
+        let served = Served::engine(adapter, Udp::open(addresses.adapter, PORTS, None).unwrap());
+        let perf = Perf::new(PerfConfig { count: Some(1_000_000), ..known(direction, length) }).unwrap();
+        let ended = std::thread::scope(|scope| {
+            let running = scope.spawn(|| perf.run());
+            while perf.progress().0 < 100 && !running.is_finished() {
+                std::thread::sleep(Wall::from_millis(1));
+            }
+            drop(served);
+            std::thread::sleep(Wall::from_millis(100));
+            perf.stop();
+            running.join().expect("no panic")
+        });
+        match ended {
+            Ok(report) => assert!(
+                direction == Direction::Read && report.errors().contains_key("not acknowledged"),
+                "{direction:?}: {:?}",
+                report.errors()
+            ),
+            Err(error) => assert!(direction == Direction::Write, "{error}"),
+        }
+    }
 }
 
 /// Nothing is missing, nothing fails, and of the rate at least a third remains. The best of three each: other programs run here as well.
@@ -104,7 +175,11 @@ fn one_percent_of_loss() {
             "{direction:?}, {outstanding} outstanding: {lossy:.0} of {whole:.0} per second"
         );
     }
-    let retrying = EndpointConfig { retry: Retry::Reads(20), ..endpoint(Ipv4Addr::LOCALHOST, false) };
+    let retrying = EndpointConfig {
+        retry: Retry::Reads(20),
+        completion_timeout: Duration::from_ms(50),
+        ..endpoint(Ipv4Addr::LOCALHOST, false)
+    };
     let [whole, lossy] =
         [0, 10_000].map(|loss| rate(&measure(13, loss, Direction::Read, 16, retrying.clone())));
     println!("reads without a link, 16 outstanding: ratio {:.2}", lossy / whole);

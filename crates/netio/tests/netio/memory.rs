@@ -118,3 +118,12 @@ impl Drop for Served {
         }
     }
 }
+
+/// Ends loops when it is dropped: also when a test fails whose scope would wait for them without end.
+pub(crate) struct Ends<'a>(pub(crate) &'a Stop);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,5 +1,6 @@
 //! A driver on a simulated machine and its device in another place, with UDP between them.
 
+use super::memory::Ends;
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -88,8 +89,9 @@ fn a_copier_elsewhere_copies_as_a_simulated_one_does() {
     let (mut served, interrupts) = thread::scope(|scope| {
         let stop = &stop;
         let device = scope.spawn(move || device(peer, local, Dma::new(), stop));
+        let ends = Ends(stop);
         let (run, ended, lag) = machine(adapter);
-        stop.stop();
+        drop(ends);
         assert!(ended.contains("ended"), "{ended}, {lag:?}");
         (run, device.join().expect("the device ends"))
     });

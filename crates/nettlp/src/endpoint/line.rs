@@ -9,8 +9,8 @@ use tlplab_wire::nettlp::link::{Lane, LinkMessage, NUMBERS};
 /// Between the first two requests for a link; later ones are further apart, up to the second.
 const FIRST_WAIT: Duration = Duration::from_ms(5);
 const LONGEST_WAIT: Duration = Duration::from_ms(100);
-/// The time after which it stops asking.
-const PATIENCE: Duration = Duration::from_ms(1000);
+/// Requests for a link before it is given up: they take a second. Counted, since a machine that stands still for a second asks nobody meanwhile.
+const MOST_REQUESTS: u32 = 13;
 
 #[derive(Clone, Debug)]
 enum State<T> {
@@ -21,7 +21,8 @@ enum State<T> {
         lane: Lane,
         next: Time,
         wait: Duration,
-        until: Time,
+        /// Requests that may still be sent.
+        left: u32,
     },
     Up(Link<T>),
 }
@@ -68,11 +69,12 @@ impl<T: Copy> Line<T> {
                 host_ports: config.host_ports,
                 sequence: epoch % NUMBERS,
             };
-            self.state = State::Calling { lane, next: now, wait: FIRST_WAIT, until: now + PATIENCE };
+            self.state = State::Calling { lane, next: now, wait: FIRST_WAIT, left: MOST_REQUESTS };
         }
         match &mut self.state {
             State::Down => None,
-            State::Calling { lane, next, wait, .. } if *next <= now => {
+            State::Calling { lane, next, wait, left } if *next <= now && *left > 0 => {
+                *left -= 1;
                 (*next, *wait) = (now + *wait, Duration::from_fs(wait.as_fs() * 2).min(LONGEST_WAIT));
                 Some(LinkMessage::Connect(*lane))
             }
@@ -101,7 +103,7 @@ impl<T: Copy> Line<T> {
     pub(super) fn handle_timeout(&mut self, now: Time) -> bool {
         match &mut self.state {
             State::Down => true,
-            State::Calling { until, .. } => *until > now,
+            State::Calling { next, left, .. } => *left > 0 || *next > now,
             State::Up(link) => {
                 link.handle_timeout(now);
                 !link.is_alone(now)
@@ -120,7 +122,7 @@ impl<T: Copy> Line<T> {
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.state {
             State::Down => None,
-            State::Calling { next, until, .. } => Some(*next.min(until)),
+            State::Calling { next, .. } => Some(*next),
             State::Up(link) => link.deadline(),
         }
     }
@@ -128,9 +130,7 @@ impl<T: Copy> Line<T> {
     pub(super) fn rebase(&mut self, by: Duration) {
         match &mut self.state {
             State::Down => {}
-            State::Calling { next, until, .. } => {
-                (*next, *until) = (next.earlier(by), until.earlier(by));
-            }
+            State::Calling { next, .. } => *next = next.earlier(by),
             State::Up(link) => link.rebase(by),
         }
     }

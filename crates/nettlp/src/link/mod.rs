@@ -302,9 +302,12 @@ mod tests {
         assert_eq!(device.deadline(), Some(us(25_000)));
         device.rebase(Duration::from_us(1000));
         assert_eq!(device.deadline(), Some(us(24_000)));
-        device.handle_timeout(us(24_000));
         let mut buffer = vec![0; crate::MAX_DATAGRAM];
-        assert!(device.poll_again(us(24_000), &mut buffer, Header::default).is_some());
+        for due in [24_000, 64_000, 144_000, 304_000, 554_000, 804_000, 1_054_000, 1_304_000] {
+            assert_eq!(device.deadline(), Some(us(due)));
+            device.handle_timeout(us(due));
+            assert!(device.poll_again(us(due), &mut buffer, Header::default).is_some());
+        }
         assert!(!device.is_alone(us(2_003_999)) && device.is_alone(us(2_004_000)));
     }
 

@@ -41,6 +41,11 @@ impl RoundTrip {
         self.doubled = (self.doubled + 1).min(16);
     }
 
+    /// Waits in vain since the last answer.
+    pub(crate) fn waits_in_vain(&self) -> u32 {
+        self.doubled
+    }
+
     /// The wait for an acknowledgement before the TLP is sent again.
     pub(crate) fn limit(&self) -> Duration {
         let limit = match self.known {

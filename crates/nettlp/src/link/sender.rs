@@ -10,8 +10,10 @@ pub(super) const WINDOW: usize = 128;
 const WINDOW_BYTES: usize = 32 << 10;
 /// Later TLPs that have come before one is taken for lost, however young: so many overtake where each port has a socket.
 const OVERTAKEN: usize = 16;
-/// The time without an acknowledgement after which the peer counts as gone.
+/// The time without an acknowledgement after which the peer counts as gone, if it was also sent the same so many times in vain: a machine that stood
+/// still has heard nothing, either.
 const GONE: Duration = Duration::from_ms(2000);
+const IN_VAIN: u32 = 8;
 
 /// A TLP under way.
 #[derive(Clone, Debug)]
@@ -165,7 +167,8 @@ impl<T: Copy> Sender<T> {
 
     /// True if the peer is gone.
     pub(super) fn is_alone(&self, now: Time) -> bool {
-        !self.under_way.is_empty() && now.saturating_since(self.since) >= GONE
+        let (silence, in_vain) = (now.saturating_since(self.since), self.trip.waits_in_vain());
+        !self.under_way.is_empty() && silence >= GONE && in_vain >= IN_VAIN
     }
 
     /// The operations that are not over; they are forgotten, while their TLPs go on.
@@ -356,14 +359,28 @@ mod tests {
     #[test]
     fn a_peer_that_acknowledges_nothing_for_two_seconds_is_gone() {
         let mut sender = sender(500, 2);
+        // Repeated in vain, at the times when it is due.
+        let in_vain = |sender: &mut Sender<u32>, times: u32| {
+            (0..times).for_each(|_| {
+                let due = sender.deadline().unwrap();
+                sender.handle_timeout(due);
+                while sender.again(due).is_some() {}
+            });
+        };
+        in_vain(&mut sender, IN_VAIN - 1);
+        assert!(!sender.is_alone(us(9_000_000)), "this machine may have stood still");
+        in_vain(&mut sender, 1);
         assert!(!sender.is_alone(us(2_000_499)) && sender.is_alone(us(2_000_500)));
         acknowledge(&mut sender, 1_000, 1, 0);
+        assert!(!sender.is_alone(us(9_000_000)), "it answers again");
+        in_vain(&mut sender, IN_VAIN);
         assert!(!sender.is_alone(us(2_000_999)) && sender.is_alone(us(2_001_000)));
         sender.rebase(Duration::from_us(1_000));
         assert!(!sender.is_alone(us(1_999_999)) && sender.is_alone(us(2_000_000)));
         acknowledge(&mut sender, 1_000, 2, 0);
         assert!(!sender.is_alone(us(9_000_000)), "nobody owes anything");
         keep(&mut sender, 5_000_000, 1);
+        in_vain(&mut sender, IN_VAIN);
         assert!(!sender.is_alone(us(6_999_999)) && sender.is_alone(us(7_000_000)));
     }
 }

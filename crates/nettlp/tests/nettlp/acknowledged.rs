@@ -258,11 +258,11 @@ fn nobody_gives_a_link() {
     device.endpoint.read(Time::ZERO, 1, 0x1000, 64).unwrap();
     device.endpoint.write(Time::ZERO, 2, 0x1000, vec![1; 64].into()).unwrap();
     let mut network = Network::new(1, Impairment::default());
-    network.run_until(&mut [&mut device], Time::ZERO + Duration::from_ms(999));
+    network.run_until(&mut [&mut device], Time::ZERO + Duration::from_ms(954));
     assert!(device.results.is_empty());
     let sent = device.endpoint.counters().datagrams_out;
-    assert!((5..20).contains(&sent), "{sent} requests for a link");
-    network.run_until(&mut [&mut device], Time::ZERO + Duration::from_ms(1001));
+    assert_eq!(sent, 13, "requests for a link");
+    network.run_until(&mut [&mut device], Time::ZERO + Duration::from_ms(956));
     assert_eq!(device.results.len(), 2);
     assert!(device.results.values().all(|result| *result == Err(DmaError::Unacknowledged)));
     assert!(device.endpoint.is_idle());
@@ -306,6 +306,25 @@ fn linked() -> (AdapterNode, DeviceNode, Network) {
     network.run_until(&mut [&mut adapter, &mut device], Time::ZERO + Duration::from_ms(1));
     assert_eq!(device.results.get(&1), Some(&Ok(Payload::EMPTY)));
     (adapter, device, network)
+}
+
+/// A machine that stands still for ten seconds, at one end or in the midst of a request for a link, loses no link: time alone ends none.
+#[test]
+fn a_standstill_does_not_end_a_link() {
+    let (mut adapter, mut device, mut network) = linked();
+    device.endpoint.write(network.now, 2, COUNTER, vec![2; 4].into()).unwrap();
+    assert_eq!(datagrams(&mut device.endpoint, network.now).len(), 1, "lost");
+    let mut calling = DeviceNode::new(config(true));
+    calling.endpoint.write(network.now, 3, COUNTER, vec![3; 4].into()).unwrap();
+    assert_eq!(datagrams(&mut calling.endpoint, network.now).len(), 1, "lost");
+    network.now += Duration::from_ms(10_000);
+    for (number, device) in [(2, &mut device), (3, &mut calling)] {
+        device.endpoint.handle_timeout(network.now);
+        let end = network.now + Duration::from_ms(5);
+        network.run_until(&mut [&mut adapter, device], end);
+        assert_eq!(device.results.get(&number), Some(&Ok(Payload::EMPTY)));
+        assert_eq!(device.endpoint.counters().links_lost, 0);
+    }
 }
 
 /// An adapter that is started anew knows nothing of the link: the write that is under way fails, the next one has a new link.
