@@ -35,11 +35,11 @@ $(VENV)/.run: python/requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@command -v $(CARGO) >/dev/null || { echo "tlplab needs Rust 1.88 or later: https://rustup.rs" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --requirement python/requirements.txt
+	.ci/install-packages $(VENV) python/requirements.txt
 	@touch $@
 
 $(VENV)/.dev: python/requirements-dev.txt $(VENV)/.run
-	$(BIN)/pip install --quiet --requirement python/requirements-dev.txt
+	.ci/install-packages $(VENV) python/requirements-dev.txt
 	@touch $@
 
 .PHONY: build
@@ -307,7 +307,7 @@ package: ## check that the Rust crate tlplab and those it needs are complete as 
 	@$(CARGO) package --quiet --no-verify --allow-dirty --locked $(PACKAGES:%=--package %)
 
 $(VENV)/.release: .ci/release-requirements.txt $(VENV)/.dev
-	$(BIN)/pip install --quiet --requirement .ci/release-requirements.txt
+	.ci/install-packages $(VENV) .ci/release-requirements.txt
 	@touch $@
 
 .PHONY: release
@@ -354,7 +354,7 @@ bench-rtl: build rtl ## measure the co-simulated DMA core's speed (minutes); wri
 # The documentation as a site, of the pages in docs/README.md.
 site/.venv/.run: site/requirements.txt
 	$(PYTHON) -m venv site/.venv
-	site/.venv/bin/pip install --quiet --requirement site/requirements.txt
+	.ci/install-packages site/.venv site/requirements.txt
 	@touch $@
 
 .PHONY: site
@@ -371,7 +371,7 @@ mutants: $(VENV)/.run ## change the sans-IO crates in one place at a time: do th
 
 bench/.venv/.run: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv
-	bench/.venv/bin/pip install --quiet --requirement bench/requirements.txt
+	.ci/install-packages bench/.venv bench/requirements.txt
 	@touch $@
 
 .PHONY: fuzz-smoke
