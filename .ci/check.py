@@ -1,6 +1,6 @@
 """`make check`: the checks of changed files. Changed are files that differ from the upstream branch, or from `--since`, and new ones.
 
-A change of a crate runs the formatter, clippy and the tests of this crate; a change in Python the linters, and the tests that name the changed module. Crates that depend
+A change of a crate runs the formatter, clippy and the tests of this crate, with four cases of each property; a change in Python the linters, and the tests that name the changed module. Crates that depend
 on a changed one, and everything else, are tested by `make test`.
 """
 
@@ -78,7 +78,7 @@ def rust(files: Sequence[PurePosixPath]) -> list[Command]:
     return [
         ["cargo", "fmt", "--all", "--check"],
         ["cargo", "clippy", "--quiet", "--all-targets", *packages, "--", "-D", "warnings"],
-        ["cargo", "test", "--quiet", *packages],
+        ["env", "PROPTEST_CASES=4", "cargo", "test", "--quiet", *packages],
     ]
 
 

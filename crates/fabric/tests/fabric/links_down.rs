@@ -168,8 +168,12 @@ fn a_reset_by_the_port_above_is_no_error() {
         assert!(before > 0);
         fabric.run_until(Time::ZERO + Duration::from_us(39));
         assert_eq!(flow(&fabric, "dev").bytes, before, "nothing passes meanwhile");
-        fabric.run_until(Time::ZERO + Duration::from_ms(150));
-        assert!(flow(&fabric, "dev").bytes > before, "it works again");
+        let mut rest = (0..150).map(|ms| Time::ZERO + Duration::from_ms(ms + 1));
+        let works_again = rest.any(|until| {
+            fabric.run_until(until);
+            flow(&fabric, "dev").bytes > before
+        });
+        assert!(works_again);
         assert_eq!(fabric.outages().len(), 1);
         let surprises = fabric.errors().filter(|error| error.kind == ErrorKind::SurpriseDown).count();
         assert_eq!(surprises, errors);
