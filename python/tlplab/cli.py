@@ -20,7 +20,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tlplab import _core, catalog, lspci, outline
-from tlplab.ending import end_in_order, status_of
+from tlplab.ending import SIGNALLED, end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
 from tlplab.options import experiment_options
 from tlplab.outputs import check_outputs, write_results, write_text
@@ -174,9 +174,10 @@ def run(
     return FAILED if failed else 0
 
 
-@commands.command()
+@commands.command(short_help="Read an experiment and show its topology.")
 @experiment_options
-def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
+@click.option("--quiet", is_flag=True, help="No topology; only mistakes are shown.")
+def check(experiment: str, overrides: Sequence[str], load: str | None, quiet: bool) -> None:
     """Read an experiment and show its topology, without running it.
 
     With several machines (machine, cable) it shows the topology of each, then the cables.
@@ -187,13 +188,16 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
       tlplab check experiments/linux/two-guests.toml
     """
     found = outline.read_guests(experiment, overrides=overrides) if load is None else None
-    if found is None or not found["machines"]:
-        outline.show(outline.read(experiment, overrides=overrides, load=load), sys.stdout)
-    else:
-        outline.show_machines(found, sys.stdout)
+    if found is not None and found["machines"]:
+        if not quiet:
+            outline.show_machines(found, sys.stdout)
+        return
+    one = outline.read(experiment, overrides=overrides, load=load)
+    if not quiet:
+        outline.show(one, sys.stdout)
 
 
-@commands.command("lspci")
+@commands.command("lspci", short_help="Enumerate a fabric and show it as software sees it.")
 @experiment_options
 @click.option("--at", metavar="TIME", help="Run until TIME first, as in --at 50us.")
 @click.option("-x", "dump_out", is_flag=True, help="Print the registers as lspci -F reads them; the same as -o -.")
@@ -245,7 +249,7 @@ def lspci_command(
         lspci.show(json.loads(seen), sys.stdout)
 
 
-@commands.command("list")
+@commands.command("list", short_help="List models, hosts, keys, figures and experiments.")
 @click.argument("kind", type=click.Choice(list(catalog.LISTS)))
 def list_command(kind: str) -> None:
     """List the names that an experiment can use, or the experiments below this folder.
@@ -268,7 +272,7 @@ def list_command(kind: str) -> None:
         click.echo(f"\n{'':{wide}}  ".join([f"{name:{wide}}  {behind[0]}".rstrip(), *behind[1:]]))
 
 
-@commands.command()
+@commands.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the script by which a shell completes commands, options and experiments.
@@ -283,7 +287,7 @@ def completion(shell: str) -> None:
     click.echo(kind(commands, {}, "tlplab", "_TLPLAB_COMPLETE").source())
 
 
-@commands.command()
+@commands.command(short_help="Print the JSON Schema of experiments or results.")
 @click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
 @click.option("--markdown", is_flag=True, help="The keys and their meanings as Markdown instead.")
 @click.option("--metrics", is_flag=True, help="The figures of studies and their meanings as Markdown instead.")
@@ -347,8 +351,8 @@ def status(arguments: Sequence[str] | None = None) -> int:
         complain(f"the run failed: {error}")
         return FAILED
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone, as `| head` does
-        return FAILED
+        sys.stderr.close()  # the reader of our output has gone, as `| head` does: the status of a program that this signal ends
+        return SIGNALLED + signal.SIGPIPE
     except OSError as error:
         # Every other file is named by who writes it.
         full = "the standard output: " if error.errno == errno.ENOSPC else ""

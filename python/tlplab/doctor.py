@@ -141,7 +141,7 @@ CHECKS = (
 )  # fmt: skip
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Show which tools and privileges this machine has.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the findings; - is the standard output.")
 @click.option("--quiet", is_flag=True, help="No table.")
 def doctor_command(json_file: str | None, quiet: bool) -> None:

@@ -34,7 +34,7 @@ class Judged:
     """The figures for people."""
 
 
-@click.command("expect")
+@click.command("expect", short_help="Run an experiment and check its [expect].")
 @experiment_options
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
 @click.option(

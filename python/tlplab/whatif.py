@@ -63,7 +63,7 @@ class Row:
         return step.gain if step is not None else 0.0
 
 
-@click.command("whatif")
+@click.command("whatif", short_help="Run again with more of each resource, to find the limit.")
 @experiment_options
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
 @click.option(

@@ -87,7 +87,7 @@ def headline(grid: Grid) -> str:
     return f"{where}: {raw} after line coding, {tlps} for TLPs, each way"
 
 
-@click.group("model")
+@click.group("model", short_help="Closed forms of links, NICs and latency.")
 def model_group() -> None:
     """Closed forms: the payload rate of a link, the share that a NIC gets, the requests that must be under way.
 
@@ -120,7 +120,8 @@ def model_group() -> None:
 @connection_options
 @output_options
 def bw(
-    sizes: list[int], operations: Sequence[str], json_file: str | None, output: str | None, plot: str | None, **given: Any
+    sizes: list[int], operations: Sequence[str], json_file: str | None, output: str | None, plot: str | None, quiet: bool,
+    **given: Any
 ) -> None:  # fmt: skip
     """Bandwidth of DMA writes and reads that only the link limits.
 
@@ -153,7 +154,7 @@ def bw(
         curves = {op: model.bandwidth(between, op=op, **connection({**given})) for op in grids}
         lines = [(LABELS[op], curve["size"], curve["bandwidth_bps"] / 1e9) for op, curve in curves.items()]
         drawing.draw(plot, headline(first), "transfer, bytes", lines)
-    if json_file == "-":
+    if quiet or json_file == "-":
         return
     console = console_for(sys.stdout)
     columns = [Column("size", name=True, fold=False)]
@@ -206,7 +207,7 @@ def meets(grid: Grid) -> str:
     )
 
 
-@model_group.command("nic")
+@model_group.command("nic", short_help="The throughput of a NIC and its driver over a link.")
 @click.option(
     "--nic",
     "nics",
@@ -236,7 +237,8 @@ def meets(grid: Grid) -> str:
 @connection_options
 @output_options
 def nic(
-    nics: Sequence[str], ethernet: int, frames: list[int], ways: str, json_file: str | None, output: str | None, plot: str | None,
+    nics: Sequence[str], ethernet: int, frames: list[int], ways: str, json_file: str | None, output: str | None,
+    plot: str | None, quiet: bool,
     **given: Any,
 ) -> None:  # fmt: skip
     """The throughput of a NIC and its driver over the link, compared with Ethernet's line rate.
@@ -278,7 +280,7 @@ def nic(
         lines = [(titles[name], grid["size"], grid["bandwidth_bps"] / 1e9) for name, grid in grids.items()]
         lines.append(("Ethernet", first["size"], first["ethernet_bps"] / 1e9))
         drawing.draw(plot, title, "frame, bytes", lines)
-    if json_file == "-":
+    if quiet or json_file == "-":
         return
     console = console_for(sys.stdout)
     names = [Column(f"{Path(name).stem}\nGb/s", style="bold") for name in grids]
@@ -301,7 +303,7 @@ def nic(
 WAYS = {"both": "both ways", "transmit": "the host sends", "receive": "the host receives"}
 
 
-@model_group.command("lat")
+@model_group.command("lat", short_help="Little's law: transfers with a given latency.")
 @click.option("--size", metavar="SIZE", default="128B", show_default=True, callback=SIZE, help="Bytes of a transfer.")
 @click.option(
     "--op",
@@ -349,9 +351,10 @@ WAYS = {"both": "both ways", "transmit": "the host sends", "receive": "the host 
 @click.option("--transfers", type=click.IntRange(1), metavar="N", help="Transfers that the device tracks at once.")
 @connection_options
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the answer as JSON; - is the standard output.")
+@click.option("--quiet", is_flag=True, help="No table.")
 def lat(
     size: int, op: str, latency: float, flight: float, drain: float, rate: int | None, ethernet: int | None,
-    json_file: str | None, **given: Any,
+    json_file: str | None, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Little's law: the limit of transfers with a given latency, and the amount of each resource that they need.
 
@@ -381,7 +384,7 @@ def lat(
         raise wrong(error) from None
     if json_file is not None:
         write_text(json_file, json.dumps({"size": size, "op": op, **found}, indent=1) + "\n")
-    if json_file == "-":
+    if quiet or json_file == "-":
         return
     bits = size * 8
     sheet = Sheet(f"{LABELS[op].capitalize()} of {quantities.size(size)}, {quantities.time(latency)} each", [
@@ -420,7 +423,7 @@ def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None
     return None if rate is None else rate / 8 / size
 
 
-@model_group.command("nettlp")
+@model_group.command("nettlp", short_help="The payload rate of TLPs in UDP datagrams.")
 @click.option(
     "--size",
     "sizes",
@@ -447,7 +450,7 @@ def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None
 @output_options
 def nettlp(
     sizes: list[int], ethernet: int, mps: int, mrrs: int, address_bits: str, json_file: str | None, output: str | None,
-    plot: str | None,
+    plot: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """The payload rate of TLPs in UDP datagrams over Ethernet, with 72 bytes of overhead per TLP.
 
@@ -479,7 +482,7 @@ def nettlp(
             (way, np.array(sizes), np.array([row[f"{way}_bps"] for row in rows]) / 1e9) for way in ("write", "read")
         ]
         drawing.draw(plot, title, "transfer, bytes", lines)
-    if json_file == "-":
+    if quiet or json_file == "-":
         return
     console = console_for(sys.stdout)
     columns = [

@@ -76,12 +76,13 @@ def connection_options(command: Command) -> Command:
 
 
 def output_options(command: Command) -> Command:
-    """Add the options for output files: `--json`, `-o` and `--plot`."""
+    """Add the options for output: `--json`, `-o`, `--plot` and `--quiet`."""
     for decorate in reversed(
         (
             click.option("--json", "json_file", metavar="FILE|-", help="Write all rows as JSON; - is the standard output."),
             click.option("-o", "output", metavar="FILE", help="Write all rows as CSV."),
             click.option("--plot", metavar="FILE", help="Draw them: FILE.png, .svg or .pdf."),
+            click.option("--quiet", is_flag=True, help="No table."),
         )
     ):  # fmt: skip
         command = decorate(command)

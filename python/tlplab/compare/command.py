@@ -23,7 +23,7 @@ from tlplab.summary import console_for
 DIFFERS = 1
 
 
-@click.command("diff")
+@click.command("diff", short_help="Compare runs: settings, figures, causes of latency.")
 @click.argument("runs", metavar="A [B]...", nargs=-1, required=True, shell_complete=complete_it)
 @click.option(
     "--if", "alternatives", metavar="'NAME: KEY=VALUE, …'", multiple=True,

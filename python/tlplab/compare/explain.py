@@ -71,7 +71,7 @@ def percentile_of(_context: click.Context, _parameter: click.Parameter, given: f
     return given
 
 
-@click.command("explain")
+@click.command("explain", short_help="Show why slow transactions take as long as they do.")
 @click.argument("run", metavar="RUN", shell_complete=complete_it)
 @click.option(
     "--percentile", type=float, default=99.0, show_default=True, metavar="P", callback=percentile_of,

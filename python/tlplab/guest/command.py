@@ -8,7 +8,7 @@ from tlplab.guest.qemu_command import qemu
 from tlplab.guest.uml_command import uml
 
 
-@click.group("guest")
+@click.group("guest", short_help="Boot Linux on a fabric, or with devices of tlplab.")
 def guest_group() -> None:
     """Boot an unmodified Linux on an experiment's fabric, or with devices in a virtual machine.
 

@@ -44,7 +44,7 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
     return found
 
 
-@click.command("qemu")
+@click.command("qemu", short_help="Boot Linux under QEMU, with devices of tlplab.")
 @click.argument("devices", metavar="DEVICE...", nargs=-1, required=True)
 @click.option("--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, and power off.")
 @click.option("--shell", is_flag=True, help="Open a shell on this terminal instead; Ctrl-A X powers the guest off.")

@@ -25,7 +25,7 @@ from tlplab.progress import Line
 MICROSECOND = 10**9
 
 
-@click.command("uml")
+@click.command("uml", short_help="Boot Linux on a fabric, in simulated time.")
 @experiment_argument
 @click.option(
     "--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, instead of the experiment's."

@@ -35,7 +35,7 @@ SHOWN_BYTES = 64
 HOLES_SHOWN = 8
 
 
-@click.group("introspect")
+@click.group("introspect", short_help="Read a Linux machine's memory by DMA.")
 def introspect_group() -> None:
     """Read processes, code and page tables of a Linux machine from its physical memory.
 
@@ -50,7 +50,7 @@ def introspect_group() -> None:
     """
 
 
-@introspect_group.command("processes")
+@introspect_group.command("processes", short_help="List the processes of the machine.")
 @target_options
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the processes; - is the standard output.")
 def processes(target: Target, json_file: str | None) -> int:
@@ -188,7 +188,7 @@ def show_code(output: str, process: Process, dump: Dump) -> None:
         click.echo(f"… and {more} more holes: {quantities.size(dump.absent)} are missing in all")
 
 
-@introspect_group.command("pages")
+@introspect_group.command("pages", short_help="Walk the page tables of a process.")
 @target_options
 @click.option("-p", "--pid", type=click.IntRange(1), metavar="PID", help="The process.")
 @click.option(
@@ -378,7 +378,7 @@ def show_bytes(console: Console, data: bytes) -> None:
         console.print(Text(f"+{start:02x}  {line.hex(' '):47}  {text}"), soft_wrap=True)
 
 
-@introspect_group.command("layout")
+@introspect_group.command("layout", short_help="Write the kernel's offsets as a profile.")
 @click.option(
     "--btf",
     "btf_file",

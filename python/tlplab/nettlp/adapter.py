@@ -174,7 +174,7 @@ def adapter_options(command: Command) -> Command:
     ))  # fmt: skip
 
 
-@click.command("adapter")
+@click.command("adapter", short_help="Serve NetTLP devices with memory behind them.")
 @adapter_options
 def adapter_command(
     experiment: str | None, served: list[Served], taps: list[tuple[str, str]], overrides: Sequence[str], local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,

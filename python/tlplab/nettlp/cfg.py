@@ -30,7 +30,7 @@ REGISTERS = {
 REGISTER = click.option("-a", "--address", "register", metavar="REGISTER", required=True, callback=number_of, help="The register's first byte, as in 0x10.")  # fmt: skip
 
 
-@click.group("cfg")
+@click.group("cfg", short_help="Access the configuration space of a NetTLP device.")
 def cfg_group() -> None:
     """Read and write the configuration space of an adapter's function.
 
@@ -77,7 +77,7 @@ def cfg_read(register: int, size: int, json_file: str | None, local: str, adapte
             click.echo(f"{at:03x}: {value:08x}")
 
 
-@cfg_group.command("write")
+@cfg_group.command("write", short_help="Write a register and show its new value.")
 @REGISTER
 @click.option("-d", "--data", metavar="VALUE", required=True, callback=number_of, help="The value to write.")
 @click.option("-s", "--size", metavar="BYTES", type=click.IntRange(1, DWORD), default=DWORD, show_default=True, help="Number of its bytes to write, lowest first.")  # fmt: skip
@@ -102,7 +102,7 @@ def cfg_write(register: int, data: int, size: int, local: str, adapter: str, all
     click.echo(f"{register - offset:03x}: {_core.config_read(where, register - offset):08x}")
 
 
-@cfg_group.command("registers")
+@cfg_group.command("registers", short_help="Read the adapter's own registers.")
 @address_options
 def cfg_registers(local: str, adapter: str, allow_remote: bool) -> None:
     """Read the adapter's own registers: its ID, its addresses and those of its datagrams.

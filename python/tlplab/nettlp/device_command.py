@@ -78,7 +78,12 @@ class Devices(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group("device", cls=Devices, subcommand_metavar="NAME|FILE.py:CLASS|lib:FILE.so [OPTIONS]")
+@click.group(
+    "device",
+    short_help="Serve a device in software behind a NetTLP adapter.",
+    cls=Devices,
+    subcommand_metavar="NAME|FILE.py:CLASS|lib:FILE.so [OPTIONS]",
+)
 def device_group() -> None:
     """Serve a device in software behind a NetTLP adapter, or in a virtual machine, until Ctrl-C.
 
@@ -125,7 +130,7 @@ def site_options(*, issues: bool) -> Decorator:
     return lambda command: with_options(command, options)
 
 
-@device_group.command("psmem")
+@device_group.command("psmem", short_help="Pseudo memory, like the published program.")
 @site_options(issues=False)
 @click.option(
     "--size",
@@ -232,18 +237,20 @@ def memory_command(*, size: int, **given: Any) -> int:
     return serve_builtin(Builtin("memory", bytes=memory_size(size)), given)
 
 
-def model_command(name: str, what: str) -> None:
+def model_command(name: str, summary: str, rest: str) -> None:
     """A command for a model that has nothing to be chosen."""
 
-    @device_group.command(name, help=f"The model {name}: {what}.\n\n\b\nExample:\n  tlplab device {name}")
+    text = f"The model {name}: {summary}{rest}.\n\n\b\nExample:\n  tlplab device {name}"
+
+    @device_group.command(name, help=text, short_help=f"The model {name}: {summary}.")
     @site_options(issues=True)
     def serve_it(**given: Any) -> int:
         return serve_builtin(Builtin(name), given)
 
 
-model_command("copier", "copies memory of the host, commanded by its driver")
-model_command("ring", "processes a ring of descriptors in the host's memory")
-model_command("storage", "a block device that executes commands from the host's memory")
+model_command("copier", "copies memory of the host", ", commanded by its driver")
+model_command("ring", "processes a ring of descriptors", " in the host's memory")
+model_command("storage", "a block device with commands", " in the host's memory")
 
 
 VFIO_USER = click.option(
@@ -256,7 +263,7 @@ VFIO_USER = click.option(
 SAYS_OF_SOCKET = {"socket", "size", "parameters", "seconds", "json_file", "quiet"}
 
 
-@device_group.command("nvme")
+@device_group.command("nvme", short_help="An NVMe drive in a virtual machine.")
 @click.option(
     "--size", metavar="SIZE", default="64MiB", show_default=True, callback=size_of, help="Size of its namespace."
 )

@@ -10,7 +10,7 @@ from tlplab import _core
 from tlplab.outputs import write_text
 
 
-@click.command("dissector")
+@click.command("dissector", short_help="Write the Wireshark dissector for NetTLP and tlplab.")
 @click.option("-o", "folder", metavar="DIR", required=True, help="Write the files to DIR, which is created if missing.")
 def dissector_command(folder: str) -> None:
     """Write the Wireshark dissector for NetTLP and for the captures of simulated links.

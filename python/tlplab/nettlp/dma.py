@@ -135,7 +135,7 @@ def dma_write(
     writer.finish()
 
 
-@dma_group.command("flush")
+@dma_group.command("flush", short_help="Wait until all earlier writes are in memory.")
 @click.option("-a", "--address", metavar="ADDRESS", default="0", show_default=True, callback=number_of, help="An address in the memory written.")  # fmt: skip
 @TAG
 @end_options

@@ -27,7 +27,7 @@ def filter_help() -> str:
     return "\n".join(lines)
 
 
-@click.command("dump", epilog="\b\nFilters:\n" + filter_help())
+@click.command("dump", short_help="Show the TLPs of a capture, one per line.", epilog="\b\nFilters:\n" + filter_help())
 @click.argument("source", metavar="FILE|INTERFACE")
 @click.argument("filters", metavar="[FILTER]...", nargs=-1)
 @click.option("-c", "count", type=click.IntRange(1), metavar="N", help="End after N lines.")
@@ -44,6 +44,7 @@ def filter_help() -> str:
     "--summary", "summed", is_flag=True, help="Show a summary: sizes, tags, latency, splits, malformed frames."
 )
 @click.option("--plot", metavar="FILE", help="Tags and waiting requests over time, as .png, .svg or .pdf.")
+@click.option("--quiet", is_flag=True, help="No lines, no summary on the terminal.")
 def dump_command(
     source: str,
     filters: Sequence[str],
@@ -54,6 +55,7 @@ def dump_command(
     json_file: str | None,
     summed: bool,
     plot: str | None,
+    quiet: bool,
 ) -> int:
     """Show the TLPs of a capture, one per line, like the tcpdump of the NetTLP paper.
 
@@ -80,7 +82,7 @@ def dump_command(
             raise click.UsageError(
                 f"{source} is an interface, which is shown only as lines; write a file first: tlplab dump {source} -w seen.pcapng"
             )
-        sum_up(source, filters, json_file, plot)
+        sum_up(source, filters, json_file, plot, quiet=quiet)
         return 0
     try:
         dump = _core.Dump(
@@ -93,12 +95,12 @@ def dump_command(
             copy=copy,
             quiet=False,
         )
-        interrupted = show(dump, json_file if json_file is not None else "-")
+        interrupted = show(dump, json_file if json_file is not None else "-", quiet=quiet and json_file != "-")
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     live = dump.live
     frames, shown, malformed, others, dropped = dump.finish()
-    if live or interrupted:
+    if (live and not quiet) or interrupted:
         click.echo(
             f"{shown} of {frames} frames shown, {malformed} malformed, {others} other traffic, {dropped} dropped by the kernel",
             err=True,
@@ -106,15 +108,15 @@ def dump_command(
     return INTERRUPTED if interrupted else 0
 
 
-def show(dump: _core.Dump, output: str) -> bool:
-    """Writes the lines to the standard output, as they come, or to a file. Gives whether Ctrl-C ended it."""
+def show(dump: _core.Dump, output: str, *, quiet: bool) -> bool:
+    """Writes the lines to the standard output, as they come, unless it is to be quiet, or to a file. Gives whether Ctrl-C ended it."""
     with contextlib.ExitStack() as stack:
         file = None if output == "-" else stack.enter_context(whole_file(output))
         try:
             while (lines := dump.step()) is not None:
                 if file is not None:
                     file.write(lines.encode())
-                elif lines:
+                elif lines and not quiet:
                     sys.stdout.write(lines)
                     sys.stdout.flush()
         except KeyboardInterrupt:
@@ -122,7 +124,7 @@ def show(dump: _core.Dump, output: str) -> bool:
     return False
 
 
-def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str | None) -> None:
+def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str | None, *, quiet: bool) -> None:
     """Reads all of a capture, and prints, writes or draws its summary."""
     if plot is not None:
         check_ending("--plot", plot)
@@ -139,5 +141,5 @@ def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str
         write_figure(plot, capture_plot.figure(name, document, reader.points().to_numpy()))
     if json_file is not None:
         write_text(json_file, text + "\n")
-    if json_file != "-":
+    if json_file != "-" and not quiet:
         sys.stdout.write(capture.as_text(name, document))

@@ -61,7 +61,7 @@ class Plan:
     seed: int = 0
 
 
-@click.command("perf")
+@click.command("perf", short_help="Measure DMA over NetTLP: rate, latency, processor time.")
 @click.option(
     "-d",
     "--direction",

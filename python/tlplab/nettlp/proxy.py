@@ -70,7 +70,7 @@ def share(name: str, says: str) -> Decorator:
     return click.option(name, metavar="PERCENT", type=Share("per cent", 100.0), default=0.0, help=says)
 
 
-@click.command("proxy")
+@click.command("proxy", short_help="Emulate a bad network between device and adapter.")
 @click.option(
     "-l",
     "--device",

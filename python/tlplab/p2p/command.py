@@ -23,7 +23,7 @@ from tlplab.plotting import check_ending
 MOST_OUTSTANDING = 65536
 
 
-@click.command("p2p")
+@click.command("p2p", short_help="Measure transfers between the devices of an experiment.")
 @experiment_argument
 @click.option(
     "--set", "overrides", metavar="KEY=VALUE", multiple=True,

@@ -11,7 +11,7 @@ from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.reproduce import STUDIES, GuestOptions, in_guest, running
 
 
-@click.command("reproduce")
+@click.command("reproduce", short_help="Repeat the experiments of a published system.")
 @click.argument("study", metavar="STUDY", type=click.Choice(sorted(STUDIES)))
 @click.option(
     "--experiments",

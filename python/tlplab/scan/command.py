@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 30
 
 
-@click.command("scan")
+@click.command("scan", short_help="Show the PCI Express links of a machine, and limits.")
 @click.option(
     "--from",
     "source",

@@ -74,7 +74,7 @@ def study_options(command: Command) -> Command:
     return command
 
 
-@click.command("sweep")
+@click.command("sweep", short_help="Run many points of an experiment or a benchmark.")
 @study_options
 @engine_options
 @click.option("--shard", metavar="I/N", default="1/1", callback=part_of, help="Only part I of N, for an array of jobs.")
@@ -205,7 +205,7 @@ def told(done: running.Done, *, quiet: bool) -> int:
     return 0
 
 
-@click.command("pareto")
+@click.command("pareto", short_help="Show the Pareto front of a study.")
 @study_options
 @engine_options
 @click.argument("objectives", metavar="FIGURE,FIGURE…")

@@ -31,7 +31,7 @@ MESSAGES = 3
 LONGEST_LABEL = 24
 
 
-@click.command("sensitivity")
+@click.command("sensitivity", short_help="Show which parameter of a study changes a figure.")
 @study_options
 @click.option("--of", "figure", metavar="FIGURE", required=True, help="The figure, as in --of nic.latency.p99.")
 @click.option(

@@ -22,7 +22,7 @@ from tlplab.torture.prepare import Plan, Wanted, choose_faults, machine_of, prep
 from tlplab.torture.tables import list_all, show, show_coverage
 
 
-@click.command("torture")
+@click.command("torture", short_help="Boot a guest many times, each with another fault.")
 @experiment_argument
 @click.option(
     "--device", "devices", metavar="NAME", multiple=True, help="Only TLPs of this device (default: all devices)."

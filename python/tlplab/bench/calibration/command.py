@@ -265,7 +265,7 @@ def show(lines: Sequence[Summary]) -> None:
         sheet.print(console)
 
 
-@click.command()
+@click.command(short_help="Simulate all measurements of a machine.")
 @click.argument("datasets", metavar="DATASET...", nargs=-1, required=True)
 @click.option("-o", "output", metavar="HOST.toml", required=True, help="Write the profile; - is the standard output.")
 @device_option
