@@ -152,7 +152,7 @@ proptest! {
 
     /// What gets no answer changes nothing at all, to the femtosecond; what gets answers takes its turns on the way out and no more.
     #[test]
-    fn a_flood_costs_nobody_else(seed in any::<u64>()) {
+    fn a_flood_delays_other_devices_by_its_turns_at_most(seed in any::<u64>()) {
         let pace = Duration::from_ns(500);
         let (alone, _) = beside(None, UNLIMITED, pace, seed);
         for flood in FLOODS {
