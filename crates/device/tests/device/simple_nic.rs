@@ -77,7 +77,7 @@ fn a_ring_of_one_speaks_the_published_protocol() {
 
 /// Between two `Frames` the NIC is a wire; what finds no room is dropped and counted, and what is too long as well.
 #[test]
-fn what_finds_no_room_is_counted() {
+fn dropped_and_too_long_frames_are_counted() {
     let (outside, stack) = (Frames::new(), Frames::new());
     let mut world = world(outside.clone(), 4, stack.clone(), false);
     world.run(us(10));
