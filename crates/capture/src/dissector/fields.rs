@@ -205,7 +205,7 @@ mod tests {
     proptest! {
         /// Fields are nothing but their bits: where the codec takes a header, the runs give what it gives.
         #[test]
-        fn runs_give_what_the_codec_gives(random in any::<[u8; 16]>()) {
+        fn bit_runs_give_the_values_of_the_codec(random in any::<[u8; 16]>()) {
             for (kind, header, fields) in KINDS {
                 for (name, codec) in fields {
                     let mut bytes = random[..header.len()].to_vec();
