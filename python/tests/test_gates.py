@@ -55,7 +55,7 @@ def test_a_vanished_room_is_named() -> None:
     ]
 
 
-def test_tests_may_use_what_stands_beside_but_not_above() -> None:
+def test_tests_may_use_rooms_beside_but_not_above() -> None:
     rooms = {room: set[str]() for room in "abcde"}
     assert layers.violations(layers.read_arrows(ARROWS), rooms, {"b": {"c", "e"}}) == []
     assert layers.violations(layers.read_arrows(ARROWS), rooms, {"b": {"d"}, "a": {"b"}}) == [
@@ -108,7 +108,7 @@ def test_licence_expressions(expression: str, fine: bool) -> None:
     assert licences.permitted(expression, licences.PERMISSIVE) is fine
 
 
-def test_what_the_page_ships_is_judged_more_strictly_than_tools() -> None:
+def test_licences_of_shipped_packages_are_stricter_than_of_tools() -> None:
     lock = {
         "packages": {
             "": {},
