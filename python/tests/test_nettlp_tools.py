@@ -161,7 +161,7 @@ def test_a_read_that_fails_leaves_the_file(pair: Pair, capsys: pytest.CaptureFix
 
 
 def test_options_have_the_meaning_of_the_published_programs(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    """-b is bus and devfn, -m of a write is its payload size, -t of a measurement is seconds, -M tells each latency."""
+    """-b is bus and devfn, -m of a write is its payload size, -t of a measurement is seconds, -M prints each latency."""
     assert [bdf(given) for given in ("1b:08", "1b:01.0", "1b:ff", "1b:1f.7")] == [0x1B08, 0x1B08, 0x1BFF, 0x1BFF]
     assert pair.run("dma", "write", "-a", "0", "--text", "x" * 200, "-b", "2a:19", "-m", "128", "-t", "9") == 0
     assert pair.run("dma", "write", "-a", "0", "--text", "x", "-m", "64") == 2

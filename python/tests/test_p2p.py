@@ -97,7 +97,7 @@ def test_refused_pairs_have_no_rate(capsys: pytest.CaptureFixture[str], tmp_path
 
 
 def test_unsteady_rates_are_marked() -> None:
-    """Seven flows of each GPU fill buffers first: the first windows tell more than they carry in the end."""
+    """Seven flows of each GPU fill buffers first: the first windows show a higher rate than the final one."""
     pairs = [Flow(a.name, b.name) for a in EIGHT for b in EIGHT if a != b]
     together = Together("all", "all", tuple(pairs))
     hasty = measure.run(FLAT, [], measure.QUICK, together)

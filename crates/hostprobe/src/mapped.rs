@@ -78,7 +78,7 @@ fn explain(path: &Path, error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    /// A file stands in for the base address: each register is where its offset says, on pages after the first, too.
+    /// A file stands in for the base address: each register is read at its offset, on pages after the first, too.
     #[test]
     fn registers_are_read_at_their_offset_on_every_page() {
         let folder = tempfile::tempdir().unwrap();

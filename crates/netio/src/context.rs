@@ -472,7 +472,7 @@ mod tests {
         Context::new(config, Box::new(Broken(Arc::new(Poller::new().unwrap()))), wait)
     }
 
-    /// The engine goes on with the operation, and its result has nobody to go to.
+    /// The engine goes on with the operation, and no caller waits for its result.
     #[test]
     fn results_of_abandoned_calls_are_not_kept() {
         let context = context(Wait::Sleep);

@@ -405,7 +405,7 @@ mod tests {
         assert!(Udp::open(local, [0x3000], None).is_err());
     }
 
-    /// Without a connection the kernel says so only if asked, and not to whom the datagram went.
+    /// Without a connection the kernel reports it only if asked, and without the address of the datagram.
     #[test]
     fn an_address_without_a_listener_is_named() {
         let (local, absent, present) = (address(3), address(4), address(5));

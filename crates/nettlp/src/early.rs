@@ -97,7 +97,7 @@ mod tests {
     use tlplab_units::Bdf;
     use tlplab_wire::tlp::Kind;
 
-    /// After a reset a tag is another request's, which what was kept must not answer.
+    /// After a reset a tag belongs to another request, which a kept completion must not answer.
     #[test]
     fn cleared_early_completions_answer_no_request() {
         let id = TransactionId::new(Bdf(0x1B00), 7u8.into());

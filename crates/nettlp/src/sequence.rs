@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(sequence.lost(), 10_000);
     }
 
-    /// Sockets that are full hold more datagrams than 16 bits tell apart, and an adapter reads some of one, then some of the next.
+    /// Sockets that are full hold more datagrams than 16 bits distinguish, and an adapter reads some of one, then some of the next.
     #[test]
     fn losses_of_full_sockets_are_counted() {
         let busy =

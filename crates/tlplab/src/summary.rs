@@ -68,7 +68,7 @@ impl fmt::Display for Flow {
 mod tests {
     use crate::prelude::*;
 
-    /// 100 writes of 256 B, and 100 reads that nobody answers because they are beyond memory.
+    /// 100 writes of 256 B, and 100 reads without an answer because they are beyond memory.
     #[test]
     fn a_summary_counts_finished_transactions_only() {
         let mut builder = Builder::default();

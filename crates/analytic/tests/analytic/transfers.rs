@@ -104,7 +104,7 @@ fn by_hand() {
     assert_eq!(gigabits(&flits, Operation::Write, 0, 256), "436.24");
 }
 
-/// At 2.5 GT/s x1 a DLLP is two per cent of what lies between two: whom it answers matters. A lane has 0.25 B/ns, less 4 of 1538 symbols.
+/// At 2.5 GT/s x1 a DLLP takes two per cent of the interval between two: the direction of the answered TLPs matters. A lane has 0.25 B/ns, less 4 of 1538 symbols.
 #[test]
 fn dllps_answer_the_tlps_of_the_other_direction() {
     let x1 = connection(1, 1, 128, 128);

@@ -260,7 +260,7 @@ fn status_is_no_control() {
     assert!(port.write(0x20, 0xF, 0x0010_0010).bridge);
 }
 
-/// The first register of a capability is its own, whatever ends right before it.
+/// The first register of a capability belongs to it, even where another capability ends right before it.
 #[test]
 fn adjacent_capabilities_are_distinguished() {
     let layout = Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))

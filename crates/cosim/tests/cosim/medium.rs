@@ -82,7 +82,7 @@ fn a_file_has_one_device() {
     open(&path);
 }
 
-/// Two devices name a file that is not there yet: the second to write is told at its next flush, once.
+/// Two devices name a file that is not there yet: the second to write gets the error at its next flush, once.
 #[test]
 fn the_next_flush_reports_a_failed_write() {
     let folder = folder();

@@ -83,7 +83,7 @@ fn a_port_with_a_pending_update_timer_does_not_rest() {
     assert_eq!(rests(&pair), [true, true]);
 }
 
-/// One header of eight: no batch, and no reason to hurry. The next refresh tells of them.
+/// One header of eight: no batch, and no urgency. The next refresh announces it.
 #[test]
 fn a_port_with_unannounced_credits_does_not_rest() {
     let mut config = slow();

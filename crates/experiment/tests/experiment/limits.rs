@@ -27,7 +27,7 @@ fn access_control_limits_peers_that_could_go_straight() {
     assert_named(&off, "link a → s and link s → b", 0.9..1.05);
 }
 
-/// What leaves a quadrant does so at 1 GB/s, links carry two and more.
+/// Traffic leaves a quadrant at 1 GB/s; links carry two and more.
 #[test]
 fn the_exit_of_a_domain_limits_outgoing_traffic() {
     let text = format!(
@@ -249,7 +249,7 @@ fn the_beginning_of_long_work_must_be_like_it() {
     assert_named(&text, "link b → host.rp1", 0.95..1.05);
 }
 
-/// What makes a phase vanish gains most in it.
+/// The resource that removes a phase has the largest gain in it.
 #[test]
 fn the_resource_that_removes_a_phase_is_its_limit() {
     let text = TWO
@@ -276,7 +276,7 @@ fn the_warm_up_counts_only_where_time_ends_the_run() {
     assert_named(&mixed, "link a → host.rp0", 0.95..1.05);
 }
 
-/// Many equal devices do not keep what they share from being tried.
+/// A resource shared by many equal devices is tried, too.
 #[test]
 fn memory_shared_by_many_devices_is_tried() {
     let mut text = "title = \"many\"\nhost = \"server\"\nstop = \"20us\"\nwarmup = \"5us\"\n".to_owned();

@@ -78,7 +78,7 @@ const FOUR: &str = r#"
     writer = { op = "write", size = "256B", rate = "1Gb/s" }
 "#;
 
-/// Little's law: what is under way on average is the rate times the latency. A load that keeps four under way has four, though the
+/// Little's law: the average number of outstanding transactions is the rate times the latency. A load that keeps four under way has four, though the
 /// device works on each for half a microsecond before its requester has it.
 #[test]
 fn outstanding_transactions_match_the_load_in_every_bin() {

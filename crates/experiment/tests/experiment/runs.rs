@@ -400,7 +400,7 @@ fn a_stopped_run_states_its_stop_reason() {
     assert_eq!(document.stop_reason, StopReason::Interrupted);
 }
 
-/// What limits, when one thing after the other is made short.
+/// The limit, with one resource after the other made scarce.
 #[test]
 fn the_verdict_names_the_scarce_resource() {
     let far = "link.dev.flight=500ns";
@@ -500,7 +500,7 @@ fn page_walks_limit_small_reads() {
     assert_eq!(superpages.verdict.limit.resource, "link host.rp0 → dev", "{}", superpages.verdict.sentence);
 }
 
-/// A load finds its window as it says.
+/// The keys `cache` and `node` decide the state of a load's window.
 #[test]
 fn a_load_sets_cache_state_and_memory_node() {
     let host = "host={ memory = { latency = \"100ns\" }, numa = { hop = \"50ns\" }, \
@@ -674,7 +674,7 @@ fn zero_length_reads_are_answered() {
     check(&document);
 }
 
-/// What the two do not share is in their documents: one that was copied on the way says the same as one that was left alone.
+/// A run that was copied on the way, and its copy, have the document of a run that was not.
 #[test]
 fn every_experiment_continues_equally_from_a_snapshot() {
     let folder = std::fs::read_dir(path("")).unwrap();

@@ -65,7 +65,7 @@ fn a_pair_among_hundreds_is_found() {
     }
 }
 
-/// What the budget did not suffice for is not told as shown.
+/// A result that the budget did not suffice for is not presented as shown.
 #[test]
 fn an_unreduced_set_of_limits_is_marked_in_the_verdict() {
     let (mut text, mut loads) = (HEAD.to_owned(), "[load]\n".to_owned());

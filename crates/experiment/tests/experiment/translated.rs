@@ -39,7 +39,7 @@ fn more_operations_that_wait_lose_nothing_to_translations() {
     }
 }
 
-/// Little's law: so many translations at once, each of which takes a round trip and a walk. More of anything never carries less.
+/// Little's law: each of the concurrent translations takes a round trip and a walk. More translations or reads never carry less.
 #[test]
 fn more_translations_never_lower_the_rate_of_random_reads() {
     let rest = "link = \"gen4 x8\"\nats = { entries = 16, outstanding = 4 }\n[host]\nlatency = \"100ns\"\nmemory.latency = \"100ns\"\n\

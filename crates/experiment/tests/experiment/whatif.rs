@@ -124,7 +124,7 @@ fn gain_of(verdict: &Verdict, resource: &str) -> f64 {
     gains.iter().find(|gain| gain.resource == resource).map_or(0.0, |gain| gain.gain)
 }
 
-/// One posted header credit on a slow link is a loop of link time and credits: both gains are told.
+/// One posted header credit on a slow link is a loop of link time and credits: both gains are named.
 #[test]
 fn a_loop_of_link_time_and_credits_names_both_gains() {
     let link = "{ generation = 1, width = 1, flight = \"200ns\", upper = { buffers = { posted_headers = 1, posted_data = 64 } } }";

@@ -214,7 +214,7 @@ mod tests {
         bytes
     }
 
-    /// Interrupt Line and Command, again and again: whatever number is kept, the end is right and nothing is lost silently.
+    /// Interrupt Line and Command, again and again: with any number of kept changes the end is right, and lost changes are counted.
     #[test]
     fn replay_of_any_kept_changes_ends_at_the_present_registers() {
         for most in [0, 1, 2, 3, 7, 50, 1000] {

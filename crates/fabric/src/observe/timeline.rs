@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(integral.iter().sum::<u64>(), 3333 * 3 * 7_000_001);
     }
 
-    /// A constant rate is the same in every bin, whatever its width, and its sum is complete.
+    /// A constant rate is the same in every bin of any width, and its sum is complete.
     #[test]
     fn spread_bytes_never_exceed_the_wire_rate_in_a_bin() {
         let mut timeline = Timeline::new();

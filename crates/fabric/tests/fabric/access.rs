@@ -167,7 +167,7 @@ fn with_request_redirect_the_peers_of_the_vector_are_reached_by_way_of_the_root_
     }
 }
 
-/// `a` and `b` below `sw1`, which is below `sw0`: what `sw1` redirects comes to a port of `sw0` behind which its target is.
+/// `a` and `b` below `sw1`, which is below `sw0`: a request that `sw1` redirects comes to a port of `sw0` with the target behind it.
 #[test]
 fn upstream_forwarding_passes_requests_redirected_by_a_lower_switch() {
     for (of_upper, passes) in [(None, false), (acs(V, &[]), false), (acs(U, &[]), true)] {
@@ -205,7 +205,7 @@ fn egress_control_of_root_ports_forbids_other_root_ports() {
     }
 }
 
-/// Each page takes a walk of the IOMMU, which holds up what comes behind it and is passed by nothing.
+/// Each page takes a walk of the IOMMU, which holds up the requests behind it; no request passes it.
 #[test]
 fn requests_redirected_by_a_root_port_are_translated() {
     let one_write = |root: Option<AcsConfig>, iommu: bool| {
@@ -239,7 +239,7 @@ fn requests_redirected_by_a_root_port_are_translated() {
     assert_eq!(one_write(acs(E | R, &[]), true), direct, "a peer that egress control allows");
 }
 
-/// Writes, the reads behind them, and completions come in their order, whatever waits for a walk; everything arrives.
+/// Writes, the reads behind them, and completions come in their order, even behind a walk; everything arrives.
 #[test]
 fn translated_requests_keep_order_and_lose_nothing() {
     let mut bench = Bench::new();

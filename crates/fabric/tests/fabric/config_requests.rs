@@ -442,7 +442,7 @@ fn interrupts_of_a_device_with_relaxed_ordering_are_ordered() {
     assert_eq!(relaxed(false), [true; 3], "a read and two writes");
 }
 
-/// PCIe 5.0 §7.5.1.3.13, §6.6.1: what is below is reset, and is there again, unconfigured, when the bit is clear.
+/// PCIe 5.0 §7.5.1.3.13, §6.6.1: devices below are reset, and are there again, unconfigured, when the bit is clear.
 #[test]
 fn secondary_bus_reset_resets_devices_below_without_an_error() {
     const BRIDGE_CONTROL: u16 = 0x3E;

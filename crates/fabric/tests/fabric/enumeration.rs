@@ -56,7 +56,7 @@ fn assert_same_registers(before: &mut Fabric, simulated: &mut Fabric) {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Whatever the tree, and however narrow its links and small its buffers: the registers are the same, and so is all that follows.
+    /// In any tree, with links as narrow and buffers as small as may be, the registers and the later traffic are the same.
     #[test]
     fn simulated_enumeration_sets_the_registers_of_instant_enumeration(any in any_fabric(), ready in 0u64..50) {
         let mut before = any.build();
@@ -213,7 +213,7 @@ fn a_device_that_is_slow_is_found_when_it_is_ready() {
     }
 }
 
-/// A link goes down for good while software is at work: what is behind it is named, and the rest works.
+/// A link goes down for good while software is at work: functions behind it are named, and the rest works.
 #[test]
 fn a_link_down_during_enumeration_hides_only_functions_behind_it() {
     let mut usual = tree(true).build();

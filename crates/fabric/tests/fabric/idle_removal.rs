@@ -288,7 +288,7 @@ proptest! {
         }
     }
 
-    /// With stretches left out, the same is there at the end, and answers. (What was under way at a removal may have been an instant earlier
+    /// With stretches left out, the same is there at the end, and answers. (A TLP under way at a removal may have been an instant earlier
     /// or later, as a refresh held it up.)
     #[test]
     fn skipped_refreshes_leave_the_rest_after_a_removal_unchanged(pulled in pulled()) {

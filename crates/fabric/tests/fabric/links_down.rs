@@ -88,7 +88,7 @@ fn a_link_that_stays_down_answers_for_the_device_behind_it() {
     assert_eq!(fabric.tlps_live(), 0);
 }
 
-/// A switch goes away in the middle of what a device below it, on a crossbar, reads and writes: nothing is left of it.
+/// A switch goes away while a device below it, on a crossbar, reads and writes: no TLP and no transaction is left.
 #[test]
 fn crossbar_tlps_are_lost_with_the_link_above() {
     let mut lost = 0;
@@ -176,7 +176,7 @@ fn a_reset_by_the_port_above_is_no_error() {
     }
 }
 
-/// Each fault counts what it has hit, and one that was never due has hit nothing.
+/// Each fault counts its hits, and a fault that was never due has none.
 #[test]
 fn faults_count_their_hits() {
     let tlp = |n, count| FaultKind::Nth { unit: FaultUnit::Tlp, n, count, damage: Damage::Corrupt };

@@ -110,7 +110,7 @@ fn registers_show_supported_and_set_payload_sizes() {
 }
 
 /// Gen1 x1 carries a byte in 4 ns. A TLP to memory below 4 GiB has 20 bytes besides its data: 532 bytes with 512, 148 with 128. The switch adds a
-/// header, 16 bytes, to what follows without a gap.
+/// header, 16 bytes, to a TLP that follows without a gap.
 #[test]
 fn a_write_is_split_by_the_mps_of_its_path() {
     let latency = |policy| {

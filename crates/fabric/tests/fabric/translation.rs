@@ -128,7 +128,7 @@ fn data_go_to_their_translated_addresses() {
     }
 }
 
-/// What is not mapped, or not for that: reads are answered as unsupported, writes are lost; the IOMMU says whose they were.
+/// Accesses without a mapping, or without the right: reads are answered as unsupported, writes are lost; the IOMMU records their requester.
 #[test]
 fn unmapped_accesses_are_refused_and_recorded() {
     let read_only = MapConfig { write: false, ..map("a", FROM, PAGE, TO) };
@@ -635,8 +635,8 @@ fn config(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(config(48))]
 
-    /// Whatever is mapped where and moved when: data are where the tables said at the time, nothing uses a translation after its invalidation was
-    /// completed, every access ends once, and what did not go is recorded.
+    /// With any mappings, moved at any time: data are where the tables pointed at the time, no TLP uses a translation after its invalidation was
+    /// completed, every access ends once, and each refused access is recorded.
     #[test]
     fn every_byte_lands_at_its_translation_of_the_time(any in any_tables()) {
         let mut bench = host(any.maps());

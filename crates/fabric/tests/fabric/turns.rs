@@ -84,7 +84,7 @@ fn flows_of_one_root_port_to_several_share_the_turnaround() {
     assert!(reads.iter().sum::<f64>() > 7.0, "{reads:?}");
 }
 
-/// Reads see what was written before them, whatever waits; and a target whose link goes down lets the others go.
+/// Reads see the data written before them, even where TLPs wait; and a target whose link goes down does not hold up the others.
 #[test]
 fn waiting_for_a_turn_loses_and_reorders_nothing() {
     for down in [false, true] {

@@ -149,7 +149,7 @@ fn differences_are_the_links() {
     assert!(said["machine"]["refusal"].is_null());
 }
 
-/// Each of these machines has reads that differ by what could be a link, or looks like a real one; only the last two are real.
+/// Each of these machines has reads whose difference could be a link, or looks like a real one; only the last two are real.
 #[test]
 fn a_virtual_machine_is_recognised_by_its_files_and_read_times() {
     let real: &[u64] = &[563, 815, 818, 1500, 500];

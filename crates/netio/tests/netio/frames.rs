@@ -225,7 +225,7 @@ fn a_forged_frame_does_not_redirect_a_peer() {
     hear(0x3003, &mut || send(&mut forger, here, 0x3003));
 }
 
-/// Nobody reads meanwhile: what came and what the kernel says it dropped are all that was sent.
+/// The receiver does not read meanwhile: datagrams received and datagrams dropped by the kernel add up to those sent.
 #[test]
 fn datagrams_dropped_by_the_kernel_are_counted() {
     let Some(cable) = Cable::lay() else { return };

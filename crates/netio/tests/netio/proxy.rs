@@ -162,7 +162,7 @@ fn writes_that_do_not_arrive_are_counted_and_found() {
     assert!(missing.ranges.iter().all(|(at, bytes)| at % 256 == 0 && bytes % 256 == 0), "{missing:?}");
 }
 
-/// What is too long for NetTLP is none of its datagrams, and ends nothing.
+/// A datagram that is too long for NetTLP does not pass, and ends nothing.
 #[test]
 fn datagrams_too_long_for_nettlp_do_not_pass_the_proxy() {
     let addresses = addresses(3);

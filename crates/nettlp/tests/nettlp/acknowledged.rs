@@ -251,7 +251,7 @@ fn one_percent_of_loss_costs_less_than_two_thirds() {
     assert!(lossy < 0.3 * whole, "a time limit that follows nothing: {lossy} of {whole}");
 }
 
-/// The published card drops what it does not know: nothing is sent but the requests for a link, and all operations say why they failed.
+/// The published card drops what it does not know: nothing is sent but the requests for a link, and all operations fail with an error for this.
 #[test]
 fn operations_fail_unacknowledged_without_a_link() {
     let mut device = DeviceNode::new(config(true));
@@ -270,7 +270,7 @@ fn operations_fail_unacknowledged_without_a_link() {
     assert_eq!(device.endpoint.counters().links_lost, 1);
 }
 
-/// An adapter that knows links does not send a single byte of them to whoever has not asked.
+/// An adapter that knows links sends no byte of them to a device that has not asked for one.
 #[test]
 fn an_adapter_sends_no_link_bytes_to_a_plain_device() {
     let (mut adapter, mut device) = (adapter(), DeviceNode::new(config(false)));

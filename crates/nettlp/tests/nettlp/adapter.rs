@@ -82,7 +82,7 @@ fn headers(all: &[Sent]) -> Vec<[u32; 3]> {
     all.iter().map(header).collect()
 }
 
-/// Whatever cannot be served is refused at once; what wants no answer is counted.
+/// A request that cannot be served is refused at once; a TLP without an answer is counted.
 #[test]
 fn unservable_requests_are_refused_at_once() {
     let cases: [(&str, &[u32], usize, u32); 9] = [
@@ -185,7 +185,7 @@ fn datagrams_are_numbered_and_timed() {
     assert_eq!(seen[..4], wanted);
 }
 
-/// What a device asks beside TLPs.
+/// The services of the adapter besides TLPs.
 #[test]
 fn services_answer_their_device_on_the_port_of_the_request() {
     let mut scene = Scene::new();
@@ -380,8 +380,8 @@ fn a_device_may_hold_the_table_itself() {
     assert_eq!(again[0].2[6..], table.2[6..]);
 }
 
-/// A read that was given up: whichever of its completions comes late, another may be later still, and its tag rests. Naive: the last one
-/// ends the rest, and what comes after it fits the next read with that tag.
+/// A read that was given up: behind each late completion another may come later still, so its tag rests. Naive: the last one
+/// ends the rest, and a completion after it fits the next read with that tag.
 #[test]
 fn a_host_tag_rests_after_a_timeout_despite_late_completions() {
     let mut scene = Scene::new();

@@ -117,7 +117,7 @@ fn a_request_with_a_digest_gets_a_completion_with_a_digest() {
     }
 }
 
-/// Who wants digests takes nothing that comes without.
+/// A device with digests discards completions without one.
 #[test]
 fn completions_without_a_digest_are_discarded() {
     let mut device = Endpoint::new(EndpointConfig { adapter: raw::ADAPTER, ..config(true, Retry::Never) });

@@ -91,7 +91,7 @@ fn all_is_known_when_each_run_is() {
     assert_eq!(sweep.knows_all(&mut always), refused);
 }
 
-/// Whoever chooses numbers points by their places in a list: what is known of them is known by their steps.
+/// Chosen points are numbered by their places in a list; stored results are found by their steps.
 #[test]
 fn chosen_points_find_stored_results_by_their_steps() {
     let bench = Bench::new();

@@ -155,7 +155,7 @@ fn broken_records_in_the_store_are_run_again() {
     }
 }
 
-/// What is known of a study's points without reading their experiments is what reading them tells.
+/// The kept keys of a study's points equal the keys that follow from their experiments.
 #[test]
 fn kept_keys_hold_for_their_files_and_study_only() {
     let bench = Bench::new();

@@ -85,7 +85,7 @@ fn a_benchmark_is_measured_by_the_simulator_and_by_the_model() {
     assert!((figure(&one.rows[0], "throughput") / (rate * 64.0 * 8.0) - 1.0).abs() < 1e-9);
 }
 
-/// A point is the same however it is said, and another if anything that it follows from is.
+/// A point is the same in any notation, and another if any of its inputs differs.
 #[test]
 fn results_are_keyed_by_all_their_inputs() {
     let bench = Bench::new();
@@ -207,7 +207,7 @@ fn mistakes_in_a_subject_are_reported_with_their_place() {
     );
 }
 
-/// What the model refuses at a point is a row, as with experiments: the other points run.
+/// A point that the model refuses is a row, as with experiments: the other points run.
 #[test]
 fn a_bad_value_of_an_axis_becomes_a_refused_row() {
     let bench = Bench::new();

@@ -633,7 +633,7 @@ fn a_refusal_frees_the_tag_unless_it_overtook_data() {
     }
 }
 
-/// A tag that nobody may use is not what one waits for: a read behind a write waits for the write, and without room nothing leaves.
+/// A read behind a write waits for the write, and not yet for a tag; without room nothing leaves.
 #[test]
 fn a_read_behind_a_write_waits_for_the_write_first() {
     let mut requester = requester(1);

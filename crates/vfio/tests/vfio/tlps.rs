@@ -113,7 +113,7 @@ fn transfers_are_split_by_mps_and_mrrs_of_device_control() {
     );
 }
 
-/// Whether it comes at once or by messages, a read's completions hold what is in memory; one that fails has the request that failed.
+/// A read's completions hold the bytes of memory, whether mapped or read by messages; a failed read has the request that failed.
 #[test]
 fn completions_hold_the_bytes_of_memory() {
     let mut client = watched();
@@ -162,7 +162,7 @@ fn interrupts_are_messages() {
     assert_eq!(client.port.take_tlp(), None);
 }
 
-/// What was asked of a client that is gone is never answered, and the next one's TLPs are seen, too.
+/// A request to a client that is gone is never answered, and the next client's TLPs are seen, too.
 #[test]
 fn an_unanswered_register_read_has_no_completion() {
     let mut client = watched();

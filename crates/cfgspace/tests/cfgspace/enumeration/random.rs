@@ -322,7 +322,7 @@ proptest! {
         }
     }
 
-    /// It comes to an end, whatever is answered.
+    /// Enumeration comes to an end with any answers.
     #[test]
     fn enumeration_ends_under_arbitrary_answers(answers in proptest::collection::vec(any::<u32>(), 1..200)) {
         let mut answers = answers.into_iter();

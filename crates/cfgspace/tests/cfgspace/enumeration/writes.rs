@@ -12,7 +12,7 @@ use tlplab_units::{Bdf, Mps};
 /// The offset of MSI or MSI-X in the cards.
 const OTHER: u16 = 0x80;
 
-/// Firmware may have told an end point of its root port already, and switched ECRC on: that stays.
+/// Firmware may have set the read completion boundary, wide tags and ECRC already: they stay set.
 #[test]
 fn rcb_tags_and_ecrc_set_by_firmware_stay_on() {
     let port = bridge(PortType::RootPort, |_, pcie| pcie.read_boundary_128 = true);

@@ -43,7 +43,7 @@ fn rtl_copier_moves_as_many_bytes_as_the_built_in_copier() {
     }
 }
 
-/// Reads and writes of every length and alignment: TLPs must say of bytes what the built-in device is told.
+/// Reads and writes of every length and alignment: TLPs must enable the bytes that the built-in device gets.
 #[test]
 fn rtl_registers_behave_as_in_the_built_in_copier() {
     let mut random = Random::keyed(3, "card", "registers");

@@ -207,7 +207,7 @@ struct Possible {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Power fails at any time: of every block there is, whole, what was flushed or something written later.
+    /// Power fails at any time: every block is whole, and holds the flushed data or data written later.
     #[test]
     fn flushed_blocks_survive_power_loss_whole(
         seed in any::<u64>(),
