@@ -1,4 +1,4 @@
-"""Refuses a short list of phrasings in the pages of .ci/words.txt, and in the messages and doc comments of Rust, Python, C and SystemVerilog.
+"""Refuses a short list of phrasings in the pages of .ci/words.txt, in the messages and doc comments of Rust, Python, C and SystemVerilog, and in names of tests.
 
 Texts have the field's nouns and verbs instead of pronouns, and statements instead of questions.
 """
@@ -68,6 +68,16 @@ GENERATED = {"python/tlplab/document.py"}
 TESTS = re.compile(r"(^|/)(tests?|fuzz)/|(^|/)(test_\w+|conftest)\.py$")
 # Of regular expressions, which are no texts.
 PATTERN = re.compile(r"\\[bdswS?]|\(\?")
+# Sources of Rust whose texts are checked; of the others, only the names of tests.
+SOURCE = re.compile(r"crates/[^/]+/src/")
+TEST_NAMES = {
+    "Rust": re.compile(r"#\[test\](?:\s+(?:#\[[^\]]*\]|//[^\n]*))*\s+(?:async )?fn (\w+)"),
+    "Python": re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE),
+}
+# Words of names, which underscores separate.
+VAGUE = re.compile(
+    r"(?<![a-z])(what(?!_if)|who(m|se)?|(who|what|which)ever|(some|no|any|every)(body|one)|no_one|those|these|says?|said|tells?|told)(?![a-z])"
+)
 # Texts for the developers of tlplab.
 PRIVATE = re.compile(r"(\.expect(_err)?|reason =|(assert|debug_assert|panic|unreachable|todo)\w*!\([^\"]*)\s*\(?\s*$")
 
@@ -191,6 +201,15 @@ def c_comments(name: str, text: str) -> Iterator[str]:
             last = number
 
 
+def test_names(name: str, text: str, language: str | None) -> Iterator[str]:
+    """The pronouns and vague verbs in names of tests, as findings."""
+    for test in TEST_NAMES[language].finditer(text) if language in TEST_NAMES else ():
+        number = text.count("\n", 0, test.start(1)) + 1
+        for word in VAGUE.finditer(test[1]):
+            advice = "name the component and its behaviour: replay_timer_expires_after_lost_ack"
+            yield f'{name}:{number}: "{word[0]}": in {test[1]}: {advice}'
+
+
 def findings(name: str, text: str) -> list[str]:
     """The findings in a page or a source, one line each: place, words, advice."""
     language = LANGUAGES.get(Path(name).suffix)
@@ -198,7 +217,7 @@ def findings(name: str, text: str) -> list[str]:
     others: Iterator[str] = iter(())
     match language:
         case "Rust":
-            texts, others = messages(text), clauses(name, text)
+            texts, others = (messages(text), clauses(name, text)) if SOURCE.match(name) else (iter(()), others)
         case "Python":
             try:
                 tree = ast.parse(text)
@@ -214,18 +233,17 @@ def findings(name: str, text: str) -> list[str]:
         for number, line in texts
         for pattern, advice in rules
         for match in re.finditer(pattern, line, re.IGNORECASE)
-    ] + list(others)
+    ] + [*others, *test_names(name, text, language)]
 
 
 def sources() -> Iterator[str]:
-    """The checked sources: those of the crates without their tests in Rust, and all of Python, C and SystemVerilog."""
+    """The checked sources: all of Rust, Python, C and SystemVerilog."""
     for folder, below, files in os.walk(ROOT):
         place = Path(folder).relative_to(ROOT)
         below[:] = sorted(one for one in below if one not in ELSEWHERE and (one == ".ci" or not one.startswith(".")))
         for file in sorted(files):
             path = place / file
-            tested = path.suffix == ".rs" and (path.parts[0], *path.parts[2:3]) != ("crates", "src")
-            if path.suffix in LANGUAGES and path.as_posix() not in GENERATED and not tested:
+            if path.suffix in LANGUAGES and path.as_posix() not in GENERATED:
                 yield path.as_posix()
 
 

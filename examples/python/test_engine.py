@@ -11,7 +11,7 @@ EXPERIMENT = Path(__file__).with_name("engine.toml")
 TWINS = Path(__file__).with_name("twins.toml")
 
 
-def test_it_does_what_its_driver_expects():
+def test_engine_passes_its_driver():
     tl.simulate(Engine(), driver)
 
 

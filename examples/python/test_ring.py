@@ -6,7 +6,7 @@ def test_data_are_read_in_time(tlplab_run):
     run.expect("ring.latency.p99 < 4 us", "ring.share.tag_wait < 5 %", "errors == 0")
 
 
-def test_requests_and_what_answers_them(tlplab_run):
+def test_completions_carry_all_requested_data(tlplab_run):
     tlps = tlplab_run("ring.toml").tlps
     asked = tlps.where(kind="MRd", flow="ring").expect_all(length=lambda dw: dw <= 128)
     data = tlps.where(kind="CplD", flow="ring").expect_all(status="SC")

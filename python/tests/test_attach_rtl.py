@@ -66,7 +66,7 @@ def test_a_library_runs(experiment: str, capsys: pytest.CaptureFixture[str]) -> 
     assert cli.status(["check", experiment]) == 0
 
 
-def test_a_library_that_cannot_be_used_is_said_so(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unusable_rtl_library_is_reported(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     for extra, says in [
         ('device.card.model="rtl:none.so"', "there is no such file"),
         ("device.card.speed=3", "unknown parameter speed; there are pcie_clock"),
@@ -80,7 +80,7 @@ def test_a_library_that_cannot_be_used_is_said_so(experiment: str, capsys: pytes
     assert "sent a read of 1024 B; Max_Read_Request_Size is 512" in capsys.readouterr().err
 
 
-def test_a_run_that_only_a_clock_keeps_going_says_so(
+def test_a_run_kept_alive_by_a_clock_prints_a_note(
     experiment: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.0)

@@ -137,7 +137,7 @@ def test_keys_of_the_host_are_as_an_experiment_has_them() -> None:
         bench.run([case], host_keys={"memory.latncy": "1ns"})
 
 
-def test_rows_are_those_of_the_data_sets() -> None:
+def test_rows_have_the_columns_of_the_data_sets() -> None:
     cases = [
         Case("lat_wrrd", 8, interface="command", cache="device-thrash", host_offset=3, device_offset=5, count=50),
         Case("bw_rdwr", 257, window=1 << 20, pattern="random", cache="cold", count=50),
@@ -262,14 +262,14 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str], arguments: t
     assert not Path("out.csv").exists()
 
 
-def test_a_device_profile_says_where_it_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_in_a_device_profile_has_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("device.toml").write_text('title = "x"\nsource = "y"\nbetween = "5"\n', encoding="utf-8")
     status, _, err = run(capsys, "lat_rd", "--device", "device.toml")
     assert status == 2
     assert 'device.toml:3: "5" is not a time' in err
 
 
-def test_interrupted_runs_keep_what_was_measured(
+def test_interrupted_runs_keep_their_measurements(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     follow = futures.wait

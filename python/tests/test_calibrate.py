@@ -180,7 +180,7 @@ def test_latencies_are_taken_from_bandwidths_if_there_is_nothing_else(machine: l
         (slice(0, 0), "Missing argument 'DATASET...'"),
     ],
 )
-def test_what_cannot_be_calibrated_is_refused(
+def test_incomplete_data_sets_are_refused(
     machine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], which: slice, message: str
 ) -> None:
     output = tmp_path / "host.toml"
@@ -190,7 +190,7 @@ def test_what_cannot_be_calibrated_is_refused(
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["host-warm reads", "nothing"])
-def test_a_cache_that_no_text_tells_of_is_measured_or_named(
+def test_an_undocumented_cache_is_measured_or_named_as_absent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], known: bool
 ) -> None:
     folder = Path(shutil.copytree(T630, tmp_path / "machine"))
@@ -345,7 +345,7 @@ def test_local_memory_may_be_that_of_a_twin(
 
 
 @pytest.mark.parametrize("host", [name for name, _ in _core.hosts() if name.startswith("xeon")])
-def test_a_shipped_profile_says_what_the_simulator_gives(host: str) -> None:
+def test_a_shipped_profile_states_the_simulated_latency(host: str) -> None:
     said = re.search(
         r"; 64 B read, cold, ns: measured [\d.]+, simulated ([\d.]+)$", dict(_core.hosts())[host], re.MULTILINE
     )

@@ -117,7 +117,7 @@ def test_bad_input_is_status_2_and_one_message(
     assert err.count("\n") == 1
 
 
-def test_every_mistake_of_a_file_is_told_with_its_line(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_mistake_of_a_file_has_its_line(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(experiment).write_text(UPLINK.replace("under", "undr"), encoding="utf-8")
     status, _, err = run(capsys, "check", experiment)
     assert status == 2
@@ -216,7 +216,7 @@ def test_own_experiments_go_by_name_where_no_file_is_in_the_way(
 
 
 @pytest.mark.usefixtures("experiment")
-def test_schema_goes_where_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_goes_to_stdout_or_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "schema")
     assert status == 0
     assert run(capsys, "schema", "-o", "schema.json") == (0, "", "")

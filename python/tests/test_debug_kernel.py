@@ -34,26 +34,26 @@ def boot(folder: Path, script: str, experiment: Path = NVME) -> Guest:
         ("locks", "WARNING: possible circular locking dependency detected"),
     ],
 )
-def test_a_mistake_is_told_at_once(tmp_path: Path, wrong: str, told: str) -> None:
+def test_the_debug_kernel_reports_a_mistake_at_once(tmp_path: Path, wrong: str, told: str) -> None:
     guest = boot(tmp_path, f"insmod {MODULE} wrong={wrong}; dmesg | tail -100")
     assert guest.status == 0, guest.errors
     assert guest.said(told), guest.console[-30:]
 
 
 @pytest.mark.xfail(strict=True, reason="on user-mode Linux kmemleak tells nothing; why is not known")
-def test_memory_that_nothing_points_to_is_told(tmp_path: Path) -> None:
+def test_unreferenced_memory_is_reported(tmp_path: Path) -> None:
     looks = f"{SCANS}; cat /sys/kernel/debug/kmemleak"
     guest = boot(tmp_path, f"insmod {MODULE} wrong=leak; {looks}")
     assert guest.said("unreferenced object"), guest.console[-30:]
 
 
-def test_a_mapping_that_is_left_behind_is_told_when_the_driver_lets_go(tmp_path: Path) -> None:
+def test_a_leaked_dma_mapping_is_reported_at_unbind(tmp_path: Path) -> None:
     unbind = f"echo {DRIVE} >/sys/bus/pci/drivers/nvme/unbind"
     guest = boot(tmp_path, f"insmod {MODULE} wrong=mapping device={DRIVE}; {unbind}; dmesg | tail -60")
     assert guest.said("device driver has pending DMA allocations"), guest.console[-30:]
 
 
-def test_nothing_is_told_of_what_is_right(tmp_path: Path) -> None:
+def test_correct_drivers_cause_no_reports(tmp_path: Path) -> None:
     looks = f"{SCANS}; cat /sys/kernel/debug/kmemleak"
     unbind = f"echo {DRIVE} >/sys/bus/pci/drivers/nvme/unbind"
     guest = boot(

@@ -57,7 +57,7 @@ def test_a_run_that_is_stopped_at_every_event_is_the_same_run(file: Path) -> Non
     assert run.now_ns == whole["end_fs"] / 1e6
 
 
-def test_tlps_are_those_of_the_ladder(file: Path) -> None:
+def test_tlps_match_the_ladder(file: Path) -> None:
     """Two ways to the same table, in the order in which TLPs were put on wires."""
     ladder = of_result(tl.run(file, overrides=['ladder={ at = "0s", packets = 20000 }'], verdict=False).result)
     run = tl.debug(file)
@@ -125,7 +125,7 @@ def test_the_run_stops_where_a_register_is_touched() -> None:
             run.address(name)
 
 
-def test_wrong_conditions_are_told_before_the_run_goes_on(file: Path) -> None:
+def test_wrong_conditions_are_refused_before_time_passes(file: Path) -> None:
     run = tl.debug(file)
     for conditions, error, why in (
         ({"kind": "MWR"}, ValueError, "did you mean MWr"),
@@ -140,7 +140,7 @@ def test_wrong_conditions_are_told_before_the_run_goes_on(file: Path) -> None:
         tl.debug(file, link="gen3 x4")
 
 
-def test_a_simulation_ends_where_it_is_told() -> None:
+def test_a_simulation_ends_at_its_stop_condition() -> None:
     result = tl.simulate(copier(), driver, stop_at={"kind": "MRd"})
     assert result["stop_reason"] == "interrupted"
     assert result["end_fs"] < tl.simulate(copier(), driver)["end_fs"]

@@ -160,7 +160,7 @@ def test_memory_and_registers_byte_by_byte() -> None:
     assert carrier.finished
 
 
-def test_a_reset_cancels_what_waits() -> None:
+def test_a_reset_cancels_waiting_handlers() -> None:
     ended: list[str] = []
 
     class Sleeper(tl.Device):
@@ -187,7 +187,7 @@ def test_a_reset_cancels_what_waits() -> None:
     assert ended == ["cancelled", "reset 5"]
 
 
-def test_interrupts_before_anybody_waits_are_kept() -> None:
+def test_interrupts_before_a_wait_are_kept() -> None:
     async def driver(host: tl.Host, dev: Any) -> None:
         await dev.regs.write(go=4)
         await dev.regs.write(go=4)
@@ -235,7 +235,7 @@ def test_mistakes_in_a_class_are_named() -> None:
         Carrier(Copier(), None).device.context.msix(1)
 
 
-def test_a_bar_without_a_size_and_with_an_unknown_keyword_says_so() -> None:
+def test_bars_without_a_size_or_with_unknown_keywords_are_refused() -> None:
     with pytest.raises(TypeError, match=r'^regs: the size of the BAR is missing; .*class regs\(tl.Bar, size="4KiB"\)$'):
         type("regs", (tl.Bar,), {})
     with pytest.raises(TypeError, match=r'^regs: unknown keyword "sise"; did you mean "size"\?$'):
@@ -307,7 +307,7 @@ def test_a_device_that_cannot_be_is_refused_where_it_is_written(parts: dict[str,
         type("Board", (tl.Device,), parts)
 
 
-def test_what_a_handler_may_not_do_is_said() -> None:
+def test_forbidden_calls_of_a_handler_are_refused() -> None:
     class Plain(tl.Device):
         pass
 
@@ -333,7 +333,7 @@ def test_what_a_handler_may_not_do_is_said() -> None:
         Plain(depth=4)
 
 
-def test_what_software_sees_of_a_device() -> None:
+def test_software_sees_ids_interrupts_and_capabilities() -> None:
     class Board(tl.Device):
         ids = tl.Ids(0x71AB, 7, revision=3, class_code=0x12_00_00, subsystem=(0x1234, 0x5678))
         msix, msi, intx = 4, 2, True
@@ -439,7 +439,7 @@ def test_a_device_changes_its_configuration_space() -> None:
 @pytest.mark.parametrize(
     ("where", "says"), [(0x10, "the byte at 0x12"), (0xFFE, "4 bytes of its configuration space at 0xffe")]
 )
-def test_what_is_not_the_devices_to_change_ends_the_run(where: int, says: str) -> None:
+def test_changing_a_register_of_software_ends_the_run(where: int, says: str) -> None:
     async def driver(_host: tl.Host, dev: Any) -> None:
         await dev.regs.write(where=where, what=0)
         await dev.regs.read("what")

@@ -65,7 +65,7 @@ def test_device_in_c_is_enumerated(model: str, capsys: pytest.CaptureFixture[str
         ("device.copier.depth=[1]", "a library takes no parameter of this kind"),
     ],
 )
-def test_library_that_cannot_be_used_is_said_so(
+def test_an_unusable_device_library_is_reported(
     model: str, extra: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.status(["run", EXPERIMENT, "--set", model, "--set", extra]) == 2
@@ -75,7 +75,7 @@ def test_library_that_cannot_be_used_is_said_so(
     assert said.out == ""
 
 
-def test_device_that_is_told_of_a_failed_read_ends_the_run_in_words(
+def test_a_failed_read_ends_the_run_with_a_message(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     driver = tmp_path / "driver.py"

@@ -117,7 +117,7 @@ def test_the_causes_of_a_flow_add_up_to_its_transactions(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_figures_are_those_of_studies(name: str) -> None:
+def test_figures_match_the_metrics_of_studies(name: str) -> None:
     simulation = simulated(name)
     found = figures_of(json.loads(simulation.finish()))
     metrics = _core.record_figures(simulation.record())
@@ -166,7 +166,7 @@ def test_a_cause_that_grows_is_named(part: int) -> None:
     assert not found.same
 
 
-def test_a_document_whose_causes_do_not_add_up_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_with_wrong_sums_of_causes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, other = tmp_path / "one.json", tmp_path / "other.json"
     one.write_text(text_of())
     other.write_text(json.dumps(grown(result(), 0, 0, 40.0, mean=False)))
@@ -188,7 +188,7 @@ def test_documents_that_sum_up_are_compared_in_the_detail_that_both_have() -> No
     assert not any(part.difference for flow in found.flows for part in flow.parts)
 
 
-def test_what_passed_over_the_wires_counts() -> None:
+def test_runs_with_another_trace_hash_differ() -> None:
     other = result()
     other["trace_hash"] = "0" * 16
     assert between(result(), result()).same
@@ -218,7 +218,7 @@ def test_the_same_run_does_not_differ(design: Path, capsys: pytest.CaptureFixtur
     assert re.search(r"nic\.latency\.p50 .* 0\n", capsys.readouterr().out)
 
 
-def test_what_differs_is_told(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_differing_keys_causes_and_figures_are_listed(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "diff",
         "design.toml",
@@ -238,7 +238,7 @@ def test_what_differs_is_told(design: Path, capsys: pytest.CaptureFixture[str]) 
     said(arguments, capsys)
 
 
-def test_the_limits_before_and_after_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_limits_before_and_after_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tags.toml"
     path.write_text(
         'title = "Tags"\nstop = "8us"\nhost = "server"\n[device.dev]\nunder = "host.rp0"\nlink = "gen3 x8"\ntags = 2\n[load]\n'
@@ -263,7 +263,7 @@ def test_widths_from_60_to_120(
             assert max(map(len, out.splitlines())) <= width
 
 
-def test_json_has_sums_that_anybody_can_check(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_sums_that_add_up(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "diff",
         "design.toml",
@@ -331,7 +331,7 @@ def test_a_default_that_is_written_out_is_no_difference(design: Path, capsys: py
     assert "no differences" in out
 
 
-def test_different_seeds_are_said(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_different_seeds_are_noted(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = said(["diff", "design.toml", "--if", "luck: seed=7, load.nic.pattern=random", "--no-verdict"], capsys)
     assert "seeds 1 and 7: differences may be due to chance" in out
     assert re.search(r"^seed +1 +7", out, re.MULTILINE)
@@ -379,7 +379,7 @@ REFUSED: list[tuple[list[str], str]] = [
 @pytest.mark.parametrize(
     ("arguments", "word"), REFUSED, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
-def test_what_cannot_be_compared_is_refused(
+def test_incomparable_arguments_are_refused(
     arguments: list[str], word: str, design: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     folder = design.parent
@@ -427,7 +427,7 @@ COMPUTED = [
 
 
 @pytest.mark.parametrize(("value", "operation", "wanted"), COMPUTED)
-def test_alternatives_compute_with_what_the_base_has(value: Any, operation: str, wanted: str) -> None:
+def test_alternatives_compute_with_values_of_the_base(value: Any, operation: str, wanted: str) -> None:
     found = alternatives.read(f"it: a.b{operation}")
     assert alternatives.overrides(found, {"a.b": value}) == [f"a.b={wanted}"]
 
@@ -452,7 +452,7 @@ def test_alternatives_are_cut_at_their_commas() -> None:
     assert alternatives.read("a.b=x:y").assignments[0].value == "x:y"
 
 
-def test_alternatives_are_what_set_makes_of_them(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_alternatives_equal_overrides_by_set(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "diff",
         "design.toml",
@@ -555,7 +555,7 @@ def test_the_page_needs_nothing_else_and_its_bars_are_the_figures(
     assert widths == pytest.approx([100 * mean / max(means) for mean in means], abs=0.3)
 
 
-def test_the_page_names_what_only_one_side_has() -> None:
+def test_the_page_names_flows_of_only_one_side() -> None:
     base = run_of("base", result())
     changed = json.loads(text_of().replace("nic", "gpu"))
     other = run_of("other", changed)
@@ -640,7 +640,7 @@ def by_name(document: dict[str, Any], direction: str | None) -> Callable[[str], 
     return lambda name: figures[name]
 
 
-def test_captures_are_compared_by_what_is_in_them(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_captures_are_compared_by_their_requests(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, overrides in (("one", ()), ("other", ("device.nic.tags=2", "load.nic.size=512B"))):
         Path(f"{name}.pcapng").write_bytes(captured(*overrides))
     out = said(["diff", "one.pcapng", "other.pcapng", "--exit-code"], capsys, 1)

@@ -42,7 +42,7 @@ def test_fits_are_least_squares_and_physical() -> None:
     assert fits.least_squares(fits.named("Te_m ds", "Te_i ds"), physical=True) is None
 
 
-def test_a_row_left_out_does_not_tell_of_itself() -> None:
+def test_a_row_left_out_is_predicted_from_the_others() -> None:
     found = {link.name: parameters.left_out(link) for link in TABLE_4}
     assert [name for name, error in found.items() if error is None] == ["D", "Te_e", "Te_d"]
     # The other configuration space is 18 ns away.
@@ -60,7 +60,7 @@ def test_the_simulated_machine_has_the_published_links(outcomes: Outcomes) -> No
         assert abs(ours[split] - (2 * ours[immediate] - 2 * cycle)) <= TSC_STEP_NS
 
 
-def test_the_page_is_what_the_command_writes(outcomes: Outcomes) -> None:
+def test_the_page_matches_the_output_of_the_command(outcomes: Outcomes) -> None:
     written = (ROOT / "studies/differential/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, STUDY.rows(outcomes))
     assert all(drawing.svg().startswith("<svg") for drawing in STUDY.charts(outcomes))

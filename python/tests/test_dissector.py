@@ -302,7 +302,7 @@ def test_frames_that_contradict_themselves(tmp_path: Path) -> None:
     assert lines[7]["vlan"] == 101
 
 
-def test_what_stands_around_a_datagram(tmp_path: Path) -> None:
+def test_encapsulations_of_a_datagram_are_decoded(tmp_path: Path) -> None:
     """Other links than Ethernet, padding, tags within tags, check sequences, and datagrams that are not NetTLP."""
     padded, _ = datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)
     ip, zeros = padded[14:60], bytes(60)
@@ -439,7 +439,7 @@ CLEAN = {"adapters": 1, "gaps": 0, "missing": 0, "duplicates": 0, "reordered": 0
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_busy_machine_has_no_gaps_and_what_is_lost_is_told(seed: int, tmp_path: Path) -> None:
+def test_only_real_losses_of_a_busy_machine_are_gaps(seed: int, tmp_path: Path) -> None:
     whole = captured(tmp_path / "whole.pcap", busy(seed, lambda _lane, _number: False))
     assert summed_up(whole) == {**CLEAN, "adapters": 2}
     assert told(whole) == told(whole, "-2") == {"gap": [], "leap": [], "duplicate": []}
@@ -450,7 +450,7 @@ def test_a_busy_machine_has_no_gaps_and_what_is_lost_is_told(seed: int, tmp_path
     assert len(told(holes)["gap"]) == len(told(holes)["leap"]) == 4
 
 
-def test_a_great_loss_and_a_new_beginning_are_told_apart(tmp_path: Path) -> None:
+def test_a_great_loss_differs_from_a_new_beginning(tmp_path: Path) -> None:
     def run(start: int, numbers: range) -> list[tuple[int, int, int, int]]:
         at = [start + 10_000 * n for n in range(len(numbers))]
         return [(ns, number, ns * 10 // 64, 0x3000 + number % 4) for ns, number in zip(at, numbers, strict=True)]

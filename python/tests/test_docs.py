@@ -161,7 +161,7 @@ def boots(block: str) -> bool:
 
 
 @pytest.mark.parametrize("page", [shown(page) for page in PAGES])
-def test_the_commands_shown_do_what_is_shown(page: Path, tmp_path: Path) -> None:
+def test_shown_commands_print_the_shown_output(page: Path, tmp_path: Path) -> None:
     for name in LINKED:
         if (ROOT / name).exists():
             (tmp_path / name).symlink_to(ROOT / name)
@@ -245,7 +245,7 @@ def test_the_first_minutes_are_a_tour() -> None:
     assert sum(len(read_steps(block)) for _, block in blocks(ROOT / "docs/five-minutes.md")) >= 5
 
 
-def test_what_a_session_leaves_behind_is_ended(tmp_path: Path) -> None:
+def test_processes_left_by_a_shown_command_are_ended(tmp_path: Path) -> None:
     steps = read_steps("$ sleep 600 >sleep 2>&1 &\n$ echo $! >number\n")
     assert [status for status, _ in run_session(steps, tmp_path)] == [0, 0]
     left = Path("/proc", (tmp_path / "number").read_text().strip(), "cmdline")

@@ -40,7 +40,7 @@ def test_a_guest_is_here_when_it_is_whole(
     assert found(capsys)["user-mode Linux"]["found"] == str(place)
 
 
-def test_a_program_that_hangs_or_says_nothing_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_or_silent_program_is_present(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "SECONDS", 0.2)
     for name, text in (("hangs", "exec sleep 5"), ("silent", "true")):
         program = tmp_path / name
@@ -51,7 +51,7 @@ def test_a_program_that_hangs_or_says_nothing_is_here(tmp_path: Path, monkeypatc
     assert doctor.program("silent")() == str(tmp_path / "silent")
 
 
-def test_what_is_missing_comes_with_what_brings_it(
+def test_missing_programs_come_with_their_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

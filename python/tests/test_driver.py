@@ -92,7 +92,7 @@ def test_long_transfers_fill_the_link_with_few_interrupts() -> None:
         (["--only", "latency", "--latency-runs", "1", "--csv", "/nowhere/file", CARD], 1, "/nowhere/file"),
     ],
 )
-def test_what_is_wrong_is_told(arguments: list[str], status: int, said: str) -> None:
+def test_wrong_arguments_are_reported(arguments: list[str], status: int, said: str) -> None:
     done = run(*arguments, status=status)
     assert said in done.stderr
 
@@ -227,6 +227,6 @@ def test_the_library_in_python_moves_any_buffer() -> None:
         ("sim:nothing.toml", "nothing.toml"),
     ],
 )
-def test_the_library_in_python_says_why_a_card_cannot_be_opened(where: str, says: str) -> None:
+def test_a_failed_open_of_a_card_states_its_reason(where: str, says: str) -> None:
     with pytest.raises(OSError, match=says):
         module().Card(where)

@@ -64,7 +64,7 @@ def test_all_that_is_expected_is_judged(design: Path, capsys: pytest.CaptureFixt
         ("errors = 0\n", "expect.errors: the integer 0 is not a comparison; write it in quotes"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_before_anything_runs(
+def test_mistakes_are_reported_before_the_run(
     design: Path, capsys: pytest.CaptureFixture[str], more: str, why: str
 ) -> None:
     design.write_text(EXPERIMENT + more)

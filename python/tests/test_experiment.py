@@ -24,7 +24,7 @@ def small() -> tl.Experiment:
     return made.device("ssd", under="host.rp0", link="gen3 x4").load("ssd", op="write", size="4KiB")
 
 
-def test_it_runs_as_the_file_that_says_the_same(tmp_path: Path) -> None:
+def test_an_experiment_of_objects_runs_as_its_file(tmp_path: Path) -> None:
     made = tl.Experiment(title="Two", stop="20us", host={"profile": "server", "rcb": "128B"}, seed=3)
     made.switch("sw0", under="host.rp0", link="gen4 x4").device("ssd", under="sw0", link={"generation": 4, "width": 4})
     made.load("ssd", op="read", size="4KiB").fault(link="ssd", direction="up", tlp=5, damage="corrupt")
@@ -67,7 +67,7 @@ DEVICES = st.fixed_dictionaries(
     devices=st.dictionaries(NAMES, st.tuples(DEVICES, LOADS), min_size=1, max_size=4),
     faults=st.lists(st.tuples(st.floats(1e-12, 1e-3), st.booleans()), max_size=3),
 )
-def test_what_is_written_is_read_back(
+def test_a_written_experiment_reads_back(
     title: str, seed: int, devices: dict[str, tuple[dict[str, Any], dict[str, Any]]], faults: list[tuple[float, bool]]
 ) -> None:
     made = tl.Experiment(title=title, stop={"time": "5us"}, seed=seed)
@@ -112,7 +112,7 @@ def test_a_key_that_is_missing_has_the_line_of_its_table() -> None:
     assert caught.value.file == __file__
 
 
-def test_what_is_set_later_has_its_own_line() -> None:
+def test_a_key_set_later_has_its_own_line() -> None:
     made = small()
     made.set("device.ssd.tags", "many")
     with pytest.raises(tl.ExperimentError) as caught:
@@ -140,7 +140,7 @@ def test_a_mistake_in_a_file_that_was_read_has_the_line_of_the_file(tmp_path: Pa
         tl.Experiment.read(tmp_path / "nowhere.toml")
 
 
-def test_what_no_file_can_say_is_refused_where_it_is_said() -> None:
+def test_values_without_a_toml_form_are_refused_at_their_call() -> None:
     with pytest.raises(TypeError, match="Leave out a key"):
         small().device("nic", under="host.rp1", link=None)
     with pytest.raises(TypeError, match="is not a device"):
@@ -187,7 +187,7 @@ def test_of_a_class_each_run_makes_a_device() -> None:
     assert first["trace_hash"] == again["trace_hash"]
 
 
-def test_an_exception_of_a_driver_is_told() -> None:
+def test_an_exception_of_a_driver_ends_the_run() -> None:
     async def raises(host: tl.Host, _dev: Any) -> None:
         await host.sleep("1us")
         raise KeyError("no")

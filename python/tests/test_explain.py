@@ -102,7 +102,7 @@ def test_the_percentile_is_that_of_all_transactions(
         assert wanted / 1e6 == pytest.approx(latency, rel=1e-3)
 
 
-def test_a_saved_result_tells_the_same(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_result_is_explained_as_its_run(design: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (design.parent / "saved.json").write_text(text_of())
     ours = explained(capsys, "design.toml", "--flow", "nic")
     saved = explained(capsys, "saved.json", "--flow", "nic")
@@ -225,7 +225,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "word"), REFUSED)
-def test_what_cannot_be_explained_is_refused(
+def test_unexplainable_arguments_are_refused(
     arguments: list[str], word: str, design: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     (design.parent / "saved.json").write_text(text_of())

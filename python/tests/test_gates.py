@@ -55,7 +55,7 @@ def test_a_vanished_room_is_named() -> None:
     ]
 
 
-def test_tests_may_use_what_stands_beside_but_not_above() -> None:
+def test_tests_may_use_rooms_beside_but_not_above() -> None:
     rooms = {room: set[str]() for room in "abcde"}
     assert layers.violations(layers.read_arrows(ARROWS), rooms, {"b": {"c", "e"}}) == []
     assert layers.violations(layers.read_arrows(ARROWS), rooms, {"b": {"d"}, "a": {"b"}}) == [
@@ -108,7 +108,7 @@ def test_licence_expressions(expression: str, fine: bool) -> None:
     assert licences.permitted(expression, licences.PERMISSIVE) is fine
 
 
-def test_what_the_page_ships_is_judged_more_strictly_than_tools() -> None:
+def test_licences_of_shipped_packages_are_stricter_than_of_tools() -> None:
     lock = {
         "packages": {
             "": {},
@@ -190,8 +190,24 @@ def test_a_text_of_c_or_systemverilog_in_refused_words_is_found(name: str, text:
     assert [one.split(": ")[1] for one in words.findings(name, f"{text}\n")] == found
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("crates/a/src/b.rs", "#[test]\nfn what_is_lost_comes_again() {}", ['"what"']),
+        ("crates/a/tests/a/b.rs", "#[test]\n#[ignore]\n// Slow.\nfn nobody_says_so() {}", ['"nobody"', '"says"']),
+        ("crates/a/tests/a/b.rs", '#[test]\nfn lost_tlps_are_replayed() { panic!("what nobody knows"); }', []),
+        ("crates/a/tests/a/b.rs", "fn what_a_helper_does() {}", []),
+        ("rtl/test/test_a.py", "class TestA:\n    async def test_mistakes_are_told(self) -> None: ...", ['"told"']),
+        ("python/tests/test_a.py", "def test_what_if_finds_someones_essays() -> None: ...", []),
+    ],
+)
+def test_a_vague_word_in_the_name_of_a_test_is_refused(name: str, text: str, found: list[str]) -> None:
+    assert [one.split(": ")[1] for one in words.findings(name, f"{text}\n")] == found
+
+
 def test_sources_in_all_languages_are_checked() -> None:
     listed = set(words.covered())
     assert {"crates/wire/src/lib.rs", "python/tlplab/cli.py", "driver/tlpdma/pci.c", "rtl/core/user_rules.sv"} < listed
     assert {"crates/capi/include/libtlp.h", ".ci/words.py", "studies/p2p/README.md"} < listed
+    assert {"crates/datalink/tests/datalink/ports.rs", "rtl/test/test_hard_ip.py"} < listed
     assert not any(name.startswith((".venv", "target", "out/")) or "node_modules" in name for name in listed)

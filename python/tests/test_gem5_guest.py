@@ -63,7 +63,7 @@ def test_the_guests_memory_holds_the_block() -> None:
             assert int(size[1]) << 20 >= int(dict(one.variables)["block"]) + guest.LINUX
 
 
-def test_what_dd_says_is_read() -> None:
+def test_the_output_of_dd_is_parsed() -> None:
     said = guest.COPIED.match("67108864 bytes (67 MB, 64 MiB) copied, 0.155889 s, 430 MB/s")
     assert said is not None
     assert said.groups() == ("67108864", "0.155889")
@@ -84,7 +84,9 @@ def test_what_dd_says_is_read() -> None:
         (["speedy", "--guest", "--block", "64MiB"], "--block is for gem5"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_options_are_refused(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert status(["reproduce", *arguments, "--experiments", str(ROOT / "studies")]) == 2
     assert reason in capsys.readouterr().err
 
@@ -127,7 +129,7 @@ def test_table_2_by_a_kernel_module(outcomes: GuestOutcomes) -> None:
 
 
 @pytest.mark.full
-def test_the_data_of_4_kib_take_what_the_paper_says(outcomes: GuestOutcomes) -> None:
+def test_a_sector_of_4_kib_takes_the_time_of_the_paper(outcomes: GuestOutcomes) -> None:
     assert guest.dd(outcomes["block 64"]).sector == pytest.approx(3.072, rel=0.01)
 
 
@@ -138,7 +140,7 @@ def test_a_command_crosses_the_switch_eight_times_in_a_row(outcomes: GuestOutcom
 
 
 @pytest.mark.full
-def test_an_interrupt_costs_what_it_is_said_to_cost(outcomes: GuestOutcomes) -> None:
+def test_an_interrupt_takes_its_stated_cost(outcomes: GuestOutcomes) -> None:
     more = guest.dd(outcomes["block 64 cost"]).ns - guest.dd(outcomes["block 64"]).ns
     assert more == pytest.approx(guest.COST_NS, rel=0.02)
 
@@ -168,7 +170,7 @@ def test_the_physical_machines_link_is_its_limit(outcomes: GuestOutcomes) -> Non
 
 
 @pytest.mark.full
-def test_a_first_dd_says_its_rate_and_hangs_on_the_link(tmp_path: Path) -> None:
+def test_the_rate_of_a_first_dd_depends_on_the_link(tmp_path: Path) -> None:
     needs_guest()
 
     def rates(*arguments: str) -> list[float]:
@@ -185,7 +187,7 @@ def test_a_first_dd_says_its_rate_and_hangs_on_the_link(tmp_path: Path) -> None:
     assert far_pages < 0.8 * pages
 
 
-def test_the_command_shows_what_it_is_for() -> None:
+def test_the_help_lists_guest_and_block_options() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "tlplab", "reproduce", "--help"], capture_output=True, text=True, check=True
     )
@@ -194,7 +196,7 @@ def test_the_command_shows_what_it_is_for() -> None:
 
 
 @pytest.mark.full
-def test_who_interrupts_leaves_no_guest_and_no_folder() -> None:
+def test_an_interrupt_leaves_no_guest_and_no_folder() -> None:
     needs_guest()
     # A socket's path is short, and that of pytest's folders is not.
     with tempfile.TemporaryDirectory() as folder:

@@ -79,7 +79,7 @@ def test_every_experiment_passes_both_schema_and_reader(path: Path) -> None:
         "seed = -1",
     ],
 )
-def test_what_the_schema_refuses_the_reader_refuses(mistake: str, tmp_path: Path) -> None:
+def test_the_reader_refuses_the_mistakes_of_the_schema(mistake: str, tmp_path: Path) -> None:
     key = mistake.split()[0]
     good = {
         "title": 'title = "t"',

@@ -19,7 +19,7 @@ def test_every_figure_is_in_one_group() -> None:
     assert [sum(group.has(one.case) for group in GROUPS) for one in measured()] == [1] * len(measured())
 
 
-def test_writes_of_whole_lines_are_what_the_closed_form_says() -> None:
+def test_writes_of_whole_lines_match_the_closed_form() -> None:
     """Without the simulator: a TLP of 128 B each."""
     bound = float(model.bandwidth(1024, op="write", generation=5, width=16, mps=128)["bandwidth_bps"]) / 1e9
     groups = [group for group in GROUPS if group.within == BY_LINK]
@@ -39,7 +39,7 @@ def test_reads_lie_between_completions_of_64_and_128_bytes() -> None:
 
 @pytest.mark.full
 @pytest.mark.long
-def test_the_page_is_what_the_command_writes() -> None:
+def test_the_page_matches_the_output_of_the_command() -> None:
     written = (ROOT / "studies/gpu_host/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page({}, STUDY.rows({})), "run `make generate`"
     assert all(drawing.svg().startswith("<svg") for drawing in STUDY.charts({}))

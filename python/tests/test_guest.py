@@ -66,7 +66,7 @@ def test_same_experiment_and_seed_give_the_same_run(tmp_path: Path) -> None:
     assert first.result["guest"]["console"] != other.result["guest"]["console"]
 
 
-def test_register_read_takes_what_the_fabric_says(tmp_path: Path) -> None:
+def test_register_read_takes_the_latency_of_the_fabric(tmp_path: Path) -> None:
     guest = run(
         tmp_path, "--run", f"{LOAD}; dmesg | tail -1; cat /sys/kernel/debug/mmio_latency/each_ns | sort | uniq -c"
     )
@@ -90,7 +90,7 @@ def test_register_read_follows_the_switch(tmp_path: Path) -> None:
     assert least("250ns") - least("150ns") == 200
 
 
-def test_processor_costs_what_is_stated(tmp_path: Path) -> None:
+def test_system_calls_take_their_stated_cost(tmp_path: Path) -> None:
     def took(cost: str) -> float:
         """Microseconds between two lines of the guest's script."""
         guest = run(tmp_path, "--run", "echo from; echo to", "--set", f"guest.cpu.syscall={cost}")
@@ -135,7 +135,7 @@ def test_last_words_of_the_console_come_before_the_error_of_a_device(tmp_path: P
     assert "no such copy" in guest.errors
 
 
-def test_kernel_panic_is_told(tmp_path: Path) -> None:
+def test_kernel_panic_ends_with_status_1(tmp_path: Path) -> None:
     guest = run(tmp_path, "--run", "echo c >/proc/sysrq-trigger; kill -9 1; exec /nowhere")
     assert guest.status == 1
     assert "Traceback" not in guest.errors
@@ -151,7 +151,7 @@ def test_share_takes_files_in_and_out(tmp_path: Path) -> None:
     assert (share / "out").read_text() == "from the guest\n"
 
 
-def test_power_cut_loses_what_was_not_flushed(tmp_path: Path) -> None:
+def test_power_cut_keeps_flushed_files(tmp_path: Path) -> None:
     disk = f'device.nvme0.file="{tmp_path}/disk.img"'
     options = ("--set", disk, "--set", "device.nvme0.cache=16MiB", "--set", "device.nvme0.destage=0s")
     write = (
@@ -223,7 +223,7 @@ WRITTEN = {
 HEADER_WRITTEN = [(4, 4), (12, 2), (0x10, 0x18), (0x28, 8), (0x30, 4), (0x3C, 1), (0x3E, 2)]
 
 
-def test_sleep_beyond_the_end_of_simulated_time_is_told(tmp_path: Path) -> None:
+def test_sleep_beyond_the_end_of_simulated_time_is_reported(tmp_path: Path) -> None:
     guest = run(tmp_path, "--run", "sleep 20000")
     assert guest.status == 1
     assert "beyond the end of simulated time, which is 5.1 hours" in guest.errors
@@ -242,7 +242,7 @@ def test_shell_answers_keys_and_keeps_the_pace_of_the_wall_clock(tmp_path: Path)
     assert terminal.end() == 0
 
 
-def test_lspci_in_the_guest_is_that_of_tlplab_but_for_what_linux_writes(tmp_path: Path) -> None:
+def test_lspci_in_the_guest_matches_tlplab_except_linux_writes(tmp_path: Path) -> None:
     guest = registers("\n".join(run(tmp_path, "--run", "lspci -xxxx").console))
     shown = subprocess.run(
         [sys.executable, "-m", "tlplab", "lspci", NVME, "-x"], capture_output=True, text=True, check=True
@@ -270,7 +270,7 @@ def test_capture_has_every_tlp(tmp_path: Path) -> None:
     assert f"{sent:,}" in dump.stdout or str(sent) in dump.stdout.replace(",", "").replace(" ", ""), dump.stdout
 
 
-def test_run_says_who_boots_the_guest() -> None:
+def test_run_names_the_command_that_boots_the_guest() -> None:
     done = subprocess.run([sys.executable, "-m", "tlplab", "run", NVME], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "tlplab guest uml" in done.stderr
@@ -306,7 +306,7 @@ def test_killed_command_leaves_no_guest(tmp_path: Path, number: signal.Signals) 
     wait_until_gone(kernels)
 
 
-def test_killed_guest_is_told(tmp_path: Path) -> None:
+def test_killed_guest_is_reported(tmp_path: Path) -> None:
     child, kernels = start_endless(tmp_path)
     for kernel in kernels:
         os.kill(kernel, signal.SIGKILL)
@@ -316,7 +316,7 @@ def test_killed_guest_is_told(tmp_path: Path) -> None:
     wait_until_gone(kernels)
 
 
-def test_kernel_that_is_none_is_told(tmp_path: Path) -> None:
+def test_file_that_is_not_a_kernel_is_reported(tmp_path: Path) -> None:
     for name, script in (("quits", "#!/bin/sh\nexit 3\n"), ("no program", "nonsense")):
         folder = tmp_path / name
         folder.mkdir()

@@ -197,7 +197,7 @@ def test_a_card_that_halts_fails_one_request_of_a_queue(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_transfer_takes_what_the_link_does(tmp_path: Path) -> None:
+def test_transfers_reach_the_rate_of_the_link(tmp_path: Path) -> None:
     needs_guest()
     share = tmp_path / "share"
     share.mkdir()
@@ -256,7 +256,7 @@ def test_shortest_reads_are_the_fabrics_and_no_load_moves_them(tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_what_a_system_call_costs_is_told_apart(tmp_path: Path) -> None:
+def test_the_cost_of_a_system_call_adds_to_each_read(tmp_path: Path) -> None:
     needs_guest()
     script = "config-latency -n 200"
     tables = []
@@ -271,7 +271,7 @@ def test_what_a_system_call_costs_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_mapped_register_takes_what_the_fabric_says(tmp_path: Path) -> None:
+def test_a_mapped_register_takes_the_latency_of_the_fabric(tmp_path: Path) -> None:
     needs_guest()
     script = f"insmod /lib/modules-tlplab/mmio_latency.ko device={CARD} count=400"
     guest = run(tmp_path, "--run", script, experiment=DIFFERENTIAL)
@@ -301,7 +301,7 @@ def test_other_studies_refuse_a_guest() -> None:
     assert "differential does not run under Linux: --guest is for" in done.stderr
 
 
-def test_no_kernel_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_kernel_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(click.UsageError, match="make linux"):
         running.by_guest(study("speedy", ROOT / "studies"), str(ROOT / "studies"), GuestOptions(), quiet=True)

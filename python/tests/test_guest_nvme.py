@@ -30,7 +30,7 @@ def test_file_system_is_made_mounted_and_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cache", ["0B", "1MiB"])
-def test_fio_verifies_what_it_wrote(tmp_path: Path, cache: str) -> None:
+def test_fio_verifies_its_writes(tmp_path: Path, cache: str) -> None:
     script = (
         "fio --name=v --filename=/dev/nvme0n1 --rw=randrw --bsrange=512-64k --size=8M --direct=1 --ioengine=io_uring --iodepth=16"
         " --verify=crc32c --do_verify=1 --output-format=terse --minimal | cut -c1-60; exit $?"
@@ -131,7 +131,7 @@ def test_driver_is_unbound_and_bound_again(tmp_path: Path) -> None:
     assert guest.said("back")
 
 
-def test_power_cut_keeps_what_was_flushed_and_loses_the_rest(tmp_path: Path) -> None:
+def test_power_cut_keeps_flushed_and_loses_cached_blocks(tmp_path: Path) -> None:
     options = ("--set", f'device.nvme0.file="{tmp_path}/disk.img"', "--set", "device.nvme0.cache=16MiB")
     fill = "head -c 65536 /dev/zero | tr '\\0' {0} | dd of=/dev/nvme0n1 bs=64k seek={1} oflag=direct conv=notrunc{2} 2>/dev/null"
     write = f"set -e; {fill.format('a', 1, ',fsync')}; {fill.format('b', 2, '')}; echo WRITTEN; sleep 100"

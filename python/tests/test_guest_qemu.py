@@ -139,7 +139,7 @@ def test_a_copier_is_a_function_below_a_root_port_and_the_status_is_the_scripts(
 
 
 @pytest.mark.full
-def test_the_nvme_driver_with_two_processors_verifies_what_it_writes(tmp_path: Path) -> None:
+def test_the_nvme_driver_with_two_processors_verifies_its_writes(tmp_path: Path) -> None:
     needs_tools()
     (tmp_path / "drive.sh").write_text(DRIVE)
     found = run(tmp_path, "nvme,size=32MiB", "--cpus", "2", "--pcap", "drive.pcapng", "--run", "drive.sh")
@@ -165,7 +165,7 @@ def test_the_nvme_driver_with_two_processors_verifies_what_it_writes(tmp_path: P
 
 
 @pytest.mark.full
-def test_behind_an_iommu_a_device_reaches_what_is_mapped_and_nothing_else(tmp_path: Path) -> None:
+def test_a_device_behind_an_iommu_reaches_only_mapped_memory(tmp_path: Path) -> None:
     needs_tools()
     subprocess.run(
         ["gcc", "-O1", "-static", "-Wall", "-Werror", "-o", tmp_path / "vfio-copy", FOLDER / "vfio_copy.c"], check=True
@@ -184,7 +184,7 @@ def test_behind_an_iommu_a_device_reaches_what_is_mapped_and_nothing_else(tmp_pa
 
 
 @pytest.mark.full
-def test_behind_a_switch_the_nvme_driver_verifies_what_it_writes_through_a_reset(tmp_path: Path) -> None:
+def test_the_nvme_driver_behind_a_switch_survives_a_reset(tmp_path: Path) -> None:
     needs_tools()
     (tmp_path / "drive.sh").write_text(SWITCHED)
     found = run(
@@ -208,7 +208,7 @@ def test_behind_a_switch_the_nvme_driver_verifies_what_it_writes_through_a_reset
 
 
 @pytest.mark.full
-def test_qemu_stops_a_guest_whose_device_reports_a_fatal_error(tmp_path: Path) -> None:
+def test_qemu_stops_the_guest_after_a_fatal_error(tmp_path: Path) -> None:
     needs_tools()
     # Soon after the guest has its power: what it does by then is of no importance.
     fault = 'fault=[{link="nvme0", down="4s", until="5s"}]'
@@ -416,7 +416,7 @@ def test_an_experiment_that_is_interrupted_has_results_of_the_part_that_ran(tmp_
 
 
 @pytest.mark.full
-def test_a_qemu_that_is_killed_and_a_device_that_raises_are_told(tmp_path: Path) -> None:
+def test_a_killed_qemu_and_a_raising_device_are_reported(tmp_path: Path) -> None:
     needs_tools()
     process = subprocess.Popen(command(COPIER, "--run", "sleep 1000"), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
@@ -466,7 +466,7 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         ([f"{ROOT}/experiments/linux/two-guests.toml"], "has several machines"),
     ],
 )
-def test_mistakes_are_told(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_in_options_are_reported(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["guest", "qemu", *arguments]) == 2
     assert says in capsys.readouterr().err
 
@@ -481,10 +481,10 @@ def test_mistakes_are_told(arguments: list[str], says: str, capsys: pytest.Captu
 )
 def test_a_card_that_cannot_be_is_refused(cards: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     needs_tools()
-    test_mistakes_are_told([*cards, "--run", "true"], says, capsys)
+    test_mistakes_in_options_are_reported([*cards, "--run", "true"], says, capsys)
 
 
-def test_without_tools_the_message_says_how_to_get_them(
+def test_without_tools_the_message_names_make_guest_tools(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -121,7 +121,7 @@ def test_a_moved_kernel_is_found_among_others_that_look_like_it(levels: int, dir
     assert source.read < 32 * 16 + 1024, "one name for each 2 MiB, and little else"
 
 
-def test_what_the_user_knows_is_not_searched_for() -> None:
+def test_given_offsets_are_not_searched_for() -> None:
     memory = a_machine()
     source = Held(memory)
     phys_base = PHYSICAL - (SYMBOL + MOVED - 0xFFFF_FFFF_8000_0000)
@@ -131,7 +131,7 @@ def test_what_the_user_knows_is_not_searched_for() -> None:
         kernel_of(source, kaslr_offset=0)
 
 
-def test_another_kernels_symbols_find_nothing_and_say_what_to_check() -> None:
+def test_symbols_of_another_kernel_fail_with_the_options_to_check() -> None:
     with pytest.raises(RunError, match=r"32 searched\); check that --symbols and --btf"):
         kernel_of(Held(a_machine()), init_task=SYMBOL + 64)
 
@@ -155,7 +155,7 @@ def test_the_kernels_own_variable_spares_the_search_for_the_direct_map() -> None
     assert kernel_of(source, **known, page_offset_base=SYMBOL + 0x2000).direct_map == DIRECT_MAP
 
 
-def test_memory_that_never_answers_is_told_as_such() -> None:
+def test_unreadable_memory_is_reported_as_unreadable() -> None:
     with pytest.raises(RunError, match=r"none of the 32 possible addresses of init_task is readable.*nobody answers"):
         kernel_of(Held(a_machine(), [(0, SIZE)]))
 
@@ -163,7 +163,7 @@ def test_memory_that_never_answers_is_told_as_such() -> None:
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
-def test_the_processes_are_those_that_were_made() -> None:
+def test_the_list_holds_all_processes_in_memory() -> None:
     memory = a_machine()
     source = Held(memory)
     kernel = kernel_of(source)
@@ -200,7 +200,7 @@ def test_a_ring_that_never_closes_ends() -> None:
 @pytest.mark.parametrize(
     "wrong", [0, 0x6B6B6B6B6B6B6B6B, 0xFFFF_FFFF_FFFF_FFF8, DIRECT_MAP + SIZE, DIRECT_MAP + 0x40_0000]
 )
-def test_one_bad_pointer_hides_nobody(wrong: int) -> None:
+def test_one_bad_pointer_hides_no_process(wrong: int) -> None:
     memory = a_machine()
     memory.put(memory.made[2].task + LAYOUT.task_struct.tasks, wrong)
     found, problems = names(memory)
@@ -209,7 +209,7 @@ def test_one_bad_pointer_hides_nobody(wrong: int) -> None:
     assert "broken after process 3 (kworker/0:0)" in problems[0]
 
 
-def test_two_torn_places_are_both_told() -> None:
+def test_two_torn_places_are_both_reported() -> None:
     memory = a_machine()
     hole = memory.made[3].task
     found, problems = names(memory, [(hole, hole + TASK_BYTES)])
@@ -313,7 +313,7 @@ def test_large_pages_swapped_pages_and_forbidden_pages() -> None:
     assert frames == {two + 3 * PAGE: 0x0340_3000, two + 4 * PAGE: 0x0340_4000}
 
 
-def test_rights_are_those_of_all_levels() -> None:
+def test_rights_combine_all_levels() -> None:
     memory = a_machine()
     made = memory.made[3]
     virtual = memory.made[3].pages.copy().popitem()[0]
@@ -335,7 +335,7 @@ def test_tables_that_lead_to_themselves_are_read_once() -> None:
     assert follow(Held(memory), X86(4), made.root, 0).physical == made.root
 
 
-def test_a_table_that_cannot_be_read_is_told_and_the_others_are_read() -> None:
+def test_an_unreadable_page_table_is_reported_and_others_are_read() -> None:
     memory = a_machine()
     made = memory.made[3]
     at = memory.get(memory.entry(made, 0x7FFF_F7A0_0000, 2)) & 0x000F_FFFF_FFFF_F000
@@ -383,7 +383,7 @@ def code_of(memory: Memory, pid: int, *, with_header: bool = False) -> tuple[byt
     return dump.data, dump.missing
 
 
-def test_code_is_put_together_from_scattered_pages_and_holes_are_told() -> None:
+def test_code_is_joined_from_scattered_pages_with_holes_listed() -> None:
     memory = a_machine()
     places = [memory.made[3].pages[0x5555_5555_4000 + n * PAGE] for n in (0, 1, 3)]
     assert places[1] != places[0] + PAGE, "who reads on in physical memory reads something else"
@@ -479,7 +479,7 @@ def test_the_layout_of_a_kernels_btf_leads_through_a_memory_of_that_layout(
     assert (tmp_path / "code").read_bytes()[: 2 * PAGE] == program(2 * PAGE)
 
 
-def test_a_torn_list_is_exit_status_1_with_what_was_found(
+def test_a_torn_list_prints_its_part_with_exit_status_1(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     memory = a_machine()
@@ -600,7 +600,7 @@ def adapter(tmp_path: Path) -> Iterator[list[str]]:
         process.wait()
 
 
-def test_dma_through_an_adapter_shows_what_the_image_shows(
+def test_dma_through_an_adapter_shows_the_processes_of_the_image(
     options: list[str], adapter: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = []
@@ -618,7 +618,7 @@ def test_dma_through_an_adapter_shows_what_the_image_shows(
     assert "unsupported request (UR)" in capsys.readouterr().err
 
 
-def test_an_adapter_that_is_not_there_is_told(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_absent_adapter_is_reported(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = ["-l", own_address(), "-r", own_address(), "-b", "1b:00.0"]
     assert status(["introspect", "processes", *nowhere, *options[2:], "--search", "4MiB"]) == 1
     assert "none of the 3 possible addresses of init_task is readable" in capsys.readouterr().err

@@ -180,7 +180,7 @@ def test_a_profile_is_read_as_it_was_written(tmp_path: Path) -> None:
         (("[mm_struct]", "[mm_struct"), "line 13"),
     ],
 )
-def test_a_profile_that_is_wrong_says_where(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+def test_a_mistake_in_a_profile_has_its_place(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     text = as_profile(LAYOUT, "a test")
     assert change[0] in text
     file = tmp_path / "host.toml"
@@ -253,14 +253,14 @@ def test_all_formats_give_the_same_bytes_at_the_same_addresses(tmp_path: Path, k
         (b"\x1f\x8b" + bytes(64), "gzip"),
     ],
 )
-def test_images_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, message: str) -> None:
+def test_unreadable_images_are_refused_with_a_reason(tmp_path: Path, data: bytes, message: str) -> None:
     file = tmp_path / "image"
     file.write_bytes(data)
     with pytest.raises(ExperimentError, match=message):
         Image([str(file)])
 
 
-def test_an_image_that_was_cut_says_so_where_it_ends(tmp_path: Path) -> None:
+def test_a_truncated_image_is_unreadable_behind_its_end(tmp_path: Path) -> None:
     file = tmp_path / "image"
     file.write_bytes(core(PARTS)[:-100])
     image = Image([str(file)])

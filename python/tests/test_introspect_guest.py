@@ -149,7 +149,7 @@ def told(folder: Path, text: str) -> Guest:
     )
 
 
-def test_the_processes_are_those_of_the_guests_proc_while_others_come_and_go(guest: Guest) -> None:
+def test_processes_match_proc_of_the_guest_under_load(guest: Guest) -> None:
     kernel = guest.kernel()
     assert len(guest.processes) > 20
     for _ in range(20):
@@ -170,7 +170,7 @@ def test_a_moved_kernel_is_found_by_the_symbols_of_one_that_was_not(guest: Guest
     assert (kernel.init_task, kernel.moved) == (guest.init_task, moved)
 
 
-def test_pages_and_code_are_those_of_the_guest(guest: Guest) -> None:
+def test_pages_and_code_match_the_guest(guest: Guest) -> None:
     kernel = guest.kernel()
     process = next(p for p in list_processes(kernel).processes if p.pid == guest.sleeper)
     paging = X86(5 if process.mm < 0xFFFF_8000_0000_0000 else 4)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="needs pkg-config")
-def test_what_is_built_as_shown_reads_host_memory(tmp_path: Path) -> None:
+def test_the_program_built_as_documented_reads_host_memory(tmp_path: Path) -> None:
     block = re.search(r"^```sh\n(.*?)^```$", (ROOT / "docs/libtlp.md").read_text(encoding="utf-8"), re.M | re.S)
     assert block
     commands, run = block.group(1).strip().rsplit("\n", 1)

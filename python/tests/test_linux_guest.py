@@ -92,7 +92,7 @@ def test_subsystems_are_left_out_of_the_names() -> None:
     assert initramfs.trimmed(ids) == "8086  Intel\n\t10d3  82574L\nC 01  Storage\n\t08  NVM\n\t\t02  NVM Express\n"
 
 
-def test_the_configuration_is_what_lines_say() -> None:
+def test_the_kernel_configuration_is_parsed_by_lines() -> None:
     lines = 'CONFIG_A=y\n# CONFIG_B is not set\n# a remark\nCONFIG_C="x"\n'
     assert kernel.wanted(lines) == {"CONFIG_A": "y", "CONFIG_B": "n", "CONFIG_C": '"x"'}
 
@@ -176,7 +176,7 @@ def test_the_patches_apply_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_manifest_tells_what_is_there(guest: Path) -> None:
+def test_the_manifest_lists_files_packages_and_inputs(guest: Path) -> None:
     manifest = json.loads((guest / "manifest.json").read_text(encoding="utf-8"))
     for part in ("kernel", "initramfs", "config"):
         assert manifest[part]["sha256"] == debian.sha256(guest / manifest[part]["file"])

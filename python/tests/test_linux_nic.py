@@ -137,7 +137,7 @@ def figures(page: str) -> list[tuple[str, float]]:
     return lines
 
 
-def test_the_packets_of_e1000e_are_those_of_the_study(tmp_path: Path) -> None:
+def test_the_packets_of_e1000e_match_the_study(tmp_path: Path) -> None:
     needs_guest()
     page = tmp_path / "guest.md"
     assert status(["reproduce", "pcie-bench", "--guest", "--markdown", str(page), "--quiet"]) == 0

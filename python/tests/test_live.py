@@ -36,7 +36,9 @@ HERE, THERE = own_address(), own_address()
         (["no.toml", "--serve", f"copier={THERE}", "--mrrs", "128"], "--mrrs is for an adapter without an experiment"),
     ],
 )
-def test_what_cannot_be_served_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unservable_experiments_are_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert status(["adapter", *arguments, "--local", HERE, "--seconds", "5"]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 

@@ -52,12 +52,12 @@ def test_a_driver_is_found(file: str) -> None:
     assert load_driver(file, "driver", Memory()).driver.__name__ == "driver"
 
 
-def test_what_is_missing_is_named_with_what_there_is(file: str, tmp_path: Path) -> None:
+def test_a_missing_class_is_named_with_the_existing_ones(file: str, tmp_path: Path) -> None:
     assert refusal(file, "Bord") == "there is no Bord in it; it has Board, driver"
     assert refusal(str(tmp_path / "none.py"), "Board") == "there is no such file"
 
 
-def test_what_is_no_device_is_refused(file: str) -> None:
+def test_an_object_that_is_not_a_device_is_refused(file: str) -> None:
     assert refusal(file, "driver") == "driver is not a device; write class driver(tlplab.Device)"
     with pytest.raises(LoadError, match="3 is not a driver"):
         load_driver(file, "other", Memory())

@@ -183,7 +183,7 @@ load.dev = { op = "write", size = "256B", count = 10 }
 
 
 @needs_lspci
-def test_the_real_lspci_sees_what_went_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_real_lspci_shows_a_poisoned_tlp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment, dump = tmp_path / "poison.toml", tmp_path / "dump.txt"
     experiment.write_text(POISON, encoding="utf-8")
     tlplab(capsys, "lspci", str(experiment), "--at", "50us", "-o", str(dump))
@@ -249,7 +249,7 @@ def test_a_device_that_is_never_ready_is_a_problem(root: Path, capsys: pytest.Ca
     assert "card" in {function["component"] for function in document["functions"]}
 
 
-def test_a_run_says_who_was_not_found(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_names_functions_missed_by_enumeration(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", *options(root, "three levels, two functions"), "--quiet", "--json", "-"]
     result = json.loads(tlplab(capsys, *arguments, "--set", "device.gpu.ready=2s"))
     assert "gpu, 08:00.0: was not ready in time; left out" in result["verdict"]["limit"]["evidence"]

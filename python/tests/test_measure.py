@@ -105,7 +105,7 @@ def test_a_machine_without_pci_gets_one_message(tmp_path: Path, capsys: pytest.C
     assert "there are no PCI functions to measure here" in said
 
 
-def test_ctrl_c_keeps_what_there_is(sysfs: str, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_samples_so_far(sysfs: str, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     command = [sys.executable, "-m", "tlplab", "measure", "--sysfs", sysfs, "--json", str(out)]
     process = subprocess.Popen([*command, "--samples", "1000000000", "--seconds", "300"], stdout=subprocess.DEVNULL)

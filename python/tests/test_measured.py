@@ -75,7 +75,7 @@ def test_a_data_set_becomes_series() -> None:
         ("anything", "anything", Setting("off", "local")),
     ],
 )
-def test_a_folder_says_how_its_machine_was_set(name: str, machine: str, setting: Setting) -> None:
+def test_a_folder_name_gives_machine_and_settings(name: str, machine: str, setting: Setting) -> None:
     assert setting_of(name) == (machine, setting)
 
 
@@ -217,7 +217,7 @@ class Line:
         return {c: Outcome(self.values[c], self.values[c], self.steps[c] if distributions else ()) for c in cases}
 
 
-def test_errors_are_those_of_every_point() -> None:
+def test_errors_cover_every_point() -> None:
     data = read_dataset(T630)
     labels = labels_of(data)
     target = Line(data, Labels(), 0.03)
@@ -246,7 +246,7 @@ def test_a_quantile_is_linear_between_values() -> None:
     assert [quantile([1, 2, 4], q) for q in (0, 0.25, 0.5, 0.75, 1)] == [1, 1.5, 2, 3, 4]
 
 
-def test_runs_that_were_not_warm_are_told_by_their_latency() -> None:
+def test_cold_runs_labelled_warm_are_found_by_latency() -> None:
     data = read_dataset(T630)
     labels = labels_of(data)
     assert labels.cold == {("command", "host-warm"), ("dma", "device-warm")}
@@ -357,7 +357,7 @@ def test_bad_input_gets_one_message(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_mistakes_are_told_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_mistakes_are_reported_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(folder / SZ, 3, "HWarm", "Warm")
     edit(folder / LAT, 2, ",8192,", ",eight,")
     status, _, err = run(capsys, "validate", str(folder))
@@ -402,7 +402,7 @@ def test_a_machine_is_predicted_from_another(
     assert re.search(r"\| one \| bandwidth \|.*\| host: its latencies; device: writes of other \|", predicted)
 
 
-def test_what_cannot_be_predicted_is_named_and_the_others_go_on(
+def test_unpredictable_folders_are_named_and_others_predicted(
     machines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     far = Path(shutil.copytree(machines[0], tmp_path / "one-s0-s1-s1"))

@@ -51,7 +51,7 @@ def test_the_desktop_machine_is_asleep_by_its_latencies() -> None:
 
 
 @pytest.mark.full
-def test_the_page_of_the_hosts_is_what_validate_writes(tmp_path: Path) -> None:
+def test_the_page_of_the_hosts_matches_the_output_of_validate(tmp_path: Path) -> None:
     # In the order of the shell's `*/`.
     folders = sorted(f"{path}/" for path in DATA.iterdir() if path.is_dir())
     page = tmp_path / "page.md"
@@ -62,7 +62,7 @@ def test_the_page_of_the_hosts_is_what_validate_writes(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("host", SHIPPED)
-def test_a_shipped_profile_is_what_calibrate_makes(host: str, tmp_path: Path) -> None:
+def test_a_shipped_profile_matches_the_output_of_calibrate(host: str, tmp_path: Path) -> None:
     output = tmp_path / "host.toml"
     assert cli.status(["calibrate", *(str(DATA / name) for name in SHIPPED[host]), "-o", str(output), "--quiet"]) == 0
     assert output.read_text(encoding="utf-8") == dict(_core.hosts())[host]

@@ -73,7 +73,7 @@ def test_a_wrong_name_is_named() -> None:
         model.bandwidth(64, widht=8)
 
 
-def test_the_names_of_the_mistakes_are_those_of_the_crate() -> None:
+def test_the_names_of_the_mistakes_match_the_crate() -> None:
     for name in model.COMPAT:
         model.bandwidth(64, compat=name)
     assert (
@@ -157,7 +157,7 @@ def test_thirty_transfers_under_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert needed["transfers"] == needed["tags"] == pytest.approx(900 * 40 / 8 / 148)
 
 
-def test_a_rate_beyond_the_link_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rate_beyond_the_link_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["model", "lat", "--rate", "400Gb/s"]) == 0
     assert (
         "400 Gb/s is more than the link carries; the table shows the amounts for 53.82 Gb/s" in capsys.readouterr().out
@@ -166,7 +166,7 @@ def test_a_rate_beyond_the_link_is_said_to_be(capsys: pytest.CaptureFixture[str]
     assert "is more than the link carries" not in capsys.readouterr().out
 
 
-def test_gen6_may_be_said_to_be_in_flit_mode(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gen6_accepts_an_explicit_flit_mode(capsys: pytest.CaptureFixture[str]) -> None:
     said = []
     for link in ("gen6 x16", "gen6 x16 flit"):
         assert status(["model", "bw", "--link", link, "--size", "64B"]) == 0
@@ -235,7 +235,7 @@ def test_other_commands_do_not_wait_for_numpy() -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_a_data_path_loses_what_headers_take_of_its_words() -> None:
+def test_headers_take_words_of_the_data_path() -> None:
     # 34 beats of 64 bits for 268 B; 17 of 128 bits.
     assert model.data_path(256, bits=64, clock_hz=250e6) / 8 == pytest.approx(250e6 * 256 / 34)
     assert model.data_path(256, bits=128, clock_hz=250e6) / 8 == pytest.approx(250e6 * 256 / 17)

@@ -131,7 +131,7 @@ def test_a_second_adapter_at_the_same_address_is_refused(
         (["--rate", "0"], "--rate"),
     ],
 )
-def test_bad_input_is_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_reported(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = arguments if "-l" in arguments else ["-l", ADAPTER, *arguments]
     assert status(["adapter", *given, "--seconds", "1"]) == 2
     assert said in " ".join(capsys.readouterr().err.split())

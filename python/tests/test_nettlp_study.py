@@ -46,12 +46,12 @@ def rows(outcomes: Outcomes) -> list[Row]:
     return STUDY.rows(outcomes)
 
 
-def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
+def test_the_page_matches_the_runs(outcomes: Outcomes, rows: list[Row]) -> None:
     written = (ROOT / "studies/nettlp/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, rows), "run `make generate`"
 
 
-def test_the_model_gives_the_paper_s_figures_or_says_why_not(rows: list[Row]) -> None:
+def test_the_model_reproduces_the_paper_or_has_a_note(rows: list[Row]) -> None:
     formula = next(row for row in rows if row.result.endswith("encapsulation"))
     assert formula.ours == pytest.approx(7.5294, rel=1e-3)
     for row in rows:
@@ -99,7 +99,7 @@ def test_the_closed_form_and_the_simulator_agree(rows: list[Row]) -> None:
     assert simulated == pytest.approx(writes / 1e9, rel=1e-3)
 
 
-def test_without_captures_the_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_captures_the_row_is_not_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TLPLAB_DATA", raising=False)
     (row,) = captures.beside(None).rows
     assert (row.verdict, row.ours, row.relative_error) == ("not reproducible", None, None)
@@ -107,7 +107,7 @@ def test_without_captures_the_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="needs TLPLAB_DATA with the published captures")
-def test_the_captures_show_what_was_published() -> None:
+def test_the_captures_reproduce_the_published_figures() -> None:
     found = captures.beside(str(CAPTURES))
     there = {path.name.partition("-")[0] for path in CAPTURES.iterdir()}
     absent = {f"captured, figure 14, {device}" for device in captures.TAGS if device not in there}
@@ -123,7 +123,7 @@ def test_the_captures_show_what_was_published() -> None:
 
 
 @pytest.mark.parametrize("content", [b"no capture", PCAP_HEADER], ids=["damaged", "empty"])
-def test_captures_of_something_else_make_rows_that_say_so(content: bytes, tmp_path: Path) -> None:
+def test_foreign_captures_make_rows_that_are_not_reproducible(content: bytes, tmp_path: Path) -> None:
     names = ("mrd-512byte-plx", "mrd-512byte-rc", "x520-rx", "xl710-rx", "simple-nic-ping", "e810-rx")
     for name in names:
         (tmp_path / f"{name}.pcap").write_bytes(content)
@@ -152,7 +152,7 @@ def test_our_own_devices_give_the_figures_of_captures(ours: Beside) -> None:
     assert len(ours.drawings) == 2 + len(captures.TAGS) + 1
 
 
-def test_what_a_device_asks_is_seen_on_both_links(tmp_path: Path) -> None:
+def test_tags_of_a_device_are_captured_on_both_links(tmp_path: Path) -> None:
     with topologies.pseudo_memory(tmp_path / "seen.pcapng") as (end, base):
         _core.Dma(end((24, 249))).read_many([(base + 2048 * n, 1500) for n in range(128)])
     directions = capture.summarise(str(tmp_path / "seen.pcapng"))["directions"]
@@ -267,7 +267,7 @@ def test_teeth_fall_and_rise() -> None:
     assert verdicts(0.97, 1.2) == ["not reproducible", "not reproducible", "reproduced"]
 
 
-def test_work_of_others_is_told_from_our_own() -> None:
+def test_work_of_other_processes_is_separated_from_our_own() -> None:
     before = machine.Clocks.now()
     until = time.process_time() + 0.1
     while time.process_time() < until:
@@ -311,7 +311,7 @@ def test_software_and_adapter_meet_over_a_cable_that_goes_away_again() -> None:
     assert (found["operations"], found["wrong"], found["errors"]) == (100, 0, {})
 
 
-def test_commands_that_fail_say_why_and_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_commands_have_a_reason_and_leave_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_module, "PATIENCE", 0.5)
     with wire_or_skip() as wire:
         with pytest.raises(CommandError, match="no answer for messages"):
@@ -363,14 +363,14 @@ def test_options_of_this_study_are_refused_elsewhere(capsys: pytest.CaptureFixtu
     assert "no such folder" in capsys.readouterr().err
 
 
-def test_without_namespaces_the_row_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_namespaces_the_row_names_iproute2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     (row,) = machine.beside(quiet=True).rows
     assert (row.verdict, row.ours) == ("not reproducible", None)
     assert "iproute2" in row.note
 
 
-def test_what_cannot_be_captured_here_is_told(tmp_path: Path) -> None:
+def test_a_failed_capture_makes_a_row_with_its_reason(tmp_path: Path) -> None:
     (row,) = topologies.beside(tmp_path).rows
     assert (row.verdict, row.ours) == ("not reproducible", None)
     assert "simple-nic.toml" in row.note
@@ -421,7 +421,7 @@ def test_the_figures_from_captures_of_a_guest(tmp_path: Path) -> None:
     assert len(rows) == 3 + 1 + 2 * len(captures.TAGS) + 2
 
 
-def test_what_the_published_library_says_is_read(tmp_path: Path) -> None:
+def test_the_output_of_the_published_library_is_parsed(tmp_path: Path) -> None:
     said = library.Said("   0: 81920 bps\n   0: 40 tps\n   1: 2 bps\n   1: 100 tps\n   2: 2 bps\n   2: 300 tps\n")
     assert said.rates == [100, 300]
     assert said.rate == 200

@@ -160,8 +160,8 @@ def test_a_read_that_fails_leaves_the_file(pair: Pair, capsys: pytest.CaptureFix
     assert not Path("/dev/full").is_file()
 
 
-def test_options_mean_what_the_published_programs_mean(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    """-b is bus and devfn, -m of a write is its payload size, -t of a measurement is seconds, -M tells each latency."""
+def test_options_have_the_meaning_of_the_published_programs(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """-b is bus and devfn, -m of a write is its payload size, -t of a measurement is seconds, -M prints each latency."""
     assert [bdf(given) for given in ("1b:08", "1b:01.0", "1b:ff", "1b:1f.7")] == [0x1B08, 0x1B08, 0x1BFF, 0x1BFF]
     assert pair.run("dma", "write", "-a", "0", "--text", "x" * 200, "-b", "2a:19", "-m", "128", "-t", "9") == 0
     assert pair.run("dma", "write", "-a", "0", "--text", "x", "-m", "64") == 2
@@ -198,7 +198,7 @@ def test_registers_of_the_adapter(pair: Pair, capsys: pytest.CaptureFixture[str]
     assert [int(line[:2], 16) for line in lines] == list(REGISTERS)
 
 
-def test_what_is_measured_is_right(pair: Pair, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_perf_reports_correct_counts_and_rates(pair: Pair, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     capsys.readouterr()
     slow = ["--timeout", "5000", "--quiet", "-s", "256KiB", "-c", "200"]
     for direction in ("read", "write"):
@@ -221,7 +221,7 @@ def test_what_is_measured_is_right(pair: Pair, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("paced", [True, False])
-def test_writes_that_overflow_the_adapter_are_told(tmp_path: Path, paced: bool) -> None:
+def test_writes_that_overflow_the_adapter_are_reported(tmp_path: Path, paced: bool) -> None:
     """The adapter stands still for a moment, and its socket is full. Later laps arrive where earlier ones are missing."""
     pair, counts, file = Pair(own_address(), own_address()), tmp_path / "counts.json", tmp_path / "perf.json"
     serve = [*TLPLAB, "adapter", "-l", pair.adapter, "--peer", pair.device, "--memory", "1MiB", "--json", str(counts)]
@@ -268,7 +268,7 @@ def test_writes_that_overflow_the_adapter_are_told(tmp_path: Path, paced: bool) 
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_who_asks_for_the_end_gets_what_was_measured(pair: Pair, tmp_path: Path, number: int, status: int) -> None:
+def test_a_signal_ends_perf_with_its_measurements(pair: Pair, tmp_path: Path, number: int, status: int) -> None:
     file = tmp_path / "perf.json"
     command = [*TLPLAB, "perf", "--time", "600", "--timeout", "5000", "--json", str(file), *pair.options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -387,7 +387,7 @@ def measured(operations: int, errors: dict[str, int]) -> dict[str, Any]:
     return perf.describe(End(transport="packet"), perf.Plan("write", 0, 1 << 40, 4095, 16, 4096, verify=True), result)
 
 
-def test_what_perf_says_fits_a_terminal() -> None:
+def test_the_output_of_perf_fits_a_terminal() -> None:
     said = perf.lines(measured(999_999_999, {"time limit passed": 999_999}))
     assert max(map(len, said)) <= 80, said
     assert all(any(f"{name} 123 µs" in line for line in said) for name in perf.LATENCIES), said
@@ -402,7 +402,7 @@ def test_a_measurement_of_failures_has_failed() -> None:
         perf.check(told(5))
 
 
-def test_writes_that_are_not_there_are_a_failure_and_told() -> None:
+def test_missing_writes_fail_with_their_ranges() -> None:
     lost = measured(1000, {})
     there = {"arrived_bytes": lost["bytes"], "missing_bytes": 0, "missing_ranges": [], "missing_range_count": 0}
     perf.check({**lost, **there})
@@ -448,7 +448,7 @@ def test_two_machines(transport: str) -> None:
     ],
     ids=["dma-read", "dma-flush", "dma-write", "perf"],
 )
-def test_who_asks_for_the_end_does_not_wait_for_silence(arguments: list[str], number: int) -> None:
+def test_a_signal_ends_a_command_that_waits_for_an_answer(arguments: list[str], number: int) -> None:
     """A peer listens and never answers, and the time limit is a quarter of an hour."""
     there = own_address()
     with contextlib.ExitStack() as stack:
@@ -469,7 +469,7 @@ def test_who_asks_for_the_end_does_not_wait_for_silence(arguments: list[str], nu
     assert (process.returncode, said.strip()) == (128 + number, "interrupted")
 
 
-def test_what_was_counted_outlives_the_terminal(tmp_path: Path) -> None:
+def test_counters_outlive_the_terminal(tmp_path: Path) -> None:
     """The line of figures has nowhere to go any more, nor have the last messages."""
     counts = tmp_path / "counts.json"
     master, slave = pty.openpty()

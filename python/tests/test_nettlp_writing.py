@@ -55,7 +55,7 @@ class Memory:
 DATA = bytes(at * 7 % 251 + 1 for at in range(40_000))
 
 
-def test_what_was_lost_is_written_again() -> None:
+def test_lost_writes_are_repeated() -> None:
     memory = Memory(lost=0.2)
     writer = Writer(memory, flush="zero", verify=True, tries=10)
     writer.write(5, DATA)
@@ -73,7 +73,7 @@ def test_what_was_lost_is_written_again() -> None:
     assert len(missing) < len(DATA)
 
 
-def test_what_cannot_be_written_is_named() -> None:
+def test_unwritable_bytes_are_named() -> None:
     writer = Writer(Memory(broken=range(0x2100, 0x2101)), flush="zero", verify=True, tries=3)
     writer.write(0x1000, DATA)
     with pytest.raises(RunError) as error:

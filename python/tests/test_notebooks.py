@@ -20,7 +20,7 @@ NAMES = ["device", "sweep", "tags"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_shows_what_is_stored(name: str, tmp_path: Path) -> None:
+def test_a_notebook_reproduces_its_stored_outputs(name: str, tmp_path: Path) -> None:
     stored = notebooks.read(notebooks.FOLDER / f"{name}.ipynb")
     found = notebooks.differences(stored, notebooks.execute(stored, tmp_path))
     assert not found, "run `make generate`\n" + "\n".join(found)

@@ -259,7 +259,7 @@ def test_the_page_shows_both(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("drive", [drive for drive in DRIVES if drive.capture != "pm1725-read-8blk"], ids=lambda drive: drive.capture)  # fmt: skip
-def test_the_traces_that_come_with_tlplab_say_what_the_page_says(drive: Drive) -> None:
+def test_the_traces_of_tlplab_match_the_page(drive: Drive) -> None:
     lines = (ROOT / f"experiments/traces/{drive.capture}.csv").read_text().splitlines()
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     expected = cut([(drive.base, drive.size)], drive.theirs.size)
@@ -290,7 +290,7 @@ def test_the_p4600_asks_in_batches_and_the_pm1725a_shuffles_its_tags() -> None:
 
 @needs_captures
 @names
-def test_the_captures_say_what_the_page_says(drive: Drive) -> None:
+def test_the_captures_match_the_page(drive: Drive) -> None:
     found = tlps(CAPTURES / f"{drive.capture}.pcap", drive="192.168.10.1")
     requests = [tlp for tlp in found if tlp.kind in ("MRd", "MWr")]
     assert moved(found, requests) == drive.theirs
@@ -302,7 +302,7 @@ def test_the_captures_say_what_the_page_says(drive: Drive) -> None:
 
 
 @needs_captures
-def test_what_is_damaged_in_a_capture_is_the_end_of_its_32_kib() -> None:
+def test_the_damaged_frames_are_the_end_of_the_32_kib() -> None:
     path = CAPTURES / "pm1725-read-8blk.pcap"
     assert len(capture.summarise(str(path))["malformed"]) == 46
     # The headers that are left among them lead to the last 256 bytes.
@@ -400,7 +400,7 @@ def test_payload_and_read_request_sizes_decide_how_many(
 
 
 @pytest.mark.full
-def test_only_what_needs_a_list_reads_one(tmp_path: Path) -> None:
+def test_only_commands_beyond_two_pages_read_a_prp_list(tmp_path: Path) -> None:
     needs_guest()
     sizes = {"4k": 0, "8k": 0, "16k": 24, "64k": 120}
     script = "; ".join(f"dd if=/dev/zero of=/dev/nvme0n1 bs={size} count=1 oflag=direct" for size in sizes)

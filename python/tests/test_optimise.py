@@ -176,7 +176,7 @@ def test_several_objectives_have_a_front(capsys: pytest.CaptureFixture[str]) -> 
     assert all(one["b"] != "gen1 x1" for one in best(some))
 
 
-def test_no_point_that_fulfils_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_feasible_point_the_nearest_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     search = ["optimise", "study.toml", "--minimise", "a.lanes", "--subject-to", "a.generation * b.generation > 16"]
     assert status([*search, "--trials", "8", "--quiet"]) == 1
     assert capsys.readouterr() == ("", "no point fulfils the constraints\n")
@@ -186,7 +186,7 @@ def test_no_point_that_fulfils_is_told_with_the_nearest(capsys: pytest.CaptureFi
     assert "tlplab run links.toml --set 'device.a.link=\"gen4 x1\"' --set 'device.b.link=\"gen4 x1\"'" in said
 
 
-def test_what_is_refused_and_what_is_left_out_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_and_left_out_points_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     text = GENERATIONS.replace('"gen4 x1"]\n[[axis]]\nkey = "device.b', '"gen9 x1"]\n[[axis]]\nkey = "device.b')
     Path("study.toml").write_text(text + '[[filter]]\nname = "few"\nkeep = "idle <= 16"\n')
     assert status(["optimise", "study.toml", "--maximise", "a.generation", "--trials", "40"]) == 0
@@ -258,7 +258,7 @@ def test_a_search_goes_on_where_it_was(
     assert more["points"][: len(whole["points"])] == whole["points"]
 
 
-def test_a_storage_that_fails_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_storage_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from optuna.exceptions import StorageInternalError
 
     from tlplab.study.optimising import Search
@@ -272,7 +272,7 @@ def test_a_storage_that_fails_is_told(capsys: pytest.CaptureFixture[str], monkey
     assert said.startswith("Error: --storage: the database is locked; the finished runs are stored")
 
 
-def test_what_a_storage_says_is_held_against_the_points(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_storage_with_other_results_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     search = ["optimise", "study.toml", "--minimise", "c.throughput", "--storage", "kept", "--trials", "6"]
     assert status(search) == 0
     Path("links.toml").write_text(LINKS.replace("1Gb/s", "500Mb/s"))
@@ -324,7 +324,7 @@ def test_a_search_that_is_killed_goes_on(capsys: pytest.CaptureFixture[str]) -> 
         (["sensitivity", "study.toml", "--of", "rate", "--plot", "x.bmp"], "name a file that ends in .png, .svg or .pdf"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_in_options_are_reported(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = Path("study.toml").read_text()
     assert status(arguments) == 2
     written = capsys.readouterr()
@@ -334,7 +334,7 @@ def test_mistakes_are_told(arguments: list[str], why: str, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("library", ["optuna", "SALib"])
-def test_without_a_library_it_says_what_brings_it(
+def test_a_missing_library_is_reported_with_its_pip_command(
     library: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
@@ -351,7 +351,7 @@ def effects(document: Any, key: str) -> dict[str, float]:
     return {one["parameter"]: one[key] for one in document["effects"]}
 
 
-def test_what_tags_limit_only_tags_change(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_tags_change_a_rate_limited_by_tags(capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "sensitivity", "few.toml", "--of", "throughput")
     known = {one["parameter"]: one for one in found["effects"]}
     low, high = known["tags"]["low"], known["tags"]["high"]
@@ -371,7 +371,7 @@ def test_what_tags_limit_only_tags_change(capsys: pytest.CaptureFixture[str]) ->
     assert Path("tornado.svg").read_text().startswith("<?xml")
 
 
-def test_the_base_is_the_experiment_or_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_base_is_the_experiment_or_the_given_point(capsys: pytest.CaptureFixture[str]) -> None:
     of = ["sensitivity", "study.toml", "--of", "a.generation * b.generation"]
     # Around 1 and 1 each goes from 1 to 4; around a = 3, b goes from 3 to 12.
     assert effects(told(capsys, *of), "effect") == {"a": 3, "b": 3, "idle": 0}
@@ -390,7 +390,7 @@ def test_repeats_give_an_interval(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(one["half"] > 0 for one in found["effects"])
 
 
-def test_morris_knows_what_is_linear(capsys: pytest.CaptureFixture[str]) -> None:
+def test_morris_finds_linear_effects_without_spread(capsys: pytest.CaptureFixture[str]) -> None:
     of = ["sensitivity", "study.toml", "--method", "morris", "--samples", "6"]
     found = told(capsys, *of, "--of", "2 * a.generation - b.generation")
     # From generation 1 to 4: 2 × 3 and 1 × 3, the same everywhere.
@@ -455,7 +455,7 @@ def test_sobol_finds_shares_of_the_variance(figure: str, f: Any, capsys: pytest.
     assert found["runs"]["made"] <= 64, "a point is run once, however many samples fall on it"
 
 
-def test_too_few_samples_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_samples_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     of = ["sensitivity", "study.toml", "--of", "a.generation * b.generation", "--method", "sobol", "--samples"]
     assert status([*of, "4"]) == 0
     assert "4 samples are too few to separate" in " ".join(capsys.readouterr().out.split())
@@ -465,7 +465,7 @@ def test_too_few_samples_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "None of the parameters changes a.lanes here." in capsys.readouterr().out
 
 
-def test_samples_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_left_out_samples_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     of = ["sensitivity", "study.toml", "--of", "a.generation", "--method", "morris", "--samples", "20"]
     assert status([*of, "--where", "a != 'gen4 x1' or b != 'gen4 x1'"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -32,7 +32,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     return json.loads(files["--json"].read_text()), files["-o"].read_text(), files["--plot"]
 
 
-def test_pairs_are_what_the_link_carries(whole: tuple[dict[str, Any], str, Path]) -> None:
+def test_pairs_reach_the_rate_of_the_link(whole: tuple[dict[str, Any], str, Path]) -> None:
     document, _, _ = whole
     assert set(document) == {"title", "devices", "matrix", "pairs", "flows"}
     assert [device["name"] for device in document["devices"]] == ["gpu0", "gpu1", "gpu4"]
@@ -82,7 +82,7 @@ def test_named_flows_are_measured_alone_and_together(capsys: pytest.CaptureFixtu
     assert {one["limit"] for one in together["flows"]} == {"sw1 → host.rp0"}
 
 
-def test_what_is_refused_is_no_rate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_refused_pairs_have_no_rate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     refused = ["p2p", FLAT, "--quick", "--set", "host.p2p=off", "--json", str(tmp_path / "p.json")]
     assert (
         status([*refused, "--devices", "gpu0,gpu1,gpu4", "--only", "latency", "--plot", str(tmp_path / "p.png")]) == 0
@@ -96,8 +96,8 @@ def test_what_is_refused_is_no_rate(capsys: pytest.CaptureFixture[str], tmp_path
     assert "requests failed (✗): lost, unsupported requests" in capsys.readouterr().out
 
 
-def test_rates_are_steady_or_said_not_to_be() -> None:
-    """Seven flows of each GPU fill buffers first: the first windows tell more than they carry in the end."""
+def test_unsteady_rates_are_marked() -> None:
+    """Seven flows of each GPU fill buffers first: the first windows show a higher rate than the final one."""
     pairs = [Flow(a.name, b.name) for a in EIGHT for b in EIGHT if a != b]
     together = Together("all", "all", tuple(pairs))
     hasty = measure.run(FLAT, [], measure.QUICK, together)
@@ -237,7 +237,7 @@ def flows_of(flows: tuple[Flow, ...]) -> Together:
     return Together("t", "pair" if len(flows) == 1 else "both", flows)
 
 
-def test_reads_whose_completions_are_refused_are_waited_for(tmp_path: Path) -> None:
+def test_reads_with_refused_completions_end_with_timeouts(tmp_path: Path) -> None:
     """They end with the completion timeout, after 10 ms, where the rates of others are known after microseconds."""
     path = translating(tmp_path, host='"source-validation"')
     (rate,) = pair(path, Flow("a", "b", "read")).rates
@@ -327,7 +327,9 @@ def test_unsteady_rates_are_marked_where_they_are() -> None:
     assert "~: 1 measurement was not steady" in text
 
 
-def test_functions_of_a_device_are_told_apart_from_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_of_a_device_are_distinguished_from_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     function = '[device.c]\nunder = "a.fn1"\nbar = "16MiB"\n'
     path = machine(tmp_path, '[link.a.upper]\nacs = ["upstream-forwarding"]', devices=function)
     found = survey.devices_of(outline.read(path, loads_follow=True), path, None)

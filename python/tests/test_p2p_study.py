@@ -31,7 +31,7 @@ def test_the_harness_prints_the_last_rate_times_the_pairs() -> None:
     assert by_harness([30, 15, 15]) == 60
 
 
-def test_the_patterns_are_those_of_the_tables() -> None:
+def test_the_patterns_match_the_tables() -> None:
     assert len(flat.ALL) == 56
     assert len(flat.IN_ONE) == 12
     # p2pmark: GPU 0 reads from the one that is so far behind it.
@@ -41,7 +41,7 @@ def test_the_patterns_are_those_of_the_tables() -> None:
 
 @pytest.mark.full
 @pytest.mark.long
-def test_what_is_fitted_fits_and_what_is_predicted_is_near(rows: list[Row]) -> None:
+def test_fitted_rows_fit_and_predicted_rows_are_near(rows: list[Row]) -> None:
     by_name = {row.result: row for row in rows}
     for row in rows:
         error = abs(row.relative_error or 0)
@@ -79,7 +79,7 @@ def test_no_data_rate_is_beyond_a_link(outcomes: Outcomes, rows: list[Row]) -> N
 
 @pytest.mark.full
 @pytest.mark.long
-def test_rings_tell_which_chips_there_are(outcomes: Outcomes) -> None:
+def test_rings_show_the_chips_inside_a_switch(outcomes: Outcomes) -> None:
     for by in three_switches.INSIDE:
         measured = p.TREE_RING[by]
         assert abs(three_switches.inside(outcomes, by) / measured - 1) < 0.06
@@ -89,7 +89,7 @@ def test_rings_tell_which_chips_there_are(outcomes: Outcomes) -> None:
 
 @pytest.mark.full
 @pytest.mark.long
-def test_what_mechanisms_predict_is_what_the_page_says(outcomes: Outcomes) -> None:
+def test_predictions_of_the_mechanisms_match_the_page(outcomes: Outcomes) -> None:
     def of(mechanism: str, pattern: str) -> list[float]:
         return rates(outcomes, f"collapse, {mechanism}: {pattern}")
 
@@ -106,7 +106,7 @@ def test_what_mechanisms_predict_is_what_the_page_says(outcomes: Outcomes) -> No
 
 @pytest.mark.full
 @pytest.mark.long
-def test_the_page_is_what_the_command_writes(outcomes: Outcomes, rows: list[Row]) -> None:
+def test_the_page_matches_the_output_of_the_command(outcomes: Outcomes, rows: list[Row]) -> None:
     written = (ROOT / "studies/p2p/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, rows), "run `make generate`"
     assert all(drawing.svg().startswith("<svg") for drawing in STUDY.charts(outcomes))

@@ -23,7 +23,7 @@ def rows() -> list[Row]:
     return STUDY.rows(OUTCOMES)
 
 
-def test_the_page_is_what_the_calculation_gives(rows: list[Row]) -> None:
+def test_the_page_matches_the_calculation(rows: list[Row]) -> None:
     written = (ROOT / "studies/pcie_bench/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(OUTCOMES, rows), "run `make generate`"
 

@@ -62,7 +62,7 @@ def test_a_finding_comes_out(rows: dict[str, Row], about: str, many: int) -> Non
             assert row.verdict == "reproduced", f"{result}: published {row.published}, ours {row.ours}"
 
 
-def test_what_is_beside_its_range_is_not_explained_by_the_range() -> None:
+def test_a_figure_outside_its_range_is_not_reproducible() -> None:
     assert [hosts.within("", 1, 2, ours, "", 0.5, "remark").verdict for ours in (0.5, 2.6)] == [
         "reproduced",
         "not reproducible",

@@ -84,7 +84,7 @@ def frames(path: str, *filters: str) -> int:
     return dump.finish()[1]
 
 
-def test_a_run_is_what_the_package_gives(runner: Runner) -> None:
+def test_a_run_of_the_fixture_equals_a_run_of_the_package(runner: Runner) -> None:
     overrides = ["device.nic.requests=8"]
     run = runner("ring.toml", overrides=overrides, seed=3)
     assert run.result == tl.run("ring.toml", overrides=overrides, seed=3, verdict=False)
@@ -113,7 +113,7 @@ def test_tlps_are_all_that_the_capture_has(name: str, runner: Runner) -> None:
     assert len(run.tlps.where(tag=3)) == frames("all.pcapng", "type=tlp", "tag=3")
 
 
-def test_tlps_are_told_apart(run: TestedRun) -> None:
+def test_tlps_are_selected_by_their_columns(run: TestedRun) -> None:
     fetched = run.tlps.where(kind="MRd", flow="nic.fetch")
     flow = run.flow("nic.fetch")
     assert len(fetched) == flow["transactions"]
@@ -142,7 +142,7 @@ def test_tlps_are_told_apart(run: TestedRun) -> None:
         ({"lenght": 4}, TypeError, "no column 'lenght'; did you mean length"),
     ],
 )
-def test_what_no_tlp_can_be_is_refused(
+def test_impossible_conditions_on_tlps_are_refused(
     run: TestedRun, conditions: dict[str, object], error: type[Exception], why: str
 ) -> None:
     """Otherwise `expect_none` would hold of a name that is misspelt."""
@@ -160,12 +160,12 @@ def test_what_no_tlp_can_be_is_refused(
         ("throughput", "not a comparison"),
     ],
 )
-def test_what_is_no_expectation_is_refused(run: TestedRun, text: str, why: str) -> None:
+def test_invalid_expectations_are_refused(run: TestedRun, text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         run.expect(text)
 
 
-def test_too_little_that_is_said_is_refused(run: TestedRun) -> None:
+def test_missing_conditions_and_counts_are_refused(run: TestedRun) -> None:
     with pytest.raises(TypeError, match="a condition is missing"):
         run.expect()
     with pytest.raises(TypeError, match="a count is missing"):
@@ -220,7 +220,7 @@ def test_tlps_that_are_wrong_are_shown(run: TestedRun) -> None:
     assert "tag 0x02" in lines[2]
 
 
-def test_a_run_that_is_too_long_for_a_table_says_so(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_too_long_for_a_table_is_reported(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlplab.testing.run.MOST_PACKETS", 100)
     run = runner("ring.toml")
     with pytest.raises(LookupError, match=r"more than 100 packets.*run\.tlps_from"):

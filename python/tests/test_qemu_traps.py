@@ -143,7 +143,7 @@ def booted(folder: Path, script: str, *, append: str = "") -> Iterator[Booted]:
         thread.join()
 
 
-def test_a_server_that_is_killed_leaves_a_guest_that_lives_and_whose_driver_says_so(tmp_path: Path) -> None:
+def test_a_guest_and_its_driver_survive_a_killed_server(tmp_path: Path) -> None:
     script = """echo begun
 until ! dd if=/dev/nvme0n1 of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; do sleep 0.1; done
 echo the drive is gone

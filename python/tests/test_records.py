@@ -29,7 +29,7 @@ def test_every_target_is_met(name: str) -> None:
     assert [one["name"] for one in judged if one["met"] is not True] == []
 
 
-def test_both_clocks_are_those_of_one_placement() -> None:
+def test_both_clocks_come_from_one_placement() -> None:
     clocks = [one for one in read("rtl-area.json") if one["unit"] == "MHz"]
     slower = [min(both) for both in zip(*(one["runs"] for one in clocks), strict=True)]
     best = slower.index(max(slower))
@@ -37,7 +37,7 @@ def test_both_clocks_are_those_of_one_placement() -> None:
     assert len(clocks) == 2
 
 
-def test_the_area_says_of_which_core_it_is() -> None:
+def test_the_area_names_the_commit_of_its_core() -> None:
     """And of which of verilog-pcie's commits; the paper's are neither."""
     for one in read("rtl-area.json"):
         whose = {"verilog-pcie": "peer_commit", "Table 2": None}.get(one["name"].partition(":")[0], "rtl")
@@ -84,7 +84,7 @@ def mutants() -> ModuleType:
     return program("mutants")
 
 
-def test_mutants_of_the_rtl_can_be_seeded_and_those_on_record_are_noticed() -> None:
+def test_rtl_mutants_can_be_seeded_and_recorded_ones_are_caught() -> None:
     bench = program("rtl_mutants")
     listed = bench.read_list()
     assert len(listed) >= 60
@@ -97,7 +97,7 @@ def test_mutants_of_the_rtl_can_be_seeded_and_those_on_record_are_noticed() -> N
     assert bench.complaints(listed, records) == []
 
 
-def test_a_mutant_of_the_rtl_that_nobody_notices_is_told() -> None:
+def test_a_surviving_mutant_of_the_rtl_is_reported() -> None:
     bench = program("rtl_mutants")
     listed = bench.read_list()[:40]
     caught = {mutant.key: {"caught_by": "stress"} for mutant in listed}
@@ -129,7 +129,7 @@ def test_the_lines_of_survivors_are_there() -> None:
         assert line in [text.strip() for text in lines], f"{file}: {change}: not there any more: {line}"
 
 
-def test_a_new_survivor_is_told() -> None:
+def test_a_new_survivor_is_reported() -> None:
     bench = mutants()
     file, change, line = next(iter(reasons := bench.read_reasons(BENCH / "mutants.toml")))
     number = [text.strip() for text in (BENCH.parent / file).read_text(encoding="utf-8").splitlines()].index(line)

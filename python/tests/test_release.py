@@ -84,7 +84,7 @@ def test_a_file_of_another_version_is_refused(clone: Path, file: str, old: str, 
         checks.versions(clone)
 
 
-def test_a_missing_program_is_named_with_what_installs_it() -> None:
+def test_a_missing_program_is_named_with_its_install_command() -> None:
     with pytest.raises(ReleaseError, match="no-such-program: apt-get install it"):
         checks.tools({"sh": "", "no-such-program": "apt-get install it"})
 
@@ -164,7 +164,7 @@ def test_the_c_library_builds_programs_wherever_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_sdist_has_what_its_crates_include(tmp_path: Path) -> None:
+def test_the_sdist_has_the_files_included_by_its_crates(tmp_path: Path) -> None:
     making = a_release(tmp_path)
     checks.ran([release.MATURIN, "sdist", "--out", str(tmp_path / "sdist")], release.clean_copy(making))
     (sdist,) = (tmp_path / "sdist").iterdir()

@@ -41,7 +41,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
     return STUDY.rows(outcomes)
 
 
-def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
+def test_the_page_matches_the_runs(outcomes: Outcomes, rows: list[Row]) -> None:
     written = (ROOT / "studies/gem5/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, rows), "run `make generate`"
 
@@ -148,7 +148,7 @@ def test_every_experiment_of_a_study_is_there() -> None:
         assert running.experiments_of(study(name, ROOT / "studies"), str(ROOT / "studies")).is_dir()
 
 
-def test_who_interrupts_twice_does_not_wait() -> None:
+def test_a_second_interrupt_ends_the_command_at_once() -> None:
     """Once for the runs, and once more for the processes that they were given to."""
     command = [sys.executable, "-m", "tlplab", "reproduce", "gem5", "--experiments", str(ROOT / "studies")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)

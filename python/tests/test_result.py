@@ -46,15 +46,13 @@ def quickstart() -> tl.Result:
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
-def test_results_are_what_the_schema_says(path: Path, strict: jsonschema.Draft202012Validator) -> None:
+def test_results_match_the_schema(path: Path, strict: jsonschema.Draft202012Validator) -> None:
     simulation = _core.Simulation(str(path), overrides=["ladder.packets=200"])
     simulation.advance(3_000)
     strict.validate(json.loads(simulation.finish("interrupted")))
 
 
-def test_a_verdict_by_runs_is_what_the_schema_says(
-    strict: jsonschema.Draft202012Validator, quickstart: tl.Result
-) -> None:
+def test_a_verdict_by_runs_matches_the_schema(strict: jsonschema.Draft202012Validator, quickstart: tl.Result) -> None:
     assert quickstart["verdict"]["tried"] is not None
     strict.validate(json.loads(json.dumps(quickstart)))
 
@@ -73,7 +71,7 @@ def test_a_verdict_by_runs_is_what_the_schema_says(
         lambda d: d.update(extra=1),
     ],
 )
-def test_the_schema_refuses_what_no_run_writes(
+def test_the_schema_refuses_impossible_results(
     spoil: Any, strict: jsonschema.Draft202012Validator, quickstart: tl.Result
 ) -> None:
     spoilt = json.loads(json.dumps(quickstart))
@@ -171,7 +169,7 @@ def test_a_notebook_shows_it(quickstart: tl.Result) -> None:
     assert "<img" not in evil._repr_html_()
 
 
-def test_tables_refuse_what_is_no_column() -> None:
+def test_tables_refuse_malformed_columns() -> None:
     for columns in (
         [("a", None, "words", ["x"])],
         [("a", None, "whole", ["x"])],

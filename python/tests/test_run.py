@@ -112,7 +112,7 @@ def test_a_large_fabric_is_summed_up_unless_all_is_asked_for(
     assert re.search(r"queueing +sw\d → host\.rp\d +17 other flows$", out, re.MULTILINE), out
 
 
-def test_what_the_host_did_has_the_keys_that_its_types_name() -> None:
+def test_host_figures_have_the_keys_of_their_types() -> None:
     cache = "host.cache={ size = '1MiB', ways = 16, ddio_ways = 2, hit = '60ns' }"
     host = tl.run(str(ROOT / "experiments/iommu.toml"), overrides=[cache])["host"]
     assert host is not None
@@ -227,7 +227,7 @@ def test_a_driver_that_waits_for_ever_is_a_failed_run(capsys: pytest.CaptureFixt
     assert run(capsys, "e.toml", "--set", "stop=5us")[0] == 0, "a stop that was asked for may come meanwhile"
 
 
-def test_a_run_in_which_addresses_run_out_fails_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_addresses_for_a_bar_fails_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     reads = str(ROOT / "studies/nettlp/reads.toml")
     too_much = ("--set", "device.card.window=1GiB", "--set", "stop=20us", "--set", "warmup=1us")
     status, _, err = run(capsys, reads, *too_much, "--quiet", "--json", "r.json")
@@ -281,7 +281,7 @@ def test_an_exception_in_a_device_is_the_cause() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_ctrl_c_keeps_what_was_measured() -> None:
+def test_ctrl_c_keeps_the_figures_so_far() -> None:
     command = [sys.executable, "-m", "tlplab", "run", QUICKSTART, "--set", "stop=10s", "--json", "r.json"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1.5)

@@ -82,7 +82,7 @@ def test_how_a_link_runs(above: dict[str, Any], below: dict[str, Any], expected:
         assert not any("reseat the card" in f.text and "if it is still slow" not in f.text for f in verdict.findings)
 
 
-def test_a_device_whose_other_end_is_not_shown_is_not_called_degraded() -> None:
+def test_a_device_without_a_visible_link_partner_is_unknown() -> None:
     """As in a virtual machine."""
     verdict = only([port("00:05.0", "end point", width=4)])
     assert verdict.state.name == "unknown"
@@ -90,7 +90,7 @@ def test_a_device_whose_other_end_is_not_shown_is_not_called_degraded() -> None:
     assert verdict.now.write is not None
 
 
-def test_rates_are_those_of_the_model_and_of_the_slowest_link() -> None:
+def test_rates_match_the_model_of_the_slowest_link() -> None:
     narrow = port("00:01.0", "root port", secondary=1, subordinate=4)
     upper = port("01:00.0", "upstream port", secondary=2, subordinate=4, speed=3, width=4)
     lower = [port("02:00.0", "downstream port", secondary=3), port("02:01.0", "downstream port", secondary=4)]
@@ -141,7 +141,7 @@ def run_setpci(data: bytearray, command: str) -> None:
     ("aspm", {}, {"aspm": ["L0s", "L1"]}, {"aspm": []}),
     ("speed", {"target_speed": 3}, {"speed": 3}, {"target_speed": 4}),
 ])  # fmt: skip
-def test_commands_do_what_is_said_and_nothing_else(
+def test_commands_change_only_the_stated_fields(
     kind: str, above: dict[str, Any], below: dict[str, Any], changes: dict[str, Any], ones: int
 ) -> None:
     """Run on the bytes, with any value of the other bits, and read again by the core."""
@@ -172,7 +172,7 @@ def findings(machine: list[Function]) -> dict[str, str]:
     return {finding.kind: finding.text for finding in only(machine).findings}
 
 
-def test_what_is_said_of_sizes() -> None:
+def test_mismatched_payload_and_request_sizes_are_found() -> None:
     assert findings(pair()) == {}
     said = findings(pair({"mps": 256}))["mps"]
     assert said.startswith("sends payloads of up to 512 B, but 00:01.0 above accepts 256 B")
@@ -208,7 +208,7 @@ def test_read_requests_of_different_sizes_share_a_link_unevenly() -> None:
     assert "read requests" not in uplink.text
 
 
-def test_errors_are_told() -> None:
+def test_recorded_errors_are_reported() -> None:
     said = findings(
         pair({"correctable": ["RxErr", "AdvNonFatalErr"]}, {"error_counts": {"correctable": 7, "fatal": 0}})
     )
@@ -217,7 +217,7 @@ def test_errors_are_told() -> None:
     assert kinds == ["errors counted since boot: 7 correctable (aer_dev_* in /sys)"]
 
 
-def test_virtual_functions_have_what_their_physical_function_has() -> None:
+def test_virtual_functions_have_the_rate_of_their_physical_function() -> None:
     machine = pair({}, {"virtual_functions": [2, 0x80, 2], "mps": 256})
     machine += [port(f"01:10.{n}", "end point", mps=128, mrrs=128, speed=None, width=0) for n in (0, 2)]
     scan = judged("a test", machine)
@@ -316,7 +316,7 @@ def test_a_machine_read_twice_is_the_same(root: Path, tmp_path: Path, capsys: py
 @pytest.mark.parametrize(("kind", "facts"), [
     ("width", {"width": 4}), ("speed", {"speed": 3}), ("speed", {"speed": 3, "target_speed": 3}),
 ])  # fmt: skip
-def test_a_bad_link_further_up_is_told_of_the_device(kind: str, facts: dict[str, Any]) -> None:
+def test_a_bad_link_further_up_is_a_finding_of_the_device(kind: str, facts: dict[str, Any]) -> None:
     verdict = only(switched(**facts))
     assert verdict.state.name == "full", "its own"
     [found] = [one for one in verdict.findings if one.kind == kind]
@@ -451,7 +451,7 @@ def test_mistakes_are_explained(
     assert said in capsys.readouterr().err
 
 
-def test_what_goes_wrong_in_a_dump_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_dump_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dump, output = tmp_path / "dump.txt", tmp_path / "machine.toml"
     dump.write_text("no dump\n")
     assert cli.status(["scan", "--from", str(dump), "-o", str(output)]) == 2

@@ -103,7 +103,7 @@ def test_one_device_with_ats_has_its_own_direction_straight() -> None:
     assert near.commands() == ["setpci -s 02:01.0 ECAP_ACS+6.w=0000:0004"]
 
 
-def test_the_iommu_does_not_translate_what_devices_have_translated() -> None:
+def test_the_iommu_passes_translated_requests() -> None:
     functions = gpus()
     for place in (0, 6):
         functions[place].access_control = ["ReqRedir"]
@@ -126,7 +126,7 @@ def egress(*on: str, vector: list[int] | None, **first: Any) -> list[Function]:
     return functions
 
 
-def test_egress_control_sends_straight_what_its_vector_allows() -> None:
+def test_egress_control_sends_allowed_requests_straight() -> None:
     """Table 6-11 of PCIe 5.0. With redirection alone off, egress control would refuse the requests that were redirected."""
     plain, _ = judged("a test", gpus()).peers
     for on in ([], ["ReqRedir"]):
@@ -146,7 +146,7 @@ def test_egress_control_sends_straight_what_its_vector_allows() -> None:
     assert finding.commands == ["setpci -s 02:00.0 ECAP_ACS+6.w=0000:002c"]
 
 
-def test_egress_control_refuses_what_its_vector_forbids() -> None:
+def test_egress_control_refuses_forbidden_requests() -> None:
     plain, _ = judged("a test", gpus()).peers
     scan = judged("a test", egress(vector=[1, 2]))
     near = scan.peers[0]
@@ -192,7 +192,7 @@ def test_egress_control_refuses_requests_for_translations_without_redirection() 
     assert "egress control at 02:00.0 refuses its untranslated requests to 04:00.0" in texts[0]
 
 
-def test_pairs_that_would_be_left_with_different_rates_are_told_apart() -> None:
+def test_undecided_pairs_are_grouped_by_remaining_rate() -> None:
     """One port redirects, and two refuse, where the vectors do not allow it."""
     functions = egress(vector=None)
     functions[0].subordinate = functions[1].subordinate = 5
@@ -205,7 +205,7 @@ def test_pairs_that_would_be_left_with_different_rates_are_told_apart() -> None:
     assert words(near[1]).endswith("requests that it does not allow are refused")
 
 
-def test_what_is_redirected_one_way_and_refused_the_other_is_told() -> None:
+def test_redirection_one_way_and_refusal_the_other_are_reported() -> None:
     functions = egress(vector=[1, 2])
     functions[2].access_control = ["ReqRedir", "EgressCtrl"]
     near = judged("a test", functions).peers[0]
@@ -274,7 +274,7 @@ def test_root_ports_that_redirect_are_named_where_pairs_pass_them() -> None:
     assert far.commands() == ["setpci -s 00:01.0 ECAP_ACS+6.w=0000:0004"]
 
 
-def test_what_pairs_are_said_to_carry_is_what_they_carry(
+def test_predicted_rates_of_pairs_match_their_experiment(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The experiment that a dump becomes, with its access control and without, against the closed forms."""
@@ -392,7 +392,7 @@ def notes(capsys: pytest.CaptureFixture[str], dump: Path, machine: Path) -> tupl
     return tomllib.loads(text), text, said
 
 
-def test_the_iommu_is_in_the_experiment_or_said_to_be_missing(
+def test_the_iommu_is_in_the_experiment_or_noted_as_missing(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dump, machine = tmp_path / "dump.txt", tmp_path / "machine.toml"
@@ -418,7 +418,7 @@ def test_the_iommu_is_in_the_experiment_or_said_to_be_missing(
     ("kinds", "mode", "ats"),
     [(["identity"], "off", None), (["DMA-FQ", "identity"], "superpages", False), ([None], None, None)],
 )
-def test_the_kernel_says_whether_the_iommu_translates(
+def test_the_iommu_mode_follows_from_the_kernels_groups(
     kinds: list[str | None], mode: str | None, ats: bool | None, tmp_path: Path
 ) -> None:
     from tlplab.scan import sysfs, topology

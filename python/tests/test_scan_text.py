@@ -32,7 +32,7 @@ def facts(function: Function, *, without: set[str] = frozenset()) -> dict[str, o
 
 @settings(max_examples=40, deadline=None)
 @given(machines(), styles)
-def test_what_is_printed_is_read_in_every_style(machine: list[Function], style: Style) -> None:
+def test_printed_dumps_are_read_in_every_style(machine: list[Function], style: Style) -> None:
     printed = text_of(machine, style)
     dump = text.read(printed)
     numbers = set() if style.numbers else {"vendor", "device", "class_code"}
@@ -92,7 +92,7 @@ HEAD = "00:1c.0 PCI bridge: Vendor Device 0001\n"
     (HEAD + "00: 86 80 00 00\n10: 00\n", "line 3: the bytes at 10 do not follow"),
     (HEAD + HEAD, "line 2: 00:1c.0 appears twice"),
 ])  # fmt: skip
-def test_what_is_no_dump_is_refused(dump: str, said: str) -> None:
+def test_text_other_than_a_dump_is_refused(dump: str, said: str) -> None:
     with pytest.raises(NoDumpError, match=re.escape(said)):
         text.read(dump)
 
@@ -114,7 +114,7 @@ def test_first_lines(line: str, told: dict[str, object]) -> None:
     assert {name: getattr(function, name) for name in told} == told
 
 
-def test_what_the_dump_does_not_say_is_unknown() -> None:
+def test_fields_absent_from_the_dump_are_unknown() -> None:
     """As lspci shows it without root, and with fewer v."""
     [function] = text.read(
         HEAD + "\tFlags: bus master, fast devsel, latency 0, IRQ 25, NUMA node 1\n\tCapabilities: <access denied>\n"
@@ -140,7 +140,7 @@ def test_text_and_bytes_together_agree_or_bytes_win() -> None:
     assert (function.secondary, function.subordinate) == (5, 7)
 
 
-def test_lines_nobody_knows_are_kept_and_counted() -> None:
+def test_unknown_lines_are_kept_and_counted() -> None:
     dump = text.read(
         "sudo lspci -vvv\n"
         + HEAD
@@ -152,7 +152,7 @@ def test_lines_nobody_knows_are_kept_and_counted() -> None:
     assert dump.lines == {"outside": 1, "function": 1, "field": 1, "capability": 1, "unread": 2, "blank": 1}
 
 
-def test_what_belongs_to_an_unknown_register_changes_no_known_one() -> None:
+def test_lines_of_an_unknown_register_change_no_known_one() -> None:
     """Also where the indentation was lost: the continuation of a register is then known by its form, and a register by its colon."""
     for tab in ("\t", ""):
         lines = [

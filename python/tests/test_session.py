@@ -58,7 +58,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.mark.parametrize("cost", [1e-8, 1e-6, 1e-5])
-def test_slices_come_to_the_same_time_whatever_an_event_costs(clock: Clock, cost: float) -> None:
+def test_slices_take_the_same_time_at_any_cost_of_events(clock: Clock, cost: float) -> None:
     machine = Machine(clock, int(10 / cost), cost)
     seen: list[int] = []
     done = session.finish(machine, lambda progress: seen.append(progress.events))
@@ -69,7 +69,7 @@ def test_slices_come_to_the_same_time_whatever_an_event_costs(clock: Clock, cost
         assert events * cost == pytest.approx(session.SLICE_SECONDS, rel=0.01)
 
 
-def test_ctrl_c_keeps_what_was_measured(clock: Clock) -> None:
+def test_ctrl_c_keeps_the_events_so_far(clock: Clock) -> None:
     done = session.finish(Machine(clock, 10**9, 1e-6, interrupt=3))
     assert done.interrupted
     assert done.result()["stopped_by"] == "interrupted"  # type: ignore[typeddict-item]
@@ -84,7 +84,7 @@ def test_a_bar_is_for_runs_of_more_than_two_seconds() -> None:
     assert worth_showing(2.1, None)
 
 
-def test_a_run_says_once_that_a_clock_keeps_it_going(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_kept_alive_by_a_clock_notes_it_once(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     machine = Machine(clock, 1_000_000, 1e-5)
     session.finish(machine)
     assert capsys.readouterr().err == "", "of a device that rests nothing is said"

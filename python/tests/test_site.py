@@ -83,7 +83,7 @@ def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
         ("snake_case — dash", "snake_case--dash"),
     ],
 )
-def test_anchors_are_those_of_code_hosts(heading: str, anchor: str) -> None:
+def test_anchors_match_code_hosts(heading: str, anchor: str) -> None:
     assert pages.slug(heading) == anchor
     assert pages.anchors(f"## {heading}\n\n## {heading}\n") == {anchor, f"{anchor}-1"}
 
@@ -160,6 +160,6 @@ def test_the_site_is_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", result_types.FILES)
-def test_what_is_made_of_the_schema_of_results_is_fresh(path: str) -> None:
+def test_files_generated_from_the_result_schema_are_fresh(path: str) -> None:
     made = result_types.FILES[path](json.loads(_core.result_schema()))
     assert (ROOT / path).read_text(encoding="utf-8") == made, "run `make generate`"

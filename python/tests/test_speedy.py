@@ -43,7 +43,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "studies" / STUDY.folder
 
 
-def test_the_bounds_are_what_can_be_calculated_by_hand() -> None:
+def test_the_bounds_match_the_hand_calculation() -> None:
     # 8 lanes of 250 MB/s; 256 B behind 12 B of header, framed by 8 B.
     assert GEN1_X8.link("from-card", 1 << 20) == pytest.approx(2 * 256 / 276, rel=1e-3)
     assert GEN1_X1.link("from-card", 1 << 20, mps=128) == pytest.approx(0.25 * 128 / 148, rel=1e-3)
@@ -80,7 +80,7 @@ def test_captures_are_for_another_study(capsys: pytest.CaptureFixture[str]) -> N
     assert "--captures is for nettlp" in capsys.readouterr().err
 
 
-def test_without_the_core_it_says_what_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_core_the_message_names_make_rtl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(PLACE, tmp_path / "experiments" / STUDY.folder)
     assert status(["reproduce", "speedy", "--experiments", str(tmp_path / "experiments")]) == 2
     said = capsys.readouterr().err
@@ -135,13 +135,13 @@ def rows(outcomes: Outcomes, more: list[Beside]) -> list[Row]:
 
 
 @pytest.mark.full
-def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row], more: list[Beside]) -> None:
+def test_the_page_matches_the_runs(outcomes: Outcomes, rows: list[Row], more: list[Beside]) -> None:
     written = (ROOT / "studies/speedy/README.md").read_text(encoding="utf-8")
     assert written == running.texts(STUDY, outcomes, rows, more), "run `make generate` after `make rtl`"
 
 
 @pytest.mark.full
-def test_the_core_reaches_what_it_has_to(rows: list[Row]) -> None:
+def test_the_core_reaches_its_required_figures(rows: list[Row]) -> None:
     """Only Table 1 has a part that is not available; explained rows are known; all else is reached."""
     assert {row.result.split(",")[0] for row in rows if row.verdict == "not reproducible"} == {"Table 1"}
     for row in rows:

@@ -91,7 +91,7 @@ def test_axes_that_are_zipped_make_one_line(study: Path) -> None:
     assert len(plots.lines_of(done, "nic_rate", "throughput").axes[0].lines) == 3
 
 
-def test_what_goes_along_with_an_axis_makes_no_lines_and_a_random_sample_does_not() -> None:
+def test_columns_tied_to_an_axis_are_recognised() -> None:
     def tied(*pairs: tuple[Any, Any]) -> bool:
         """True if the second of each pair follows from the first."""
         values = [sorted({first for first, _ in pairs}), list(dict.fromkeys(second for _, second in pairs))]
@@ -138,7 +138,7 @@ def test_a_dense_axis_of_sizes_has_round_marks_and_shows_its_steps(study: Path) 
     ]  # fmt: skip
 
 
-def test_the_distribution_is_drawn_through_what_a_point_keeps(study: Path) -> None:
+def test_the_distribution_is_drawn_through_the_kept_percentiles(study: Path) -> None:
     done = running.run(running.Asked("study.toml", where=["uplink == 'gen4 x4'"]))
     figure = plots.distributions(done, "nic")
     table = done.swept.table().to_numpy()
@@ -248,7 +248,7 @@ def test_a_study_with_many_runs_has_the_figures_that_it_shows_or_no_page(
     assert not Path("b.html").exists()
 
 
-def test_the_finding_is_told_of_the_study_as_it_is_written(study: Path) -> None:
+def test_the_finding_is_printed_for_the_unchanged_study_only(study: Path) -> None:
     finding = (
         '[finding]\nsays = "It is {wide}."\nholds = "wide HOW 90 Gb/s"\n[finding.figures]\n'
         'wide = { of = "throughput", where = "uplink == \'gen4 x8\' and nic_rate == 30Gb/s" }\n'
@@ -316,7 +316,7 @@ def data_of_report(page: str | Path) -> dict[str, Any]:
     return data_of(str(page))
 
 
-def test_reports_in_the_page_are_those_of_the_command(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_in_the_page_equal_the_report_of_run(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--where", "nic_rate == 10 Gb/s and uplink != 'gen4 x4'"]
     assert status(["sweep", "study.toml", "--html", "a.html", "--reports", *few]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -355,7 +355,9 @@ def test_too_many_reports_are_refused_before_they_are_made(
         (["--html", "study.toml"], "both name study.toml"),
     ],
 )
-def test_mistakes_are_told(study: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str) -> None:
+def test_mistakes_in_options_are_reported(
+    study: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
     assert status(["sweep", "study.toml", *arguments]) == 2
     assert why in " ".join(capsys.readouterr().err.split())
 

@@ -12,7 +12,7 @@ def lines(document: object) -> list[str]:
     return summary.as_text(document).splitlines()  # type: ignore[arg-type]
 
 
-def test_names_the_limit_the_evidence_and_what_is_next() -> None:
+def test_summary_names_limit_evidence_and_next_limit() -> None:
     text = summary.as_text(result())
     assert "The link sw0 → host.rp0 limits the run" in text
     assert "57.5 Gb/s of 58.0 Gb/s" in text
@@ -65,13 +65,13 @@ def test_a_column_of_nothing_is_left_out_and_a_full_one_fits() -> None:
     assert max(map(len, shown)) <= 100
 
 
-def test_attribution_names_place_and_who_is_ahead() -> None:
+def test_attribution_names_place_and_flow_ahead() -> None:
     row = next(line for line in lines(result()) if "queueing  " in line)
     assert row.split() == ["ssd", "72.0", "1.459", "µs", "queueing", "sw0", "→", "host.rp0", "nic"]
     assert not any("flight" in line for line in lines(result())), "a cause of 0.1 % is not worth a line"
 
 
-def test_errors_of_a_flow_are_told() -> None:
+def test_errors_of_a_flow_are_listed() -> None:
     assert "ssd: 2 completion timeouts" in lines(result())
 
 
@@ -95,7 +95,7 @@ def test_nothing_ran() -> None:
     assert "Next" not in text
 
 
-def test_fits_a_hundred_columns_whatever_the_names() -> None:
+def test_summary_fits_a_hundred_columns_with_long_names() -> None:
     document = result()
     long = "a-name-of-a-component-that-somebody-thought-about-for-a-long-time-{}"
     document["flows"] = [flow(long.format(n), long.format(n + 1)) for n in range(40)]
@@ -181,7 +181,7 @@ def test_links_that_went_down_have_their_times() -> None:
     assert rows[1] == ["ssd", "100", "µs", "101", "µs", "–", "–"]
 
 
-def test_what_requests_found_in_the_host_is_told() -> None:
+def test_cache_and_iommu_figures_of_the_host_are_listed() -> None:
     document = result()
     assert not any("found" in line for line in lines(document))
     document["host"] = {
@@ -232,7 +232,7 @@ def test_what_requests_found_in_the_host_is_told() -> None:
     assert shown[start + 3].split() == ["gpu", "100", "8", "7", "2", "5", "4"]
 
 
-def test_frames_that_were_lost_are_told() -> None:
+def test_lost_frames_are_listed() -> None:
     document = result()
     document["frames"] = [{"device": "nic", "sent": 0, "received": 1667, "missed": 301, "too_long": 0}]
     assert "nic: 1 667 frames received, 301 lost, no room" in [line.replace("\u202f", " ") for line in lines(document)]

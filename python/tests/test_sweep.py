@@ -45,7 +45,7 @@ def made(capsys: pytest.CaptureFixture[str], *arguments: str) -> int:
     return 0 if word == "no" else int(word)
 
 
-def test_a_line_for_each_point_and_what_could_not_be(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweep_prints_a_line_for_each_point_and_refusals(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["sweep", "study.toml"]) == 0
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 100
@@ -111,7 +111,7 @@ def test_arrow_and_csv(study: Path) -> None:
     assert [float(row[at]) for row in rows] == arrow["throughput"].to_pylist()
 
 
-def test_what_is_asked_of_a_point_is_found_by_runs(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_limit_of_a_point_is_found_by_runs(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["sweep", "study.toml", "--verdict", "--json", "-", "--where", "nic_rate == 30Gb/s"]) == 0
     limits = [point["limit"] for point in json.loads(capsys.readouterr().out)["points"] if point["kind"] == "done"]
     assert limits[0] == "link sw0 → host.rp0"
@@ -119,7 +119,7 @@ def test_what_is_asked_of_a_point_is_found_by_runs(study: Path, capsys: pytest.C
     assert limits[0] == run["verdict"]["limit"]["resource"]
 
 
-def test_the_front_is_what_nothing_beats(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_front_holds_the_undominated_points(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["pareto", "study.toml", "throughput,latency.p99,lanes", "--json", "-"]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     done = [point for point in points if point["kind"] == "done"]
@@ -159,7 +159,7 @@ def test_the_list_of_studies_is_fresh() -> None:
     assert index.PAGE.read_text(encoding="utf-8") == index.text(), "run `make generate`"
 
 
-def test_a_finding_that_does_not_hold_is_told(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_that_does_not_hold_is_reported(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finding = (
         '[finding]\nsays = "It is {wide}, {share %} of it for one."\nholds = "wide HOW 90 Gb/s"\n[finding.figures]\n'
         'wide = { of = "throughput", where = "uplink == \'gen4 x8\' and nic_rate == 30Gb/s" }\n'
@@ -192,7 +192,9 @@ def test_a_finding_that_does_not_hold_is_told(study: Path, capsys: pytest.Captur
         (["study.toml", "-o", "study.toml"], "both name study.toml"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(study: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str) -> None:
+def test_mistakes_in_options_are_reported(
+    study: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
     assert status(["sweep", *arguments]) == 2
     written = capsys.readouterr()
     assert why in " ".join((written.out + written.err).split())
@@ -269,7 +271,9 @@ def wait_for(results: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "ends_with"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_what_was_done_is_kept(study: Path, capsys: pytest.CaptureFixture[str], number: int, ends_with: int) -> None:
+def test_finished_runs_survive_a_signal(
+    study: Path, capsys: pytest.CaptureFixture[str], number: int, ends_with: int
+) -> None:
     command = slow(study)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(3)
@@ -287,7 +291,7 @@ def test_what_was_done_is_kept(study: Path, capsys: pytest.CaptureFixture[str], 
     assert Path("out.csv").read_bytes() == resumed
 
 
-def test_what_was_done_in_processes_is_kept(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_runs_of_processes_survive_an_interrupt(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("copier.py", "copier.toml"):
         shutil.copy(ROOT / "examples/python" / name, name)
     with open("copier.py", "a", encoding="utf-8") as file:

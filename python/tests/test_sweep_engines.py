@@ -165,14 +165,16 @@ def test_a_worker_that_is_another_is_refused(
         (["--engine", "slurm"], "'slurm' is not one of 'local', 'dask'"),
     ],
 )
-def test_mistakes_are_told(study: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str) -> None:
+def test_mistakes_in_engine_options_are_reported(
+    study: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
     assert sweep(*arguments) == 2
     said = capsys.readouterr().err
     assert why in " ".join(said.split())
     assert "Traceback" not in said
 
 
-def test_a_scheduler_that_is_not_there_is_told(
+def test_an_absent_scheduler_is_reported(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.3)
@@ -207,7 +209,7 @@ def test_no_garbage_is_collected_while_a_client_starts(study: Path, monkeypatch:
     assert gc.isenabled()
 
 
-def test_without_dask_it_is_said_what_brings_it(
+def test_a_missing_dask_is_reported_with_its_pip_command(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -272,7 +274,7 @@ def test_the_runs_of_a_worker_that_is_killed_are_made_again(study: Path, capsys:
 
 @pytest.mark.full
 @pytest.mark.parametrize("to_all", [True, False])
-def test_ctrl_c_keeps_what_was_done(study: Path, capsys: pytest.CaptureFixture[str], to_all: bool) -> None:
+def test_ctrl_c_keeps_finished_runs_of_workers(study: Path, capsys: pytest.CaptureFixture[str], to_all: bool) -> None:
     process = start(study, "--threads", "2")
     workers = workers_of(process.pid)
     # A terminal sends it to the client and its workers alike.
@@ -287,7 +289,7 @@ def test_ctrl_c_keeps_what_was_done(study: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.full
-def test_a_run_that_ends_its_worker_is_told_and_the_others_are_kept(
+def test_a_run_that_kills_its_worker_is_reported_and_others_kept(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("copier.py", "copier.toml"):

@@ -77,9 +77,7 @@ completions = "rcb"
 
 
 @pytest.mark.parametrize("connection", ["", CONNECTION, "--compat pcie-model"])
-def test_figures_of_models_are_those_of_the_command(
-    folder: Path, capsys: pytest.CaptureFixture[str], connection: str
-) -> None:
+def test_figures_of_models_match_the_command(folder: Path, capsys: pytest.CaptureFixture[str], connection: str) -> None:
     import shlex
 
     options = shlex.split(connection)
@@ -122,7 +120,7 @@ def test_figures_of_models_are_those_of_the_command(
         assert found["nonposted_headers.allowed"].tolist() == [uses["non-posted headers"]["transfers_per_s"] * 4096]
 
 
-def test_figures_of_datagrams_are_those_of_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_of_datagrams_match_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = told(capsys, "model", "nettlp", "--size", "1500B", "--mps", "512B", "--address-bits", "64")
     found = points(
         '[model]\nkind = "nettlp"\nsize = "1500B"\nmps = "512B"\naddress_bits = 64\n[[axis]]\nkey = "op"\nvalues = ["write", "read"]\n'
@@ -130,7 +128,7 @@ def test_figures_of_datagrams_are_those_of_the_command(folder: Path, capsys: pyt
     assert found["throughput"].tolist() == [rows[0]["write_bps"], rows[0]["read_bps"]]
 
 
-def test_figures_of_benchmarks_are_those_of_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_of_benchmarks_match_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--host", "xeon-e5-2620v2", "--link", "gen4 x8", "--device", "ideal", "--iommu", "off", "--seed", "7"]
     keys = 'host = "xeon-e5-2620v2"\nlink = "gen4 x8"\ndevice = "ideal"\niommu = "off"\nseed = 7\n'
     how = ["--window", "64KiB", "--pattern", "random", "--cache", "cold", "--offset", "16B", "--count", "200"]
@@ -150,7 +148,7 @@ def test_figures_of_benchmarks_are_those_of_the_command(folder: Path, capsys: py
         assert (found["transactions"].tolist(), found["seed"].tolist()) == ([one["operations"]], [7])
 
 
-def test_the_words_of_benchmarks_are_those_of_the_command(folder: Path) -> None:
+def test_the_words_of_benchmarks_match_the_command(folder: Path) -> None:
     words = {"test": TESTS, "interface": INTERFACES, "pattern": PATTERNS, "cache": CACHES, "node": NODES}
     for key, known in words.items():
         listed = ", ".join(f'"{word}"' for word in known)

@@ -167,7 +167,7 @@ def pair(first_time: int = 20, second_time: int = 30, fault: str = "UR") -> case
     return cases.Case("ssd recovery up MRd 0x8", fault, second, 1, first=first)
 
 
-def test_what_comes_after_a_first_fault_in_its_phase_is_recovery() -> None:
+def test_time_after_a_first_fault_in_its_phase_is_recovery() -> None:
     phases = Phases(work=100, remove=200, fault=150)
     at = [50, 100, 150, 151, 199, 200]
     assert [phases.of(time) for time in at] == ["probe", "work", "work", "recovery", "recovery", "remove"]
@@ -191,7 +191,7 @@ def test_a_pair_has_both_faults_in_the_order_in_which_they_happen() -> None:
     assert Wanted(case="ssd work up MRd 0x4: lost").alone() == ("ssd work up MRd 0x4: lost", [])
 
 
-def test_what_a_process_and_its_children_take_is_counted_and_what_they_wait_is_not() -> None:
+def test_processor_time_of_a_process_and_its_children_is_counted() -> None:
     before = spent()
     with subprocess.Popen([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass\nprint(1, flush=True)\ninput()"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip
@@ -368,7 +368,7 @@ def test_a_cell_of_the_page_shows_its_ladder_and_its_console(tmp_path: Path) -> 
 
 
 @pytest.mark.full
-def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_torture_cases_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     needs_guest()
     quickstart = str(ROOT / "experiments/quickstart.toml")
     for arguments, why in (

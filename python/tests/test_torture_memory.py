@@ -52,14 +52,14 @@ def test_a_phase_begins_with_the_allocation_that_fails() -> None:
     assert "echo 0 >/sys/kernel/debug/failslab/times" in script_of(none)
 
 
-def test_the_name_of_a_case_says_which_allocation() -> None:
+def test_the_name_of_a_case_identifies_its_allocation() -> None:
     found = memory.IS_CASE.fullmatch("e1000e work slab #12: no memory")
     assert found is not None
     assert found.groupdict() == {"driver": "e1000e", "phase": "work", "kind": "slab", "number": "12"}
     assert memory.IS_CASE.fullmatch("nvme0 work up MRd memory 64 B: lost") is None
 
 
-def test_a_kernel_says_where_its_drivers_are(tmp_path: Path) -> None:
+def test_address_ranges_of_drivers_come_with_the_kernel(tmp_path: Path) -> None:
     assert memory.ranges(tmp_path) == {}
     (tmp_path / memory.RANGES).write_text(json.dumps({"nvme": ["0x1", "0x2"]}))
     assert memory.ranges(tmp_path) == {"nvme": ("0x1", "0x2")}

@@ -102,7 +102,7 @@ def capability(client: Client, wanted: int) -> int:
     return at
 
 
-def test_what_a_guest_and_a_device_do_travels_through_the_fabric(tmp_path: Path) -> None:
+def test_accesses_of_guest_and_device_travel_through_the_fabric(tmp_path: Path) -> None:
     data = os.urandom(5000)
     with served(tmp_path, pcap=str(tmp_path / "links.pcapng")) as fabric, Client(fabric.copier) as client:
         assert client.read(CONFIG, 0, 4) == 0x0001_71AB
@@ -145,7 +145,7 @@ def test_an_access_is_answered_no_sooner_than_the_fabric_answers(tmp_path: Path)
     assert 4e6 < latency["min"] <= latency["p50"] < 4.1e6
 
 
-def test_what_a_guest_does_without_waiting_stays_in_its_order(tmp_path: Path) -> None:
+def test_posted_accesses_of_a_guest_stay_in_order(tmp_path: Path) -> None:
     with served(tmp_path) as fabric, Client(fabric.copier) as client:
         for value in range(1, 20):
             # Registers do not decode until the first of these has arrived.
@@ -303,7 +303,7 @@ def test_a_device_that_raises_ends_the_run_with_its_words(tmp_path: Path) -> Non
         ({"overrides": ["switch.sw0.linc=1"]}, "linc"),
     ],
 )
-def test_what_cannot_be_served_is_told(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+def test_unservable_fabrics_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     (tmp_path / "fabric.toml").write_text(SWITCHED)
     with pytest.raises(Exception, match=says):
         _core.FabricServer(str(tmp_path / "fabric.toml"), str(tmp_path), **changes)

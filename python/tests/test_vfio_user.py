@@ -105,7 +105,7 @@ def test_an_interrupt_does_not_pass_data_that_go_by_messages(device: tuple[Path,
         os.close(event)
 
 
-def test_descriptors_are_those_of_their_message(device: tuple[Path, subprocess.Popen[str]]) -> None:
+def test_descriptors_stay_with_their_message(device: tuple[Path, subprocess.Popen[str]]) -> None:
     path, process = device
     with Client(path) as client:
         event = client.enable()

@@ -54,7 +54,7 @@ def test_figures_alone_speak_where_nothing_runs_again(capsys: pytest.CaptureFixt
     assert "copier.py has state outside of the simulation, and cannot be run again" in capsys.readouterr().err
 
 
-def test_what_is_cancelled_tells_nothing() -> None:
+def test_a_cancelled_task_has_no_result() -> None:
     simulation = _core.Simulation(TAGS)
     finish(simulation)
     judge = simulation.judge()

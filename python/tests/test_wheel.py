@@ -25,7 +25,7 @@ def wheel() -> Path:
     return wheels[0]
 
 
-def test_holds_what_it_should_and_nothing_else(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_holds_exactly_its_files(wheel: Path, tmp_path: Path) -> None:
     checks.wheel(wheel, tl.__version__, platform.machine(), tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

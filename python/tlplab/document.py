@@ -133,7 +133,7 @@ class Document(TypedDict):
     seed: int | str
     """The seed; a string where a JSON number would not be exact."""
     experiment: str
-    """The experiment as it was run: TOML, with what was included and overridden."""
+    """The experiment as it was run: TOML, with included files and overrides."""
     settings: dict[str, Any]
     """The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included."""
     trace_hash: str
@@ -147,7 +147,7 @@ class Document(TypedDict):
     stop_text: str
     """Reason that the run ended, for people."""
     waiting: list[Waiting]
-    """Programs of the host that wait for what never comes: the run got nowhere."""
+    """Programs of the host that wait for an event that never comes: the run is stuck."""
     guest: Guest | None
     """The Linux that was the host's software; null if none was."""
     verdict: Verdict
@@ -215,7 +215,7 @@ class Guest(TypedDict):
     initramfs: str
     """SHA-256 of the initial file system that it booted, with its script and files, hexadecimal."""
     console: str
-    """SHA-256 of what it printed, hexadecimal."""
+    """SHA-256 of its console output, hexadecimal."""
     end: str
     """Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`."""
     ending: GuestEnding
@@ -245,7 +245,7 @@ class Flow(TypedDict):
     """A stream of transactions."""
 
     name: str
-    """The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`."""
+    """The load or program; of a device with activity of its own, the device, or one of its streams: `nic.transmit`."""
     device: str
     """The component that issues the requests: a device or `host`."""
     op: Operation
@@ -379,7 +379,7 @@ class RefusedPeers(TypedDict):
 
 
 class Outage(TypedDict):
-    """A link that went down, and what came of it."""
+    """A link that went down, and the consequences."""
 
     link: str
     """The link, named by the component below it."""
@@ -446,7 +446,7 @@ class DeviceTranslations(TypedDict):
     asked: int
     """Translations that it asked for."""
     denied: int
-    """Of these, those that there was none for, or that were not answered."""
+    """Of these, translations that did not exist, or requests for them that were not answered."""
     evicted: int
     """Translations that made room for others."""
     invalidations: int
@@ -482,7 +482,7 @@ class Link(TypedDict):
     raw_bps: float
     """Rate after line coding (bits per second)."""
     bus: str | None
-    """Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link."""
+    """Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. The use of its directions is in fractions of the bus's time, which all ways share. Null for a link."""
     directions: list[Direction]
     """Up, then down."""
 
@@ -521,7 +521,7 @@ class Sample(SampleOptional):
     access: Access
     """Its operation."""
     address: str
-    """Its first address, hexadecimal; of a configuration register, the one that the processor maps it to (ECAM)."""
+    """Its first address, hexadecimal; of a configuration register, its address in the processor's map (ECAM)."""
     bytes: int
     """Its length (bytes)."""
     requester: str
@@ -554,7 +554,7 @@ class Ladder(TypedDict):
 
 
 class ConfigSpaces(TypedDict):
-    """Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the registers at first has the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them."""
+    """Configuration spaces over time, as software reads them: the registers at first, and their changes. The registers at first with the changes up to a time give the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them."""
 
     functions: list[FunctionRegisters]
     """Functions, in the order of the names of their components."""
@@ -613,9 +613,9 @@ class Tried(TypedDict):
     candidates: int
     """Number of candidates for the limit."""
     tried: int
-    """Number of these that were relaxed."""
+    """Number of relaxed candidates."""
     events: int
-    """Events of all these runs, with what it took to build their fabrics."""
+    """Events of all these runs, including the cost of building their fabrics."""
     until_fs: int | None
     """They were compared with the beginning of the run until here; null: with all of it (femtoseconds)."""
     gains: list[Gain]
@@ -746,7 +746,7 @@ class IommuUse(TypedDict):
     waited_ns: float
     """Total time that walks waited for others (nanoseconds)."""
     busy: float
-    """Page walks as a fraction of those that could have been made."""
+    """Page walks as a fraction of the possible ones."""
     faults: list[TranslationFault]
     """Accesses that were refused, by function and reason, the warm-up included."""
     answered: AnsweredTranslations | None
@@ -825,7 +825,7 @@ class FlowSeries(TypedDict):
 
 
 class DirectionSeries(TypedDict):
-    """Fractions of each bin; what is missing to 1 is idle."""
+    """Fractions of each bin; the rest to 1 is idle."""
 
     link: int
     """The link: an index in `links`."""
@@ -908,7 +908,7 @@ Packet = TypedDict(
         "nullified": "bool",
         # Of a transaction of a bus: its phases in order, each with the cause that it is charged to and its femtoseconds.
         "phases": "list[tuple[int, int]]",
-        # Of a transaction of a bus: what came of it; null otherwise.
+        # Of a transaction of a bus: its outcome; null otherwise.
         "outcome": "Outcome | None",
     },
 )
@@ -930,7 +930,7 @@ class Transaction(TypedDict):
     ending: Ending
     """Its ending."""
     intervals: list[Interval]
-    """Its critical path; of one that did not end well that of what is last known of it."""
+    """Its critical path; of a transaction that did not end well, that of its last known TLP."""
 
 
 class FunctionRegisters(TypedDict):
@@ -964,7 +964,7 @@ class RegisterChange(TypedDict):
 
 
 class Gain(TypedDict):
-    """A resource, and what the run carries with twice as much of it."""
+    """A resource, and the rate of the run with twice as much of it."""
 
     resource: str
     """Its name."""
@@ -1210,7 +1210,7 @@ class Keys(dict[str, Any]):
 
     @property
     def experiment(self) -> str:
-        """The experiment as it was run: TOML, with what was included and overridden."""
+        """The experiment as it was run: TOML, with included files and overrides."""
         return self["experiment"]
 
     @property
@@ -1245,7 +1245,7 @@ class Keys(dict[str, Any]):
 
     @property
     def waiting(self) -> Rows[Waiting]:
-        """Programs of the host that wait for what never comes: the run got nowhere."""
+        """Programs of the host that wait for an event that never comes: the run is stuck."""
         return self["waiting"]
 
     @property

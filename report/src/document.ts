@@ -14,7 +14,7 @@ export interface Result {
   version: string;
   /** The seed; a string where a JSON number would not be exact. */
   seed: number | string;
-  /** The experiment as it was run: TOML, with what was included and overridden. */
+  /** The experiment as it was run: TOML, with included files and overrides. */
   experiment: string;
   /** The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included. */
   settings: Record<string, unknown>;
@@ -28,7 +28,7 @@ export interface Result {
   stop_reason: StopReason;
   /** Reason that the run ended, for people. */
   stop_text: string;
-  /** Programs of the host that wait for what never comes: the run got nowhere. */
+  /** Programs of the host that wait for an event that never comes: the run is stuck. */
   waiting: Waiting[];
   /** The Linux that was the host's software; null if none was. */
   guest: Guest | null;
@@ -86,13 +86,13 @@ export type StopReason =
   | "transactions"
   /** All loads and programs are done. */
   | "loads-done"
-  /** Nothing will ever happen again, though not all are done: whoever waits, waits for ever. */
+  /** No event is left, though not all are done: the waiting components would wait for ever. */
   | "nothing-more"
   /** Nothing has ended for longer than any request can wait. */
   | "stuck"
   /** The guest that was the host's software powered off, or died. */
   | "guest-off"
-  /** Somebody interrupted it. */
+  /** It was interrupted. */
   | "interrupted"
   /** The wall-clock time that it was given is over. */
   | "time-limit"
@@ -117,7 +117,7 @@ export interface Guest {
   kernel: string;
   /** SHA-256 of the initial file system that it booted, with its script and files, hexadecimal. */
   initramfs: string;
-  /** SHA-256 of what it printed, hexadecimal. */
+  /** SHA-256 of its console output, hexadecimal. */
   console: string;
   /** Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`. */
   end: string;
@@ -145,7 +145,7 @@ export interface Verdict {
 
 /** A stream of transactions. */
 export interface Flow {
-  /** The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`. */
+  /** The load or program; of a device with activity of its own, the device, or one of its streams: `nic.transmit`. */
   name: string;
   /** The component that issues the requests: a device or `host`. */
   device: string;
@@ -316,7 +316,7 @@ export interface RefusedPeers {
   first_fs: number;
 }
 
-/** A link that went down, and what came of it. */
+/** A link that went down, and the consequences. */
 export interface Outage {
   /** The link, named by the component below it. */
   link: string;
@@ -378,7 +378,7 @@ export interface DeviceTranslations {
   waited?: number;
   /** Translations that it asked for. */
   asked: number;
-  /** Of these, those that there was none for, or that were not answered. */
+  /** Of these, translations that did not exist, or requests for them that were not answered. */
   denied: number;
   /** Translations that made room for others. */
   evicted: number;
@@ -412,7 +412,7 @@ export interface Link {
   mps: number;
   /** Rate after line coding (bits per second). */
   raw_bps: number;
-  /** Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used for is of the bus's time, which all ways share. Null for a link. */
+  /** Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. The use of its directions is in fractions of the bus's time, which all ways share. Null for a link. */
   bus: string | null;
   /** Up, then down. */
   directions: [Direction, Direction];
@@ -442,7 +442,7 @@ export interface Sample {
   transaction?: number;
   /** Its operation. */
   access?: Access;
-  /** Its first address, hexadecimal; of a configuration register, the one that the processor maps it to (ECAM). */
+  /** Its first address, hexadecimal; of a configuration register, its address in the processor's map (ECAM). */
   address?: string;
   /** Its length (bytes). */
   bytes?: number;
@@ -476,7 +476,7 @@ export interface Ladder {
   transactions: Transaction[];
 }
 
-/** Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the registers at first has the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them. */
+/** Configuration spaces over time, as software reads them: the registers at first, and their changes. The registers at first with the changes up to a time give the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them. */
 export interface ConfigSpaces {
   /** Functions, in the order of the names of their components. */
   functions: FunctionRegisters[];
@@ -497,7 +497,7 @@ export type WaitedFor =
 
 /** Ending of a guest. */
 export type GuestEnding =
-  /** It did not: somebody interrupted it, or its run could not go on. */
+  /** It did not: it was interrupted, or its run could not go on. */
   | "running"
   /** Its kernel powered off. */
   | "powered-off"
@@ -552,9 +552,9 @@ export interface Phase {
 export interface Tried {
   /** Number of candidates for the limit. */
   candidates: number;
-  /** Number of these that were relaxed. */
+  /** Number of relaxed candidates. */
   tried: number;
-  /** Events of all these runs, with what it took to build their fabrics. */
+  /** Events of all these runs, including the cost of building their fabrics. */
   events: number;
   /** They were compared with the beginning of the run until here; null: with all of it (femtoseconds). */
   until_fs: number | null;
@@ -605,7 +605,7 @@ export interface Errors {
   timeout: number;
   /** Poisoned data. */
   poisoned: number;
-  /** Posted requests that went down with a link, or that nobody claimed. */
+  /** Posted requests that went down with a link, or that no component claimed. */
   lost: number;
   /** Completions that contradict their request. */
   malformed: number;
@@ -699,7 +699,7 @@ export interface NetworkDirection {
 
 /** An error of PCIe 5.0 §6.2, by the specification's name. */
 export type ErrorName =
-  /** The data link layer saw what cannot be, such as the acknowledgement of a TLP that was never sent. */
+  /** The data link layer received an impossible DLLP, such as the acknowledgement of a TLP that was never sent. */
   | "Data Link Protocol Error"
   /** The link below went down without being told to. */
   | "Surprise Down"
@@ -711,7 +711,7 @@ export type ErrorName =
   | "Completion Timeout"
   /** A request was refused for a reason of the device's own. */
   | "Completer Abort"
-  /** A completion arrived that nobody asked for. */
+  /** A completion arrived without a request for it. */
   | "Unexpected Completion"
   /** A TLP arrived for which there was no room. */
   | "Receiver Overflow"
@@ -795,7 +795,7 @@ export type FaultDamage =
   | "requester"
   /** A completion has another byte count. */
   | "byte-count"
-  /** A request has an address that nobody claims. */
+  /** A request has an address that no component claims. */
   | "address"
   /** A request is answered with CA. */
   | "abort"
@@ -817,7 +817,7 @@ export type FaultDamage =
   | "take-back"
   /** An UpdateFC grants more credits than there are. */
   | "overgrant"
-  /** An Ack acknowledges what was not sent. */
+  /** An Ack acknowledges a TLP that was not sent. */
   | "unsent";
 
 /** Units that a fault counts. */
@@ -906,7 +906,7 @@ export interface IommuUse {
   hit_rate: number;
   /** Total time that walks waited for others (nanoseconds). */
   waited_ns: number;
-  /** Page walks as a fraction of those that could have been made. */
+  /** Page walks as a fraction of the possible ones. */
   busy: number;
   /** Accesses that were refused, by function and reason, the warm-up included. */
   faults: TranslationFault[];
@@ -981,7 +981,7 @@ export interface FlowSeries {
   outstanding_max?: number[] | null;
 }
 
-/** Fractions of each bin; what is missing to 1 is idle. */
+/** Fractions of each bin; the rest to 1 is idle. */
 export interface DirectionSeries {
   /** The link: an index in `links`. */
   link: number;
@@ -1068,7 +1068,7 @@ export interface Packet {
   nullified: boolean;
   /** Of a transaction of a bus: its phases in order, each with the cause that it is charged to and its femtoseconds. */
   phases: ([number, number])[];
-  /** Of a transaction of a bus: what came of it; null otherwise. */
+  /** Of a transaction of a bus: its outcome; null otherwise. */
   outcome: Outcome | null;
 }
 
@@ -1086,7 +1086,7 @@ export interface Transaction {
   text: string;
   /** Its ending. */
   ending: Ending;
-  /** Its critical path; of one that did not end well that of what is last known of it. */
+  /** Its critical path; of a transaction that did not end well, that of its last known TLP. */
   intervals: Interval[];
 }
 
@@ -1132,7 +1132,7 @@ export type LimitKind =
   | "credits"
   /** A transmitter's replay buffer is full, or copies take the wire. */
   | "replay"
-  /** Host memory is busy, or what leads to it: page walks, the reads that the root complex serves. */
+  /** Host memory is busy, or the parts before it: page walks, the reads that the root complex serves. */
   | "memory"
   /** The load offers no more. */
   | "rate"
@@ -1143,7 +1143,7 @@ export type LimitKind =
   /** Nothing happened. */
   | "none";
 
-/** A resource, and what the run carries with twice as much of it. */
+/** A resource, and the rate of the run with twice as much of it. */
 export interface Gain {
   /** Its name. */
   resource: string;
@@ -1167,7 +1167,7 @@ export type Ending =
   | "timeout"
   /** Its data came marked as bad. */
   | "poisoned"
-  /** A posted request went down with a link, or nobody claimed it. */
+  /** A posted request went down with a link, or no component claimed it. */
   | "lost"
   /** A completion contradicts its request. */
   | "malformed";
@@ -1344,7 +1344,7 @@ export type Outcome =
   | "split"
   /** The master has to come again. */
   | "retry"
-  /** Nobody claimed it. */
+  /** No target claimed it. */
   | "abort";
 
 /** A part of a critical path. */

@@ -155,7 +155,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Library(out, halved)
 
 
-def test_what_cannot_be_is_refused(library: Library) -> None:
+def test_invalid_parameters_are_refused(library: Library) -> None:
     for parameters, says in [
         ("pcie_clock=12x\n", "pcie_clock = 12x: must be a whole number from 1000000 to 1000000000"),
         ("user_clock=0\n", "user_clock = 0"),
@@ -226,7 +226,7 @@ def test_levels_end_a_run_and_idle_time_is_skipped(library: Library) -> None:
     model.close()
 
 
-def test_a_reset_drops_what_was_on_its_way(library: Library) -> None:
+def test_a_reset_drops_tlps_under_way(library: Library) -> None:
     model = library.open()
     model.all(1000 * NS)
     model.write(2)

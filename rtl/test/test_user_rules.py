@@ -58,7 +58,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("number", [0, *BROKEN])
-def test_a_broken_rule_is_told(bench: Path, number: int) -> None:
+def test_a_broken_rule_is_reported(bench: Path, number: int) -> None:
     ran = subprocess.run(["vvp", bench, f"+broken={number}"], capture_output=True, text=True)
     said = ran.stdout + ran.stderr
     assert (ran.returncode == 0) == (number == 0), said

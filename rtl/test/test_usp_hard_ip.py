@@ -132,7 +132,7 @@ def library(build: Build, request: pytest.FixtureRequest) -> Library:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_comes_goes_back(library: Library, seed: int) -> None:
+def test_mirrored_tlps_come_back_field_by_field(library: Library, seed: int) -> None:
     """Requests and completions of all lengths and enables, with pauses on all streams: field by field as they were given."""
     chance = random.Random(seed)
     model = open_model(library, f"receive_stall={30 * seed}\ntransmit_stall={20 * seed}\nseed={seed}\n")
@@ -167,7 +167,7 @@ def test_what_comes_goes_back(library: Library, seed: int) -> None:
     model.close()
 
 
-def test_a_completion_that_is_not_what_was_asked_for_is_told_so(library: Library) -> None:
+def test_a_mismatched_completion_gets_its_error_code(library: Library) -> None:
     model = open_model(library)
     now = 1000 * NS
 
@@ -274,7 +274,7 @@ def test_interrupts_by_its_ports_are_memory_writes(library: Library) -> None:
         (4, "RQ: addr_offset is not 0"),
     ],
 )
-def test_what_no_hard_ip_takes_ends_the_run(library: Library, fault: int, says: str) -> None:
+def test_a_malformed_request_of_the_core_ends_the_run(library: Library, fault: int, says: str) -> None:
     if fault == 3 and library.straddles:
         return  # there tkeep says nothing
     model = open_model(library, "")
@@ -284,7 +284,7 @@ def test_what_no_hard_ip_takes_ends_the_run(library: Library, fault: int, says: 
     model.close()
 
 
-def test_a_module_that_does_not_fit_is_told_so(build: Build) -> None:
+def test_an_unattachable_module_is_refused(build: Build) -> None:
     for width, straddle, says in [
         (128, "rc", "STRADDLE=rc cannot be with streams of 128 bits"),
         (96, "", "its m_axis_rq_tdata has 96 bits; it must have 64 or 128 or 256 or 512 bits"),

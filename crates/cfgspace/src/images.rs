@@ -407,7 +407,7 @@ fn complaint(layout: &Layout) -> String {
 
 /// The largest and the smallest that a field holds, and values one beyond.
 #[test]
-fn fields_hold_what_the_specification_lets_them() {
+fn layouts_refuse_values_beyond_the_limits_of_a_field() {
     let with_bars = |bars| Layout::new(Type0 { bars, ..header() });
     let one = |bar| with_bars([Some(bar), None, None, None, None, None]);
     let last = |bar| with_bars([None, None, None, None, None, Some(bar)]);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_to_ask() {
+    fn an_ack_falls_due_after_65536_tlps_without_a_poll() {
         let mut rx = TlpReceiver::new(Duration::from_ns(10), None);
         for _ in 0..=u32::from(u16::MAX) {
             rx.accept(Time::ZERO);

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_buffer_holds_one_of_what_it_holds() {
+    fn a_replay_buffer_holds_at_least_one_flit_or_tlp() {
         let mut config = Config::new(Generation::Gen6, Width::ALL[0], Mps::ALL[0]);
         config.replay.bytes = Some(255);
         let error = config.check().unwrap_err();

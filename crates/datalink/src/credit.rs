@@ -271,7 +271,7 @@ mod tests {
 
     /// A TLP without data between two with data does not make the next batch one TLP longer.
     #[test]
-    fn what_frees_nothing_is_no_step() {
+    fn a_tlp_without_data_does_not_lengthen_the_credit_batch() {
         let mut rx = Receive::NONE;
         rx.advertise(Data, Credits::Finite(8), false, CreditBatch::Part(2));
         assert!(rx.receive(3) && rx.receive(0));

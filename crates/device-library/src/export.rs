@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_changes_of_its_configuration_space_reaches_the_caller() {
+    fn configuration_space_changes_of_a_device_reach_the_caller() {
         unsafe extern "C" fn read(
             _: *mut interface::Context,
             _: u16,

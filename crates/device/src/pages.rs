@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cleared_is_zero_and_nothing_else() {
+    fn clearing_zeroes_exactly_its_range() {
         for (at, bytes) in [(0, 16_384), (10, 5), (4000, 200), (4096, 4096), (100, 9000), (8191, 2), (5, 0)] {
             let mut pages = Pages::new();
             pages.write(0, &[7; 16_384]);

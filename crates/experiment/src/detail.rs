@@ -257,7 +257,7 @@ mod tests {
 
     /// 100 bins and a half: bytes are the same in all, means are over time.
     #[test]
-    fn joined_bins_hold_what_they_held() {
+    fn joined_bins_keep_their_sums_and_means() {
         let bins = 101;
         let mut series = Series { start_fs: 0, bin_fs: 10, bins, ..Series::default() };
         series.flows.push(FlowSeries {

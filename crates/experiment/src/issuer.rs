@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_not_ours_is_nobody_s() {
+    fn events_of_foreign_operations_are_ignored() {
         let mut issuer = Issuer::new(4096, vec![part(LoadOp::Read, 1, 1), part(LoadOp::Read, 2, 1)]);
         let mut next_op = 0;
         tell(&mut issuer, &mut next_op, Event::Start);

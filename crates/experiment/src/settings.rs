@@ -108,7 +108,7 @@ mod tests {
 
     /// A key at its default and an absent key are the same.
     #[test]
-    fn what_means_the_same_is_the_same() {
+    fn a_key_at_its_default_equals_an_absent_key() {
         let said = settings(TEXT, &["device.ssd.model=dma", "seed=1", "title=Two"], None);
         assert_eq!(said, settings(TEXT, &[], None));
         assert_ne!(said, settings(TEXT, &["stop=21us"], None));

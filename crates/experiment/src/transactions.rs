@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_those_that_the_figures_count_and_their_parts_add_up() {
+    fn transactions_match_the_figures_and_their_parts_add_up() {
         let (mut run, transactions) = run(MOST);
         let (all, names) = (transactions.all(), transactions.flows());
         assert_eq!(all.len() as u64, transactions.seen());

@@ -87,9 +87,9 @@ fn common_divisor(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A counter of 2.1 ticks per ns that only goes up in threes is a step of 3, whatever the reads cost.
+    /// A counter of 2.1 ticks per ns that only goes up in threes has a step of 3 at any cost of reads.
     #[test]
-    fn the_step_is_what_all_differences_are_multiples_of() {
+    fn clock_step_is_the_common_divisor_of_all_differences() {
         assert_eq!([45, 60, 51].into_iter().fold(0, common_divisor), 3);
         assert_eq!([0, 0, 40].into_iter().fold(0, common_divisor), 40);
         assert_eq!([40, 41].into_iter().fold(0, common_divisor), 1);

@@ -78,9 +78,9 @@ fn explain(path: &Path, error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    /// A file stands in for the base address: each register is where its offset says, on pages after the first, too.
+    /// A file stands in for the base address: each register is read at its offset, on pages after the first, too.
     #[test]
-    fn a_register_is_where_its_offset_says() {
+    fn registers_are_read_at_their_offset_on_every_page() {
         let folder = tempfile::tempdir().unwrap();
         let words: Vec<u8> = (0..4096_u32).flat_map(u32::to_le_bytes).collect();
         std::fs::write(folder.path().join("resource2"), words).unwrap();

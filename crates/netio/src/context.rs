@@ -472,9 +472,9 @@ mod tests {
         Context::new(config, Box::new(Broken(Arc::new(Poller::new().unwrap()))), wait)
     }
 
-    /// The engine goes on with the operation, and its result has nobody to go to.
+    /// The engine goes on with the operation, and no caller waits for its result.
     #[test]
-    fn nothing_is_kept_for_callers_who_gave_up() {
+    fn results_of_abandoned_calls_are_not_kept() {
         let context = context(Wait::Sleep);
         for _ in 0..3 {
             let failed = context.dma_read(0, &mut [0; 4]);

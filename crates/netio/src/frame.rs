@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_datagram_is_refused() {
+    fn malformed_frames_are_refused() {
         type Change = fn(&mut Vec<u8>);
         /// Changes a frame and makes its IP checksum right again.
         fn with_checksum(frame: &mut [u8], change: impl FnOnce(&mut [u8])) {

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_lost_and_no_more() {
+    fn undeliverable_datagrams_are_lost_without_an_error() {
         let local = address(1);
         let mut udp = Udp::open(local, [0x3000], None).unwrap();
         let hears = UdpSocket::bind((local, 0)).unwrap();
@@ -405,9 +405,9 @@ mod tests {
         assert!(Udp::open(local, [0x3000], None).is_err());
     }
 
-    /// Without a connection the kernel says so only if asked, and not to whom the datagram went.
+    /// Without a connection the kernel reports it only if asked, and without the address of the datagram.
     #[test]
-    fn whoever_does_not_listen_is_named() {
+    fn an_address_without_a_listener_is_named() {
         let (local, absent, present) = (address(3), address(4), address(5));
         names_whoever_does_not_listen(Udp::open(local, [0x3000, 0x3001], None).unwrap(), absent, present);
         let mine = Udp::open_for(local, [0x3000, 0x3001], &[absent, present]).unwrap();

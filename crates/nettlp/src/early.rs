@@ -97,9 +97,9 @@ mod tests {
     use tlplab_units::Bdf;
     use tlplab_wire::tlp::Kind;
 
-    /// After a reset a tag is another request's, which what was kept must not answer.
+    /// After a reset a tag belongs to another request, which a kept completion must not answer.
     #[test]
-    fn what_is_forgotten_answers_nothing() {
+    fn cleared_early_completions_answer_no_request() {
         let id = TransactionId::new(Bdf(0x1B00), 7u8.into());
         let repr = Repr::completion_with_data(Bdf(0), id, 64, 0x40, 64).unwrap();
         let Kind::Completion(completion) = *repr.kind() else { panic!("{repr:?}") };

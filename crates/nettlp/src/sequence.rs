@@ -340,7 +340,7 @@ mod tests {
 
     /// A socket that is full for a while loses thousands in a row; lanes of one count are heard in any order.
     #[test]
-    fn what_a_device_has_lost_is_known_however_much_at_once() {
+    fn losses_of_thousands_in_a_row_are_counted() {
         let lost = |number: &u32| (20_000..45_000).contains(number) || number % 1000 == 7;
         // One lane is late always, and very late once.
         let late = |number: u32| match number {
@@ -359,7 +359,7 @@ mod tests {
 
     /// One socket may be read far ahead of another.
     #[test]
-    fn what_was_passed_over_and_comes_late_is_not_lost() {
+    fn datagrams_that_arrive_late_are_not_lost() {
         let mut sequence = FromDevice::default();
         let ahead = (100..6_000).filter(|number| number % 2 == 1);
         (1..100)
@@ -380,9 +380,9 @@ mod tests {
         assert_eq!(sequence.lost(), 10_000);
     }
 
-    /// Sockets that are full hold more datagrams than 16 bits tell apart, and an adapter reads some of one, then some of the next.
+    /// Sockets that are full hold more datagrams than 16 bits distinguish, and an adapter reads some of one, then some of the next.
     #[test]
-    fn what_full_sockets_have_lost_is_known() {
+    fn losses_of_full_sockets_are_counted() {
         let busy =
             [(1, 400, 312, 0), (2, 400, 312, 0), (64, 40, 200, 0), (256, 300, 312, 0), (256, 600, 160, 0)];
         // An adapter that does not run for a while finds all sockets full.

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_comparison_is_refused() {
+    fn expressions_other_than_comparisons_are_refused() {
         for (text, why) in [
             ("throughput", "this is a number of b/s, not a comparison"),
             ("lanes < 4 and lanes > 2", "this is true or false, not a comparison of two figures"),

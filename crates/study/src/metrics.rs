@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_metric_is_told_with_what_may_be_meant() {
+    fn an_unknown_metric_gets_a_suggestion() {
         let told = |name: &str| {
             let (message, hint) = find(name).unwrap_err();
             format!("{message}; {}", hint.unwrap())

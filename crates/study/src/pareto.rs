@@ -83,7 +83,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_front_is_what_nothing_beats() {
+    fn the_front_holds_the_undominated_points() {
         let point = |a: f64, b: f64| vec![Some(a), Some(b)];
         let points = [
             point(1.0, 1.0),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn which_way_is_better_is_known_or_said() {
+    fn the_direction_of_an_objective_is_known_or_required() {
         let ways = |text: &str| {
             Objective::parse_list(text).map(|all| all.into_iter().map(|one| one.more).collect::<Vec<_>>())
         };

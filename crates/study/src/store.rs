@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_writes_is_there() {
+    fn two_stores_of_a_folder_find_each_others_records() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (Store::new(folder.path()), Store::new(folder.path()));
         assert_eq!(one.get(&key(0)), None);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_that_is_cut_anywhere_has_what_is_whole_and_the_next_process_goes_on() {
+    fn a_truncated_pack_keeps_its_whole_records_and_takes_new_ones() {
         let folder = tempfile::tempdir().unwrap();
         let whole = filled(folder.path(), 0..6);
         let mut before = 0;
@@ -405,7 +405,7 @@ mod tests {
 
     /// Threads that write and look at once find every result with its own names.
     #[test]
-    fn threads_that_write_and_look_find_what_was_written() {
+    fn concurrent_threads_find_every_stored_record() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         let named = |n: usize| Record {

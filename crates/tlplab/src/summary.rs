@@ -68,9 +68,9 @@ impl fmt::Display for Flow {
 mod tests {
     use crate::prelude::*;
 
-    /// 100 writes of 256 B, and 100 reads that nobody answers because they are beyond memory.
+    /// 100 writes of 256 B, and 100 reads without an answer because they are beyond memory.
     #[test]
-    fn a_summary_is_of_what_was_done() {
+    fn a_summary_counts_finished_transactions_only() {
         let mut builder = Builder::default();
         for (name, op, port) in [("nic", LoadOp::Write, "host.rp0"), ("ssd", LoadOp::Read, "host.rp1")] {
             let target = Target::Address(if op == LoadOp::Read { 1 << 50 } else { 1 << 32 });

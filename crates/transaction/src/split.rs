@@ -280,7 +280,7 @@ mod tests {
 
     /// Lines that come one by one, and that come while others wait.
     #[test]
-    fn completions_carry_what_is_there() {
+    fn completions_carry_the_lines_available_so_far() {
         let (rcb, mps) = (Rcb::new(64).unwrap(), Mps::new(256).unwrap());
         let mut chunks = split_completion(0x1030, 600, rcb, mps, CompletionPolicy::SplitHead);
         // One line, none, two more, all, and again.

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn ecrc_ignores_what_may_change() {
+    fn ecrc_ignores_the_variant_bits() {
         let mut tlp = [0x44, 0, 0x80, 1, 0, 0, 7, 0x0f, 1, 0, 0, 0x10, 0xde, 0xad, 0xbe, 0xef];
         let sum = ecrc(&tlp);
         tlp[0] ^= 1;

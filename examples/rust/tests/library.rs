@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_library_does_what_the_device_does(length_only: bool, events in prop::collection::vec(event(), 1..40)) {
+    fn the_library_acts_as_the_device_in_rust(length_only: bool, events in prop::collection::vec(event(), 1..40)) {
         let mut device = copier::Copier::default();
         let mut library = LibraryDevice::open(library(), &BTreeMap::new()).unwrap();
         prop_assert_eq!(device.identity(), library.identity());

@@ -64,7 +64,7 @@ fn a_packet_by_hand() {
 }
 
 #[test]
-fn mistakes_in_a_file_are_told_with_their_place() {
+fn mistakes_in_a_file_are_reported_with_their_place() {
     let step = |what: &str| format!("title = \"t\"\n[[receive]]\nwhat = \"x\"\n{what}\n");
     let rest = "by = \"device\"\nop = \"write\"\nsize = \"packet\"";
     for (text, wanted) in [
@@ -136,7 +136,7 @@ fn each_resource_by_hand() {
 
 /// Figure 2: PCIe's share falls with the packet's length because Ethernet is slower than the link.
 #[test]
-fn a_loop_back_takes_what_its_parts_take() {
+fn loop_back_latency_is_the_sum_of_its_parts() {
     let nic =
         Loopback { connection: gen3_x8(Mistakes::NONE), ethernet: 40e9, store: 64, pcie: 0.0, nic: 0.0 };
     let bare = nic.latency(128);

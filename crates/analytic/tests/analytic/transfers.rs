@@ -19,7 +19,7 @@ fn span(address: u64, bytes: u64) -> u64 {
 }
 
 #[test]
-fn cuts_are_those_of_the_transaction_layer() {
+fn transfers_split_as_in_the_transaction_layer() {
     let starts =
         [0, 1, 2, 3, 4, 60, 61, 64, 100, 127, 128, 130, 255, 256, 300, 1022, 2048, 3000, 4032, 4090, 4095];
     let sizes = [
@@ -104,9 +104,9 @@ fn by_hand() {
     assert_eq!(gigabits(&flits, Operation::Write, 0, 256), "436.24");
 }
 
-/// At 2.5 GT/s x1 a DLLP is two per cent of what lies between two: whom it answers matters. A lane has 0.25 B/ns, less 4 of 1538 symbols.
+/// At 2.5 GT/s x1 a DLLP takes two per cent of the interval between two: the direction of the answered TLPs matters. A lane has 0.25 B/ns, less 4 of 1538 symbols.
 #[test]
-fn dllps_answer_what_comes_the_other_way() {
+fn dllps_answer_the_tlps_of_the_other_direction() {
     let x1 = connection(1, 1, 128, 128);
     // 152 B for 128, and nothing to answer: 2 · (1 − 4/1538) · 128/152 Gb/s.
     assert_eq!(gigabits(&x1, Operation::Write, 0, 128), "1.68");

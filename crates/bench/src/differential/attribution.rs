@@ -138,7 +138,7 @@ mod tests {
 
     /// Mb, then the FPGA at x1, and the RAID card at x8: 63, 2169 and 315 ns in the paper's table 4.
     #[test]
-    fn differences_are_those_of_the_paper() {
+    fn link_latencies_match_the_papers_table_4() {
         let samples = [constant(189, 1000), constant(6507, 1000), constant(945, 1000)];
         let links = attribute(&targets(&[None, Some(0), Some(0)]), &samples, &clock(), None);
         let found: Vec<_> =
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_told() {
+    fn uncertain_differences_are_unresolved_or_refused() {
         let two = targets(&[None, Some(0)]);
         let verdict = |samples: [Samples; 2], refusal| {
             let link = attribute(&two, &samples, &clock(), refusal).remove(0);

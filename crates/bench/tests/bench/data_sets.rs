@@ -53,9 +53,9 @@ fn a_row_of_latency_by_hand() {
     );
 }
 
-/// How long the NFP-6000's engine is kept by a read and by a write of so many bytes at an offset of its memory, in picoseconds.
+/// The time that the NFP-6000's engine is occupied by a read and by a write of a number of bytes at an offset of its memory, in picoseconds.
 #[test]
-fn what_the_engine_takes_by_hand() {
+fn nfp6000_engine_times_match_the_hand_calculation() {
     let engine = device::profile("nfp6000", &|_| Err(String::new())).unwrap().engine.dma;
     let picoseconds = |time: Duration| time.as_fs() / 1000;
     // Unaligned at one end: 4 ns and 17 ns for each 128 bytes of whole words before the last; at both ends one more in each 1024 bytes.

@@ -42,7 +42,7 @@ fn the_same_case_gives_the_same_measurement() {
 }
 
 #[test]
-fn what_was_measured_before_a_stop_is_kept() {
+fn samples_before_a_stop_are_kept() {
     let simulator = simulator("server", "nfp6000");
     let case = Case { count: Some(1 << 40), ..Case::new(Test::LatRd, 64) };
     let mut looks = 0;
@@ -58,7 +58,7 @@ fn what_was_measured_before_a_stop_is_kept() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_in_the_setup_are_reported() {
     let refuse = |setup: Setup| {
         Machine::new(&setup, &|_| Err("there is no such file".into())).map(drop).unwrap_err().to_string()
     };

@@ -63,7 +63,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn gather_reads_what_is_in_memory() {
+fn gather_reads_the_memory_of_the_host() {
     let program = example("gather.c");
     let (mut machine, device, adapter) = machine(1);
     let memory: Vec<u8> = (0..70_000u32).map(|i| b' ' + (i * 7 / 3 % 90) as u8).collect();

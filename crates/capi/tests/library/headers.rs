@@ -104,7 +104,7 @@ fn samples() -> Vec<Repr> {
 }
 
 #[test]
-fn c_reads_what_wire_writes() {
+fn c_headers_decode_the_tlps_of_wire() {
     let mut lines = String::new();
     let mut wanted = String::new();
     for repr in samples() {

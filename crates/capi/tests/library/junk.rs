@@ -26,9 +26,9 @@ fn question(number: u32) -> Vec<u8> {
     [&[a, b, 0xff, rest[0], rest[1], 0xff][..], &tlp].concat()
 }
 
-/// As many as `TLPLAB_DATAGRAMS` says, in tens (`make prove`); a burst at a time, after each of which it still answers.
+/// A tenth of `TLPLAB_DATAGRAMS` datagrams (`make prove`), in bursts; the program still answers after each burst.
 #[test]
-fn whatever_comes_to_a_program() {
+fn junk_datagrams_neither_stop_nor_grow_a_program() {
     let wanted = std::env::var("TLPLAB_DATAGRAMS").map_or(1_000_000, |n| n.parse().expect("a number")) / 10;
     let program = compile("sink.c", if ADDRESS.works() { ADDRESS } else { C });
     let id = std::process::id();

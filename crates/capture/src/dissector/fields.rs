@@ -203,9 +203,9 @@ mod tests {
     }
 
     proptest! {
-        /// Fields are nothing but their bits: where the codec takes a header, the runs give what it gives.
+        /// A field consists of its bits only: for a header that the codec accepts, the runs give the codec's value.
         #[test]
-        fn runs_give_what_the_codec_gives(random in any::<[u8; 16]>()) {
+        fn bit_runs_give_the_values_of_the_codec(random in any::<[u8; 16]>()) {
             for (kind, header, fields) in KINDS {
                 for (name, codec) in fields {
                     let mut bytes = random[..header.len()].to_vec();

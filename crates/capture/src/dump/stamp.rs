@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn styles_are_those_of_tcpdump() {
+    fn time_styles_match_tcpdump() {
         let second = FS_PER_SECOND;
         let mut epoch = Stamps::new(TimeStyle::Epoch);
         assert_eq!(text(&mut epoch, 1_563_187_421 * second + 1_234_567, 9), "1563187421.000000001 ");

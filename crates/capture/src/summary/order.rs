@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_a_little_late_is_sorted_in() {
+    fn slightly_late_frames_are_sorted_in() {
         let mut order = InOrder::default();
         let mut out: Vec<i128> = Vec::new();
         // Pairs are swapped: 1, 0, 3, 2, …

@@ -82,7 +82,7 @@ fn pcapng_sections_have_their_own_interfaces_and_byte_order() {
 }
 
 #[test]
-fn packets_without_a_time_are_told() {
+fn packets_without_a_time_are_reported() {
     let frame = frame(0, 0x3002, &READ);
     let mut file = Pcapng::new(false);
     file.interface(1, Some(40), None);
@@ -126,7 +126,7 @@ fn payloads_cut_by_a_snap_length() {
 }
 
 #[test]
-fn malformed_frames_are_told_and_do_not_end_the_reading() {
+fn malformed_frames_are_reported_and_reading_goes_on() {
     let good = frame(0, 0x3002, &READ);
     let change = |at: usize, value: u8| {
         let mut frame = good.clone();
@@ -254,7 +254,7 @@ fn times_are_relative_to_the_earliest_record_and_end_after_five_hours() {
 }
 
 #[test]
-fn what_is_no_capture_is_an_error() {
+fn a_file_that_is_not_a_capture_is_an_error() {
     for bytes in [&b""[..], b"PK\x03\x04", b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1\x02"] {
         assert!(capture::read(bytes).is_err(), "{bytes:?}");
     }

@@ -66,7 +66,7 @@ fn control(port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn lines_are_those_of_the_paper() {
+fn lines_have_the_format_of_the_paper() {
     let (lines, counts) = dump(&mixed(), options(""));
     let (there, back) = ("IP 192.168.10.1.", "IP 192.168.10.3.");
     assert_eq!(counts, Counts { frames: 8, shown: 7, malformed: 1, others: 1, dropped: 0 });
@@ -102,7 +102,7 @@ fn lines_are_those_of_the_paper() {
 }
 
 #[test]
-fn filters_let_through_what_they_say() {
+fn filters_pass_the_matching_frames() {
     let file = mixed();
     let cases: [(&str, &[usize]); 28] = [
         ("type=MRd", &[1]),
@@ -146,7 +146,7 @@ fn filters_let_through_what_they_say() {
 }
 
 #[test]
-fn a_wrong_filter_says_which_word() {
+fn a_wrong_filter_names_the_wrong_word() {
     let cases = [
         ("type=MRdd", "\"type=MRdd\": unknown type \"MRdd\"; expected one of MRd, MWr"),
         ("type=ackermann", "\"type=ackermann\": unknown type \"ackermann\"; expected one of MRd"),
@@ -193,7 +193,7 @@ fn every_dllp_can_be_asked_for() {
 }
 
 #[test]
-fn completions_tell_what_they_answer() {
+fn completions_name_their_request_and_latency() {
     let (lines, _) = dump(&mixed(), Options { json: true, ..options("type=CplD") });
     assert!(
         lines[0].contains("\"response_to\":1,") && lines[0].contains("\"latency_ns\":1500.0"),
@@ -206,7 +206,7 @@ fn completions_tell_what_they_answer() {
 }
 
 #[test]
-fn what_is_shown_can_be_copied_and_read_again() {
+fn shown_frames_are_copied_and_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.pcapng");
     let (lines, _) = dump(&mixed(), Options { copy: Some(copy.clone()), ..options("type=tlp") });

@@ -55,7 +55,7 @@ fn sample(settings: Settings) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn a_written_capture_reads_back() {
     let capture = capture::read(&sample(Settings::default())).unwrap();
     assert!(capture.problems.is_empty() && capture.others == 0, "{:?}", capture.problems);
     let names: Vec<String> =
@@ -105,7 +105,7 @@ fn payloads_can_be_cut_and_the_link_layer_left_out() {
 }
 
 #[test]
-fn the_first_error_of_the_sink_is_told_at_the_end() {
+fn the_first_error_of_the_sink_is_returned_at_the_end() {
     struct Full(usize);
     impl std::io::Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -132,7 +132,7 @@ fn refused(unit: &Unit<'_>) -> String {
 }
 
 #[test]
-fn what_cannot_be_written_ends_the_capture_with_a_message() {
+fn an_unwritable_tlp_ends_the_capture_with_a_message() {
     let wide = TransactionId::new(id(0).requester, Tag::new(0x812).unwrap());
     let (wide, write) =
         (Repr::mem_read(wide, 0x9000_0000, 64).unwrap(), Repr::mem_write(id(5), 2, 6).unwrap());
@@ -150,7 +150,7 @@ fn what_cannot_be_written_ends_the_capture_with_a_message() {
 }
 
 #[test]
-fn data_stand_where_their_header_says() {
+fn payload_bytes_stand_at_the_offset_of_their_header() {
     let write = Repr::mem_write(id(5), 0x1002, 5).unwrap();
     let reply = Repr::completion_with_data(Default::default(), id(5), 16, 0x02, 16).unwrap();
     let digest = Attributes { digest: true, ..*reply.attributes() };

@@ -54,7 +54,7 @@ fn summary(folder: &std::path::Path, name: &str) -> Summary {
 }
 
 #[test]
-fn counts_and_latencies_are_those_of_an_independent_script() {
+fn counts_and_latencies_match_an_independent_script() {
     let Some(folder) = captures() else { return };
     for known in KNOWN {
         let name = known.name;
@@ -77,7 +77,7 @@ fn counts_and_latencies_are_those_of_an_independent_script() {
 }
 
 #[test]
-fn malformed_frames_of_the_pm1725_are_all_told() {
+fn malformed_frames_of_the_pm1725_are_all_reported() {
     let Some(folder) = captures() else { return };
     let capture = read(&folder, "pm1725-read-8blk");
     assert_eq!((capture.frames, capture.records.len(), capture.problems.len()), (167, 121, 46));
@@ -134,7 +134,7 @@ fn the_observations_of_the_paper_come_out() {
 
 /// §6.1.1: figure 13.
 #[test]
-fn a_switch_passes_what_a_root_complex_splits() {
+fn a_switch_passes_whole_reads_that_a_root_complex_splits() {
     let Some(folder) = captures() else { return };
     let some = |count, bytes| Pieces { count, bytes, mixed: false };
     for (name, unmodified, requests, behind) in [

@@ -88,7 +88,7 @@ fn a_tag_that_is_used_again_is_another_request() {
 }
 
 #[test]
-fn refusals_and_silence_are_told() {
+fn refused_and_unanswered_reads_are_counted() {
     let mut frames = Frames::default();
     frames.tlp(0, UP, 0x3001, &read(id(5, 1), 0x1000, 4));
     frames.tlp(50, UP, 0x3002, &read(id(5, 2), 0x1000, 4));
@@ -179,7 +179,7 @@ fn numbered(filter: &[&str], change: impl Fn(u16, &mut Vec<u8>)) -> Summary {
 }
 
 #[test]
-fn what_is_malformed_or_filtered_away_is_not_missing() {
+fn malformed_and_filtered_frames_are_not_missing() {
     let clean = Sequences { adapters: 1, ..Sequences::default() };
     assert_eq!(numbered(&["tag=2"], |_, _| ()).directions[0].sequences, clean);
     // A type that is none; behind it, the number stands as ever.

@@ -36,7 +36,7 @@ fn the_last_column_may_be_left_out() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn a_written_trace_table_reads_back() {
     let frame = frame(0, 0x3002, &READ);
     let pcap = Pcap::NANO.file(&[(0, 5, frame.len(), &frame), (0, 4_318, frame.len(), &frame)]);
     let requests = capture::requests(&capture::read(&pcap).unwrap(), None);
@@ -87,7 +87,7 @@ const TRACES: [(&str, u64, u64, u64, usize); 7] = [
 ];
 
 #[test]
-fn the_traces_of_the_project_hold_what_the_captures_held() {
+fn traces_of_the_project_hold_the_requests_of_their_captures() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces");
     for (name, reads, writes, bytes, tags) in TRACES {
         let capture =

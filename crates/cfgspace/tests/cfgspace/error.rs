@@ -253,7 +253,7 @@ fn software_of_old_sees_its_status_bits() {
 }
 
 #[test]
-fn bridges_forward_what_they_are_told_to() {
+fn serr_and_reporting_bits_decide_forwarded_error_messages() {
     // Bridge Control: SERR#; Command: SERR#; Device Control: the message's own bit. The first, and one of the others.
     for message in [Correctable, NonFatal, Fatal] {
         for settings in 0..8 {
@@ -289,7 +289,7 @@ fn listening_root(command: u32) -> ConfigSpace {
 }
 
 #[test]
-fn the_root_port_knows_who_was_first_and_that_there_were_more() {
+fn the_root_port_keeps_first_sources_and_flags_multiple_errors() {
     let (one, two) = (Bdf(0x0100), Bdf(0x0208));
     type Messages<'a> = &'a [(ErrorMessage, Bdf)];
     // The messages in their order, the root error status, and whose IDs are kept (uncorrectable, correctable).

@@ -25,7 +25,7 @@ fn end_point(lanes: u8, relaxed: bool) -> ConfigSpace {
 }
 
 #[test]
-fn the_whole_space_says_what_its_views_say() {
+fn facts_of_a_whole_space_match_its_views() {
     for (lanes, relaxed) in [(4, true), (16, false)] {
         let space = end_point(lanes, relaxed);
         let facts = Facts::new(space.bytes()).unwrap();
@@ -48,7 +48,7 @@ fn the_whole_space_says_what_its_views_say() {
 }
 
 #[test]
-fn what_was_not_dumped_is_unknown() {
+fn registers_beyond_the_dump_are_unknown() {
     let space = end_point(4, true);
     assert_eq!(Facts::new(&space.bytes()[..63]), None);
     let header = Facts::new(&space.bytes()[..64]).unwrap();
@@ -82,7 +82,7 @@ fn kinds_of_ports_have_names() {
 
 /// Registers written byte by byte, as a dump has them.
 #[test]
-fn what_the_header_and_sriov_say() {
+fn header_and_sriov_registers_are_decoded() {
     let mut bytes = [0; 4096];
     (bytes[0x08], bytes[0x04]) = (0x5A, 0b0000_0100);
     // A PCI Express capability, without which there is no chain from 100h on.
@@ -122,7 +122,7 @@ fn dumped(express: &[(usize, u32)]) -> [u8; 4096] {
 
 /// Fields by hand (PCIe 5.0 §7.5.3), each bit on in one image and off in another.
 #[test]
-fn what_the_pci_express_capability_says() {
+fn the_pci_express_capability_is_decoded() {
     let downstream = dumped(&[
         (0x00, 0x0162_0010),
         (0x04, 0x0000_8022),
@@ -255,7 +255,7 @@ fn what_the_pci_express_capability_says() {
 }
 
 #[test]
-fn what_headers_chains_and_errors_say() {
+fn headers_capability_chains_and_errors_are_decoded() {
     let mut bytes = dumped(&[]);
     // D2; a bridge of several functions, buses 1 to 3; errors; a version and a place with bits on both sides.
     (bytes[0x44], bytes[0x0E]) = (0xFE, 0x81);
@@ -294,7 +294,7 @@ fn what_headers_chains_and_errors_say() {
 
 /// Egress control vectors by hand: of 33 and of 256 ports, of none, and in dumps that end before the vector does.
 #[test]
-fn what_access_control_and_translation_say() {
+fn access_control_and_address_translation_are_decoded() {
     let mut bytes = dumped(&[]);
     let mut write = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     write(0x100, 0x1401_000D);

@@ -99,7 +99,7 @@ fn a_wire_follows_its_status_and_its_permission() {
 }
 
 #[test]
-fn vectors_that_were_not_given_fold_onto_those_that_were() {
+fn msi_vectors_fold_onto_the_granted_vectors() {
     // With n vectors, the low bits of the data are the function's, and of its 8 vectors it uses the first n.
     for (exponent, expected) in [
         (0, [0x4565; 8]),
@@ -171,7 +171,7 @@ fn masked_vectors_of_msix_wait() {
 }
 
 #[test]
-fn who_may_not_write_sends_no_messages() {
+fn no_message_is_sent_without_bus_mastering() {
     for msix in [false, true] {
         let (mut space, mut table) = function();
         if msix {

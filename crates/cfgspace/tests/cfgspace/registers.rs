@@ -36,7 +36,7 @@ fn a_bar_takes_the_sizes_it_can() {
 }
 
 #[test]
-fn the_owner_is_told_what_to_look_at() {
+fn writes_report_the_registers_that_their_owner_checks() {
     let header = Type1::new(Identity::new(0x71AB, 2, 0x06_04_00));
     let slot = Slot { hot_plug: true, ..Slot::default() };
     let port = Layout::new(header)
@@ -83,7 +83,7 @@ fn the_owner_is_told_what_to_look_at() {
 }
 
 #[test]
-fn a_slot_tells_that_its_card_came_or_went() {
+fn a_slot_reports_insertion_and_removal_of_its_card() {
     let header = Type1::new(Identity::new(0x71AB, 2, 0x06_04_00));
     let slot = Slot { hot_plug: true, surprise: true, ..Slot::default() };
     let layout =
@@ -260,9 +260,9 @@ fn status_is_no_control() {
     assert!(port.write(0x20, 0xF, 0x0010_0010).bridge);
 }
 
-/// The first register of a capability is its own, whatever ends right before it.
+/// The first register of a capability belongs to it, even where another capability ends right before it.
 #[test]
-fn capabilities_that_touch_are_told_apart() {
+fn adjacent_capabilities_are_distinguished() {
     let layout = Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))
         .capability_at(PCIE, Pcie::new(PortType::EndPoint, link()))
         .capability_at(PCIE + 0x3C, Msi { vectors: 1, wide: false, masking: false });
@@ -273,7 +273,7 @@ fn capabilities_that_touch_are_told_apart() {
 
 /// The registers of a bridge's numbers and windows are base addresses of an end point.
 #[test]
-fn every_base_address_of_an_end_point_is_told_as_one() {
+fn writes_to_end_point_base_addresses_are_reported_as_bars() {
     let bars = [Some(Bar::memory32(4096)); 6];
     let header = Type0 { bars, rom: Some(1 << 11), ..Type0::new(Identity::new(0x71AB, 1, 0)) };
     let card = ConfigSpace::new(&Layout::new(header)).unwrap();

@@ -13,7 +13,7 @@ fn drive() -> ConfigSpace {
 }
 
 #[test]
-fn software_reads_what_is_shown_and_the_function_is_what_it_was() {
+fn software_reads_shown_bytes_and_the_function_is_unchanged() {
     let mut space = drive();
     space.show(0, &[0xFF; 4]).unwrap();
     assert_eq!((space.shown(0), space.read(0)), (0xFFFF_FFFF, 0x11A2_71AB));
@@ -43,7 +43,7 @@ fn a_bar_can_look_smaller_and_decodes_as_before() {
 }
 
 #[test]
-fn resets_but_that_of_power_leave_what_is_shown() {
+fn only_a_cold_reset_clears_shown_bytes() {
     let mut space = drive();
     space.show(8, &[0x17]).unwrap();
     for (reset, revision) in [(Reset::FunctionLevel, 0x17), (Reset::Hot, 0x17), (Reset::Cold, 0)] {

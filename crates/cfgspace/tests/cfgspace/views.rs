@@ -51,7 +51,7 @@ fn the_command_register() {
 }
 
 #[test]
-fn base_addresses_decode_what_is_on() {
+fn bars_decode_only_enabled_spaces() {
     let wide = Bar::memory64(1 << 33).prefetchable();
     let mut space =
         end_point([Some(Bar::io(32)), Some(wide), None, Some(Bar::memory32(1 << 12)), None, None]);

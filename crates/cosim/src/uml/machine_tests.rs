@@ -171,7 +171,7 @@ fn configuration_is_read_in_registers() {
 }
 
 #[test]
-fn memory_is_what_was_written() {
+fn memory_reads_return_the_written_bytes() {
     let mut bench = Bench::set_up(MEMORY);
     let data: Vec<u8> = (0..300u32).map(|at| (at * 7) as u8).collect();
     bench.write(0x123, &data);
@@ -181,7 +181,7 @@ fn memory_is_what_was_written() {
 }
 
 #[test]
-fn addresses_of_nobody_are_all_ones() {
+fn unclaimed_addresses_read_all_ones() {
     let mut bench = Bench::set_up(MEMORY);
     let read = |address| Access::MemoryRead { address, bytes: 4 };
     for address in [0xF080_0000, 0xD000_0000] {
@@ -195,7 +195,7 @@ fn addresses_of_nobody_are_all_ones() {
 
 /// Request: 12 B of header and 8 B of framing; answer: 12 B, the data, and 8 B. A byte takes 4 ns.
 #[test]
-fn a_read_takes_what_arithmetic_says() {
+fn read_latency_matches_the_hand_calculation() {
     let mut bench = Bench::set_up(MEMORY);
     // So far from what was written before that no acknowledgement is on the wires, and no refresh.
     bench.advance(Duration::from_us(5));
@@ -314,7 +314,7 @@ fn a_wire_that_is_asserted_arrives_once() {
 }
 
 #[test]
-fn a_run_that_is_over_says_so() {
+fn a_run_past_its_stop_time_returns_over() {
     let mut bench = Bench::set_up(&MEMORY.replace("title", "stop = \"201ms\"\ntitle"));
     let over = bench.with(|machine| machine.advance(Time::ZERO + Duration::from_ms(202)));
     assert!(matches!(over, Err(Stop::Over)), "{over:?}");

@@ -165,7 +165,7 @@ fn a_kernel_exits_otherwise() {
 }
 
 #[test]
-fn a_script_tells_its_status() {
+fn a_script_passes_its_exit_status() {
     let end = boot(&kernel_that("tell its status")).end.expect("no error");
     assert_eq!(end, GuestEnd::PoweredOff(Some(42)));
 }
@@ -199,7 +199,7 @@ fn a_kernel_that_closes_its_sockets_and_stays_is_ended() {
 }
 
 #[test]
-fn a_program_that_is_no_kernel_is_told() {
+fn a_program_that_is_not_a_kernel_is_reported() {
     let outcome = boot(&config("/bin/false".into(), &[]));
     let Err(GuestError::Stillborn(how)) = outcome.end else { panic!("{:?}", outcome.end) };
     assert_eq!(how, "it exited with status 1");
@@ -334,7 +334,7 @@ fn memory_has_bounds() {
 }
 
 #[test]
-fn what_devices_miss_is_zero_and_told() {
+fn dma_outside_shared_memory_reads_zero_and_is_reported() {
     let (mut memory, _file) = shared();
     let mut out = [7; 8];
     HostMemory::read(&memory, 0x10_1FFC, &mut out);
@@ -346,7 +346,7 @@ fn what_devices_miss_is_zero_and_told() {
 }
 
 #[test]
-fn memory_that_nobody_has_shared_is_missed() {
+fn unshared_memory_is_reported_as_missed() {
     let memory = SharedMemory::new();
     assert_eq!(guest_read(&memory, 0, 1), None);
     HostMemory::read(&memory, 0x1000, &mut [0; 4]);

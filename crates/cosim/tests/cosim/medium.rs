@@ -42,7 +42,7 @@ fn a_file_is_made_by_the_first_write() {
 }
 
 #[test]
-fn what_was_written_is_there_when_the_file_is_opened_again() {
+fn written_blocks_survive_reopening_the_file() {
     let folder = folder();
     let path = folder.path().join("disk.img");
     let mut medium = open(&path);
@@ -82,9 +82,9 @@ fn a_file_has_one_device() {
     open(&path);
 }
 
-/// Two devices name a file that is not there yet: the second to write is told at its next flush, once.
+/// Two devices name a file that is not there yet: the second to write gets the error at its next flush, once.
 #[test]
-fn a_write_that_fails_is_told_by_the_flush() {
+fn the_next_flush_reports_a_failed_write() {
     let folder = folder();
     let path = folder.path().join("disk.img");
     let (mut first, mut second) = (open(&path), open(&path));
@@ -99,7 +99,7 @@ fn a_write_that_fails_is_told_by_the_flush() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told_at_once() {
+fn opening_a_file_in_a_missing_folder_is_refused() {
     let folder = folder();
     let why = FileMedium::open(&folder.path().join("none/disk.img"), BYTES).err();
     assert_eq!(why.as_deref(), Some("its folder does not exist"));
@@ -108,7 +108,7 @@ fn a_folder_that_is_not_there_is_told_at_once() {
 }
 
 #[test]
-fn what_is_discarded_reads_as_zeros() {
+fn discarded_bytes_read_as_zeros() {
     let folder = folder();
     let path = folder.path().join("disk.img");
     let mut medium = open(&path);

@@ -159,7 +159,7 @@ fn a_write_and_its_ack() {
 }
 
 #[test]
-fn one_ack_covers_what_arrived_and_yields_to_the_tlp_on_the_wire() {
+fn one_ack_covers_two_tlps_behind_the_tlp_on_the_wire() {
     let mut pair = Pair::up(slow(), slow()).logged();
     pair.send(0, 1, write(8));
     pair.send(0, 2, read());
@@ -558,7 +558,7 @@ fn priorities() {
 }
 
 #[test]
-fn a_down_link_gives_back_what_it_held() {
+fn a_down_link_returns_its_unacknowledged_tlps_as_lost() {
     let mut pair = Pair::up(slow(), slow()).logged();
     pair.send(0, 1, write(8));
     pair.send(0, 2, write(8));
@@ -688,7 +688,7 @@ fn everything_wraps() {
 }
 
 #[test]
-fn established_is_what_an_exchange_leads_to() {
+fn an_established_link_equals_one_after_initialisation() {
     for (scaled, peer_scaled, feature_dllps) in [(false, false, 0), (true, false, 1), (true, true, 4)] {
         let mut config = slow();
         config.scaled_flow_control = scaled;

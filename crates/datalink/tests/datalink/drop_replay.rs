@@ -33,7 +33,7 @@ fn the_link_is_active_as_soon_as_it_is_up_and_an_idle_wire_acknowledges_at_once(
 /// A busy wire carries the Ack next, before TLPs. From then on Acks are 1 us apart, for as long as TLPs come: the one at 1.112 us, which the
 /// wire carries at 1.232 us, is for TLP 8, and after the next nothing is left to say.
 #[test]
-fn a_busy_wire_acknowledges_when_the_timer_says_so() {
+fn acks_on_a_busy_wire_follow_the_ack_timer() {
     let mut pair = Pair::up(lossy(40), lossy(40)).logged();
     (10..30).for_each(|handle| pair.send(1, handle, write(40)));
     pair.send(0, 7, write(8));
@@ -134,7 +134,7 @@ fn a_lost_ack_is_repeated_for_the_duplicate() {
 /// takes TLP 1 from the buffer while TLP 2 is on the wire. The replay as it should be goes on with TLP 3; the one that counts places goes
 /// on with the third of what is left, TLP 4, which the peer cannot use.
 #[test]
-fn a_replay_that_counts_places_passes_over_what_acks_take_away() {
+fn a_slipping_replay_skips_a_tlp_after_an_ack() {
     let again = |flow_control| {
         let config = Config { flow_control, ..lossy(4) };
         let mut pair = Pair::up(config.clone(), config).logged();
@@ -160,7 +160,7 @@ fn a_replay_that_counts_places_passes_over_what_acks_take_away() {
 
 /// ((128 + 20) / width · AckFactor) · 3 symbol times of 2 ns, and a third of it.
 #[test]
-fn timers_are_those_of_the_formula() {
+fn replay_and_ack_timers_follow_the_formula() {
     for (lanes, timeout_ps) in
         [(1, 1_243_200), (2, 621_600), (4, 310_800), (8, 277_500), (12, 222_000), (16, 166_500)]
     {

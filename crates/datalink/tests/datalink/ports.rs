@@ -639,7 +639,7 @@ fn a_link_that_goes_down_gives_nullified_tlps_back() {
 
 /// A unit that arrives before the link is up, or on a channel that is not enabled, is as if it had never come.
 #[test]
-fn what_comes_too_early_changes_nothing() {
+fn units_before_link_up_change_nothing() {
     let init = |vc: u8| {
         FcClass::ALL.map(|class| {
             let vc = Vc::new(vc).unwrap();
@@ -688,7 +688,7 @@ fn a_tlp_brings_the_link_up() {
 
 /// Of 32 headers: an UpdateFC after each, when 4, 8 or 16 are free, or when the first has waited.
 #[test]
-fn named_policies_say_when_an_update_is_due() {
+fn named_policies_decide_when_an_updatefc_is_due() {
     let after = |policy: UpdateFcPolicy, released: usize| {
         let mut config = kind(FlowControl::Credits);
         config.receive = buffers(ClassBuffer { header: Credits::Finite(32), data: Credits::Infinite });

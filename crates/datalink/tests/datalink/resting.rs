@@ -66,7 +66,7 @@ fn a_port_that_owes_an_acknowledgement_does_not_rest() {
 }
 
 #[test]
-fn a_port_whose_credits_wait_does_not_rest() {
+fn a_port_with_a_pending_update_timer_does_not_rest() {
     let mut config = slow();
     config.fc.batch = CreditBatch::Unlimited;
     config.fc.latency = UpdateFcLatency::Fixed(Duration::from_us(5));
@@ -83,9 +83,9 @@ fn a_port_whose_credits_wait_does_not_rest() {
     assert_eq!(rests(&pair), [true, true]);
 }
 
-/// One header of eight: no batch, and no reason to hurry. The next refresh tells of them.
+/// One header of eight: no batch, and no urgency. The next refresh announces it.
 #[test]
-fn a_port_with_credits_to_tell_of_does_not_rest() {
+fn a_port_with_unannounced_credits_does_not_rest() {
     let mut config = slow();
     config.fc.batch = CreditBatch::Part(2);
     config.fc.latency = UpdateFcLatency::Unlimited;
@@ -169,7 +169,7 @@ proptest! {
 
     /// Traffic, rest with or without refreshes, traffic: the counts are those of all refreshes, the phases too, and so are the credits.
     #[test]
-    fn what_comes_after_is_as_if_they_had_been_sent(writes in 0u32..8, reads in 0u32..6, idle in 60u64..3000, flit: bool) {
+    fn skipped_refreshes_leave_later_traffic_unchanged(writes in 0u32..8, reads in 0u32..6, idle in 60u64..3000, flit: bool) {
         let config = if flit { flits() } else { slow() };
         let mut skipped = [0; 2];
         let mut run = |skip: bool| {

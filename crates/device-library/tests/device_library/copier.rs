@@ -49,7 +49,7 @@ impl Bench {
 }
 
 #[test]
-fn identity_is_what_the_library_says() {
+fn identity_comes_from_the_library() {
     let identity = Bench::new().device.identity();
     assert_eq!((identity.vendor, identity.device, identity.class), (0x71AB, 1, 0xFF_0000));
     assert_eq!(identity.subsystem, (0x71AB, 1));
@@ -82,7 +82,7 @@ fn a_copy_is_a_read_then_a_write_and_an_interrupt_behind_it() {
 }
 
 #[test]
-fn a_library_changes_what_its_configuration_space_says() {
+fn a_library_changes_bytes_of_its_configuration_space() {
     let handle = "static const uint8_t ids[] = { 0xff, 0xff, 3 }; cx->set_config(cx, 0x100, ids, 3); cx->set_config(cx, 7, 0, 0);";
     let mut bench = Bench::of(&doing("changing", "", handle));
     let set = |offset, data: &[u8]| Action::SetConfig { offset, data: data.to_vec() };

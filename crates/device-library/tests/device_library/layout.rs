@@ -10,7 +10,7 @@ use tlplab_device_library::interface::{
 };
 
 #[test]
-fn sizes_offsets_and_numbers_are_those_of_the_header() {
+fn sizes_offsets_and_numbers_match_the_c_header() {
     let fields = [
         ("offsetof(struct tlplab_device_identity, class_code)", offset_of!(Identity, class_code)),
         ("offsetof(struct tlplab_device_identity, msi_vectors)", offset_of!(Identity, msi_vectors)),

@@ -292,7 +292,7 @@ mod tests {
         }
 
         #[test]
-        fn what_counts_in_order_counts_once_and_in_order(steps in steps()) {
+        fn operations_count_once_and_in_order(steps in steps()) {
             let mut queue = InOrder::new();
             // What was begun and not counted, in order, and how it ended.
             let mut model: Vec<(u64, Option<u64>)> = Vec::new();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_whose_numbers_do_not_rise_are_found_as_well() {
+    fn operations_with_falling_numbers_are_found() {
         let mut operations = Operations::new();
         for op in [5, 3, 4, 9, 1] {
             operations.begin(OpId(op), op);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_ends_keeps_no_place_for_those_that_do() {
+    fn an_endless_operation_keeps_no_place_of_ended_operations() {
         let mut operations = Operations::new();
         operations.begin(OpId(0), 0);
         for op in 1..10_000 {

@@ -41,7 +41,7 @@ mod tests {
     use tlplab_units::Time;
 
     #[test]
-    fn a_pin_tells_each_change_once() {
+    fn a_pin_sends_each_change_once() {
         let (mut next_op, mut actions) = (0, Vec::new());
         let mut cx = Context::new(Time::ZERO, &[], &mut next_op, &mut actions);
         let mut pin = Pin::default();

@@ -330,7 +330,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn registers_read_back_what_access_rules_say(
+        fn registers_read_back_by_their_access_rules(
             writes in proptest::collection::vec((0u64..0x30, proptest::collection::vec(any::<u8>(), 0..20)), 1..40),
         ) {
             let mut file = RegisterFile::new(TABLE);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_drops_and_an_idle_wire_takes_what_no_buffer_holds() {
+    fn only_an_idle_wire_takes_a_frame_beyond_the_buffer() {
         let mut wire = Wire::new(8_000_000_000, 1000); // a byte takes 1 ns
         assert_eq!(wire.send(Time::ZERO, 4096, 4084, true), Some(Time::from_fs(4_168_000_000)));
         assert_eq!(wire.send(Time::ZERO, 268, 256, true), None);

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_carries_what_it_can() {
+    fn gigabit_ethernet_carries_1488095_shortest_frames() {
         // 1 488 095 frames of 64 B and 81 274 of 1518 B per second: the well-known figures of gigabit Ethernet.
         assert_eq!(1_000_000_000 / Speed::GIGABIT.frame(60).as_ns(), 1_488_095);
         assert_eq!(1_000_000_000 / Speed::GIGABIT.frame(1514).as_ns(), 81_274);

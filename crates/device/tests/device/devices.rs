@@ -172,7 +172,7 @@ fn identities_are_checked() {
 }
 
 #[test]
-fn drivers_that_cannot_be_interrupted_say_so() {
+fn drivers_without_an_allowed_interrupt_fail_with_a_message() {
     let programs: [Box<dyn HostProgram>; 4] = [
         Box::new(DmaDriver::new("it", 64, 1)),
         Box::new(RingDriver::new("it", RingLoad::default())),

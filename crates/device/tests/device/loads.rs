@@ -127,7 +127,7 @@ fn the_host_loads_a_bar_and_devices_load_each_other() {
 }
 
 #[test]
-fn impossible_loads_say_why() {
+fn impossible_loads_are_refused_with_a_reason() {
     let wrong = |change: fn(&mut LoadConfig)| {
         let mut config = LoadConfig::default();
         change(&mut config);

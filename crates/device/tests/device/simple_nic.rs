@@ -75,9 +75,9 @@ fn a_ring_of_one_speaks_the_published_protocol() {
     assert_eq!(frames.take(), Some(vec![8; 98].into()));
 }
 
-/// Between two `Frames` the NIC is a wire; what finds no room is dropped and counted, and what is too long as well.
+/// Between two `Frames` the NIC is a wire; frames without room and frames that are too long are dropped and counted.
 #[test]
-fn what_finds_no_room_is_counted() {
+fn dropped_and_too_long_frames_are_counted() {
     let (outside, stack) = (Frames::new(), Frames::new());
     let mut world = world(outside.clone(), 4, stack.clone(), false);
     world.run(us(10));

@@ -126,7 +126,7 @@ fn one_wrong_bit_ends_the_run() {
 }
 
 #[test]
-fn a_read_that_fails_halts_its_channel_and_the_run_says_why() {
+fn a_poisoned_read_halts_its_channel_with_a_message() {
     let mut world = Ideal::new(false)
         .device("card", Tlpdma::new(16 * MIB))
         .host(TlpdmaDriver::new("card", vec![TransferLoad::new(64 << 10)]));
@@ -247,7 +247,7 @@ fn descriptors_and_records_are_laid_out_as_the_card_reads_them() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_transfers_and_foreign_cards_are_refused() {
     for (loads, why) in [
         (vec![TransferLoad::new(9 * MIB)], "a transfer of 9437184 B does not fit half of the 16 MiB of card"),
         (vec![], ""),

@@ -76,7 +76,7 @@ pub struct Struck {
     pub struck: u64,
 }
 
-/// A link that went down, and what came of it.
+/// A link that went down, and the consequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Outage {
     /// The link, named by the component below it.

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A stream of transactions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Flow {
-    /// The load or program; of a device that does things by itself, the device, or one of its streams: `nic.transmit`.
+    /// The load or program; of a device with activity of its own, the device, or one of its streams: `nic.transmit`.
     pub name: String,
     /// The component that issues the requests: a device or `host`.
     pub device: String,
@@ -57,7 +57,7 @@ pub struct Errors {
     pub timeout: u64,
     /// Poisoned data.
     pub poisoned: u64,
-    /// Posted requests that went down with a link, or that nobody claimed.
+    /// Posted requests that went down with a link, or that no component claimed.
     pub lost: u64,
     /// Completions that contradict their request.
     pub malformed: u64,
@@ -157,7 +157,7 @@ pub struct Sample {
     /// Its operation.
     #[schemars(extend("x-revision" = 3))]
     pub access: Access,
-    /// Its first address, hexadecimal; of a configuration register, the one that the processor maps it to (ECAM).
+    /// Its first address, hexadecimal; of a configuration register, its address in the processor's map (ECAM).
     #[schemars(extend("x-revision" = 3))]
     pub address: String,
     /// Its length.

@@ -35,7 +35,7 @@ pub struct IommuUse {
     pub hit_rate: f64,
     /// Total time that walks waited for others.
     pub waited_ns: f64,
-    /// Page walks as a fraction of those that could have been made.
+    /// Page walks as a fraction of the possible ones.
     pub busy: f64,
     /// Accesses that were refused, by function and reason, the warm-up included.
     pub faults: Vec<TranslationFault>,
@@ -91,7 +91,7 @@ pub struct DeviceTranslations {
     pub waited: u64,
     /// Translations that it asked for.
     pub asked: u64,
-    /// Of these, those that there was none for, or that were not answered.
+    /// Of these, translations that did not exist, or requests for them that were not answered.
     pub denied: u64,
     /// Translations that made room for others.
     pub evicted: u64,

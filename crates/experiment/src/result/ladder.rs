@@ -65,7 +65,7 @@ pub struct Packet {
     pub nullified: bool,
     /// Of a transaction of a bus: its phases in order, each with the cause that it is charged to and its femtoseconds.
     pub phases: Vec<(usize, u64)>,
-    /// Of a transaction of a bus: what came of it; null otherwise.
+    /// Of a transaction of a bus: its outcome; null otherwise.
     pub outcome: Option<Outcome>,
 }
 
@@ -146,7 +146,7 @@ pub struct Transaction {
     pub text: String,
     /// Its ending.
     pub ending: Ending,
-    /// Its critical path; of one that did not end well that of what is last known of it.
+    /// Its critical path; of a transaction that did not end well, that of its last known TLP.
     pub intervals: Vec<Interval>,
 }
 

@@ -38,9 +38,9 @@ pub struct Phase {
 pub struct Tried {
     /// Number of candidates for the limit.
     pub candidates: usize,
-    /// Number of these that were relaxed.
+    /// Number of relaxed candidates.
     pub tried: usize,
-    /// Events of all these runs, with what it took to build their fabrics.
+    /// Events of all these runs, including the cost of building their fabrics.
     pub events: u64,
     /// They were compared with the beginning of the run until here; null: with all of it.
     pub until_fs: Option<u64>,
@@ -48,7 +48,7 @@ pub struct Tried {
     pub gains: Vec<Gain>,
 }
 
-/// A resource, and what the run carries with twice as much of it.
+/// A resource, and the rate of the run with twice as much of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Gain {
     /// Its name.
@@ -97,7 +97,7 @@ pub enum LimitKind {
     Credits,
     /// A transmitter's replay buffer is full, or copies take the wire.
     Replay,
-    /// Host memory is busy, or what leads to it: page walks, the reads that the root complex serves.
+    /// Host memory is busy, or the parts before it: page walks, the reads that the root complex serves.
     Memory,
     /// The load offers no more.
     Rate,

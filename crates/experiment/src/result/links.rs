@@ -74,8 +74,8 @@ pub struct Link {
     pub mps: u32,
     /// Rate after line coding.
     pub raw_bps: f64,
-    /// Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. What its directions were used
-    /// for is of the bus's time, which all ways share. Null for a link.
+    /// Mode and width of the bus that it is a way over: generation, width and mode then mean nothing. The use of its directions is in fractions of
+    /// the bus's time, which all ways share. Null for a link.
     pub bus: Option<String>,
     /// Up, then down.
     pub directions: [Direction; 2],

@@ -59,7 +59,7 @@ pub struct Guest {
     pub kernel: String,
     /// SHA-256 of the initial file system that it booted, with its script and files, hexadecimal.
     pub initramfs: String,
-    /// SHA-256 of what it printed, hexadecimal.
+    /// SHA-256 of its console output, hexadecimal.
     pub console: String,
     /// Its ending, for people: `powered off`, `died: …`, `lost its power: …`, `running`.
     pub end: String,
@@ -86,7 +86,7 @@ pub struct Document {
     #[serde(serialize_with = "exact")]
     #[schemars(with = "schema::Exact")]
     pub seed: u64,
-    /// The experiment as it was run: TOML, with what was included and overridden.
+    /// The experiment as it was run: TOML, with included files and overrides.
     pub experiment: String,
     /// The resolved settings: each key of the experiment with its value, defaults of devices, switches and loads included.
     pub settings: Settings,
@@ -101,7 +101,7 @@ pub struct Document {
     pub stop_reason: StopReason,
     /// Reason that the run ended, for people.
     pub stop_text: String,
-    /// Programs of the host that wait for what never comes: the run got nowhere.
+    /// Programs of the host that wait for an event that never comes: the run is stuck.
     pub waiting: Vec<Waiting>,
     /// The Linux that was the host's software; null if none was.
     pub guest: Option<Guest>,

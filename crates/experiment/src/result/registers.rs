@@ -4,8 +4,8 @@ use super::words::RegisterCause;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Configuration spaces over time, as software reads them: the registers at first, and their changes. Who applies the changes up to a time to the
-/// registers at first has the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them.
+/// Configuration spaces over time, as software reads them: the registers at first, and their changes. The registers at first with the changes up
+/// to a time give the registers at that time. MSI-X tables and pending bits are in the memory of a BAR, and are not among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConfigSpaces {
     /// Functions, in the order of the names of their components.

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_says_what_it_is() {
+    fn every_key_has_a_description_and_a_unit() {
         let mut count = 0;
         let schema = schema();
         each(&schema, "result", &mut |path, one| {

@@ -36,7 +36,7 @@ pub struct FlowSeries {
     pub outstanding_max: Option<Vec<u64>>,
 }
 
-/// Fractions of each bin; what is missing to 1 is idle.
+/// Fractions of each bin; the rest to 1 is idle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DirectionSeries {
     /// The link: an index in `links`.

@@ -71,13 +71,13 @@ words! {
         Transactions = "transactions",
         /// All loads and programs are done.
         LoadsDone = "loads-done",
-        /// Nothing will ever happen again, though not all are done: whoever waits, waits for ever.
+        /// No event is left, though not all are done: the waiting components would wait for ever.
         NothingMore = "nothing-more",
         /// Nothing has ended for longer than any request can wait.
         Stuck = "stuck",
         /// The guest that was the host's software powered off, or died.
         GuestOff = "guest-off",
-        /// Somebody interrupted it.
+        /// It was interrupted.
         Interrupted = "interrupted",
         /// The wall-clock time that it was given is over.
         TimeLimit = "time-limit",
@@ -86,7 +86,7 @@ words! {
     }
     /// Ending of a guest.
     GuestEnding {
-        /// It did not: somebody interrupted it, or its run could not go on.
+        /// It did not: it was interrupted, or its run could not go on.
         Running = "running",
         /// Its kernel powered off.
         PoweredOff = "powered-off",
@@ -118,14 +118,14 @@ words! {
         Timeout = "timeout",
         /// Its data came marked as bad.
         Poisoned = "poisoned",
-        /// A posted request went down with a link, or nobody claimed it.
+        /// A posted request went down with a link, or no component claimed it.
         Lost = "lost",
         /// A completion contradicts its request.
         Malformed = "malformed",
     }
     /// An error of PCIe 5.0 §6.2, by the specification's name.
     ErrorName {
-        /// The data link layer saw what cannot be, such as the acknowledgement of a TLP that was never sent.
+        /// The data link layer received an impossible DLLP, such as the acknowledgement of a TLP that was never sent.
         DataLinkProtocol = "Data Link Protocol Error",
         /// The link below went down without being told to.
         SurpriseDown = "Surprise Down",
@@ -137,7 +137,7 @@ words! {
         CompletionTimeout = "Completion Timeout",
         /// A request was refused for a reason of the device's own.
         CompleterAbort = "Completer Abort",
-        /// A completion arrived that nobody asked for.
+        /// A completion arrived without a request for it.
         UnexpectedCompletion = "Unexpected Completion",
         /// A TLP arrived for which there was no room.
         ReceiverOverflow = "Receiver Overflow",
@@ -208,7 +208,7 @@ words! {
         Requester = "requester",
         /// A completion has another byte count.
         ByteCount = "byte-count",
-        /// A request has an address that nobody claims.
+        /// A request has an address that no component claims.
         Address = "address",
         /// A request is answered with CA.
         Abort = "abort",
@@ -230,7 +230,7 @@ words! {
         TakeBack = "take-back",
         /// An UpdateFC grants more credits than there are.
         Overgrant = "overgrant",
-        /// An Ack acknowledges what was not sent.
+        /// An Ack acknowledges a TLP that was not sent.
         Unsent = "unsent",
     }
     /// Units that a fault counts.
@@ -441,7 +441,7 @@ words! {
         Split = "split",
         /// The master has to come again.
         Retry = "retry",
-        /// Nobody claimed it.
+        /// No target claimed it.
         Abort = "abort",
     }
 }

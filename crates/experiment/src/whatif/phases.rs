@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_alternates_has_phases_again_and_again() {
+    fn alternating_flows_make_alternating_phases() {
         let bytes = [flow(&[(0, 50), (100, 150)], 1), flow(&[(50, 100), (150, 200)], 1)];
         let flows: Vec<_> = told(&bytes).into_iter().map(|span| span.0).collect();
         assert_eq!(flows, [[0], [1], [0], [1]]);

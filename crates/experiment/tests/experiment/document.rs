@@ -112,7 +112,7 @@ fn our_types() -> Fields {
 }
 
 #[test]
-fn what_is_written_is_what_the_schema_says() {
+fn written_types_match_the_schema() {
     assert_eq!(schema_types(), our_types());
 }
 

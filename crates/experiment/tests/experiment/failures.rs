@@ -56,7 +56,7 @@ fn each(document: &Document, failures: &Failures, cause: &str, place: &str) -> f
 const READ: &str = "dev = { op = \"read\", size = \"64B\", outstanding = 1, count = 10 }\n";
 
 #[test]
-fn what_is_unsupported_has_its_way_there_and_back() {
+fn unsupported_reads_take_their_way_there_and_back() {
     let document = go(
         "[load]\ndev = { op = \"read\", size = \"64B\", address = 0xD000_0000, outstanding = 1, count = 10 }\n",
     );
@@ -70,7 +70,7 @@ fn what_is_unsupported_has_its_way_there_and_back() {
 }
 
 #[test]
-fn what_a_completer_aborts_does_too() {
+fn aborted_reads_take_their_way_there_and_back() {
     let document = go(&format!(
         "[load]\n{READ}[[fault]]\nlink = \"sw\"\ndirection = \"up\"\ntlp = 1\ncount = 10\nof = \"MRd\"\ndamage = \"abort\"\n"
     ));
@@ -82,7 +82,7 @@ fn what_a_completer_aborts_does_too() {
 
 /// The request is lost behind the switch: the requester knows nothing of that for 10 µs.
 #[test]
-fn what_has_no_answer_waits_for_it() {
+fn a_lost_request_waits_for_the_completion_timeout() {
     let fault = "[[fault]]\nlink = \"sw\"\ndirection = \"up\"\ntlp = 1\ncount = 10\nof = \"MRd\"\ndamage = \"lose\"\n";
     let document = go(&format!("completion_timeout = \"10us\"\n[load]\n{READ}{fault}"));
     let failures = only(&document);
@@ -95,7 +95,7 @@ fn what_has_no_answer_waits_for_it() {
 
 /// Reads that wait for a link that is down have that as their reason.
 #[test]
-fn what_a_link_holds_up_says_which() {
+fn writes_end_as_lost_when_their_link_goes_down() {
     let document = go("completion_timeout = \"10us\"\n\
         [load]\ndev = { op = \"write\", size = \"4KiB\", outstanding = 4, count = 40 }\n\
         [[fault]]\nlink = \"sw\"\ndown = \"3us\"\n");
@@ -108,7 +108,7 @@ fn what_a_link_holds_up_says_which() {
 
 /// With cut-through a switch forwards the head of a TLP before it knows that the tail is damaged.
 #[test]
-fn a_nullified_tlp_says_so() {
+fn a_nullified_tlp_is_marked_in_the_ladder_and_counted() {
     let document = go("[load]\ndev = { op = \"write\", size = \"256B\", outstanding = 1, count = 10 }\n\
         [[fault]]\nlink = \"dev\"\ndirection = \"up\"\ntlp = 3\nof = \"MWr\"\n");
     let index = |name: &str| document.links.iter().position(|link| link.name == name).unwrap();

@@ -42,7 +42,7 @@ fn a_guest_has_defaults() {
 }
 
 #[test]
-fn a_guest_has_what_the_file_says() {
+fn a_guest_takes_its_settings_from_the_file() {
     let keys = "memory = \"256MiB\"\nrun = \"go.sh\"\nfiles = [\"a.ko\", \"sub/b\"]\ncpu = { syscall = \"200ns\", interrupt = \"1us\" }";
     let guest = with(keys).unwrap().guest.expect("a guest");
     assert_eq!(guest.memory, 256 << 20);
@@ -66,7 +66,7 @@ fn memory_of_a_guest_has_bounds() {
 }
 
 #[test]
-fn misspelt_keys_of_a_guest_are_told() {
+fn misspelt_keys_of_a_guest_get_a_suggestion() {
     for (keys, meant) in [("memry = \"64MiB\"", "memory"), ("cpu = { sycall = \"1ns\" }", "syscall")] {
         let why = with(keys).unwrap_err();
         assert!(why.contains(&format!("did you mean \"{meant}\"")), "{why}");
@@ -75,7 +75,7 @@ fn misspelt_keys_of_a_guest_are_told() {
 
 /// It is looked at, checked and drawn as any other: only its software is missing.
 #[test]
-fn without_its_guest_an_experiment_is_what_it_was() {
+fn a_guest_section_leaves_the_hardware_unchanged() {
     let (plain, with_guest) = (read(MACHINE, false).unwrap(), with("memory = \"64MiB\"").unwrap());
     assert_eq!(format!("{:?}", plain.fabric), format!("{:?}", with_guest.fabric));
     assert_eq!(format!("{:?}", plain.loads), format!("{:?}", with_guest.loads));

@@ -265,7 +265,7 @@ fn every_parameter_of_a_model_has_an_effect_and_its_default_has_none() {
 }
 
 #[test]
-fn defaults_say_what_holds_where_a_key_is_absent() {
+fn stated_defaults_equal_absent_keys() {
     for (place, section) in places() {
         // A default is not the same as nothing where it lies upon the host's profile, or upon what holds for all links.
         let upon_others = ["host", "defaults.link"].contains(&place.as_str());

@@ -27,9 +27,9 @@ fn access_control_limits_peers_that_could_go_straight() {
     assert_named(&off, "link a → s and link s → b", 0.9..1.05);
 }
 
-/// What leaves a quadrant does so at 1 GB/s, links carry two and more.
+/// Traffic leaves a quadrant at 1 GB/s; links carry two and more.
 #[test]
-fn the_exit_of_a_domain_limits_what_leaves_it() {
+fn the_exit_of_a_domain_limits_outgoing_traffic() {
     let text = format!(
         "{TWO}[host.domain.q0]\nports = [\"host.rp1\"]\nrate = \"1Gb/s\"\n[load]\nb = {{ target = \"a\", op = \"write\", size = \"4KiB\", count = 30 }}\n"
     );
@@ -59,7 +59,7 @@ fn the_turnaround_between_root_ports_limits_writes_that_need_order() {
 
 /// A core of 1 GB/s between links of two and more.
 #[test]
-fn the_core_of_a_switch_limits_what_passes_it() {
+fn the_core_of_a_switch_limits_its_traffic() {
     let text = "title = \"core\"\nstop = \"30us\"\n[switch.s]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\nforwarding = \"store-and-forward\"\ncore = { rate = \"8Gb/s\" }\n[device.a]\nunder = \"s\"\nlink = \"gen3 x8\"\n[load]\na = { op = \"write\", size = \"4KiB\" }\n";
     assert_named(text, "core rate of s", 0.9..1.1);
 }
@@ -224,7 +224,7 @@ fn two_stages_of_the_same_rate_limit_together() {
 }
 
 #[test]
-fn what_was_tried_and_gains_nothing_is_not_named() {
+fn resources_without_a_gain_are_not_named() {
     let text = single(
         "host = { profile = \"server\", enumeration = \"simulated\" }",
         "link = \"gen3 x4\"\nready = \"100us\"\n[load]\nd = { op = \"read\", size = \"512B\", count = 20 }\n",
@@ -249,9 +249,9 @@ fn the_beginning_of_long_work_must_be_like_it() {
     assert_named(&text, "link b → host.rp1", 0.95..1.05);
 }
 
-/// What makes a phase vanish gains most in it.
+/// The resource that removes a phase has the largest gain in it.
 #[test]
-fn what_makes_a_phase_vanish_is_its_limit() {
+fn the_resource_that_removes_a_phase_is_its_limit() {
     let text = TWO
         .replace("gen1 x1", "gen3 x4")
         .replace("rp1\"\nlink = \"gen3 x4", "rp1\"\nlink = \"gen3 x2")
@@ -276,9 +276,9 @@ fn the_warm_up_counts_only_where_time_ends_the_run() {
     assert_named(&mixed, "link a → host.rp0", 0.95..1.05);
 }
 
-/// Many equal devices do not keep what they share from being tried.
+/// A resource shared by many equal devices is tried, too.
 #[test]
-fn what_many_devices_share_is_tried() {
+fn memory_shared_by_many_devices_is_tried() {
     let mut text = "title = \"many\"\nhost = \"server\"\nstop = \"20us\"\nwarmup = \"5us\"\n".to_owned();
     let mut loads = String::new();
     for number in 0..16 {

@@ -35,7 +35,7 @@ fn read(text: &str) -> Result<Machines, Vec<Error>> {
 }
 
 #[test]
-fn each_machine_is_what_is_common_and_what_it_says_itself() {
+fn each_machine_joins_common_keys_with_its_own() {
     let Machines { machines, cables } = read(TWO).expect("two machines");
     let names: Vec<&str> = machines.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["left", "right"]);

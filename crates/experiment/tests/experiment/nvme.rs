@@ -41,7 +41,7 @@ fn a_file_has_to_be_brought() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_drives_are_refused_with_a_message() {
     for (set, words) in [
         ("device.drive.mdts=4KiB", "transfers of 4096 B at most; expected a power of two from 8KiB"),
         ("device.drive.size=1KiB", "a namespace of 1024 B; expected a multiple of 4KiB"),

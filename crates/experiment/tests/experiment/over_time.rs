@@ -41,7 +41,7 @@ fn replayed(spaces: &ConfigSpaces, function: usize) -> Vec<u8> {
 }
 
 #[test]
-fn registers_replayed_from_a_document_are_those_at_the_end() {
+fn registers_replayed_from_a_document_match_the_fabric_at_the_end() {
     let mut causes = Vec::new();
     for name in ["error-reporting.toml", "hotplug.toml", "enumeration.toml", "quickstart.toml"] {
         let (mut run, document) = finished(of_file(name), Inputs::default());
@@ -78,10 +78,10 @@ const FOUR: &str = r#"
     writer = { op = "write", size = "256B", rate = "1Gb/s" }
 "#;
 
-/// Little's law: what is under way on average is the rate times the latency. A load that keeps four under way has four, though the
+/// Little's law: the average number of outstanding transactions is the rate times the latency. A load that keeps four under way has four, though the
 /// device works on each for half a microsecond before its requester has it.
 #[test]
-fn transactions_under_way_are_those_of_the_load_in_every_bin_of_a_long_run() {
+fn outstanding_transactions_match_the_load_in_every_bin() {
     let (_, document) = finished(of_text(FOUR), Inputs::default());
     let of = |name: &str| document.flows.iter().position(|flow| flow.name == name).unwrap();
     let series = |flow: usize| document.series.flows.iter().find(|series| series.flow == flow).unwrap();

@@ -183,7 +183,7 @@ fn a_port_may_forbid_peers_if_its_switch_or_host_gives_it_access_control() {
 
 /// Both a port with access control and one without: the verdict has the port, the reason and the key.
 #[test]
-fn what_access_control_refuses_is_in_the_verdict_with_its_key() {
+fn the_verdict_names_port_and_key_of_an_access_control_refusal() {
     let redirect = "switch.sw0.acs=[\"request-redirect\"]";
     let lacks = "from a, because the peer is below the same port and";
     for (sets, said) in [

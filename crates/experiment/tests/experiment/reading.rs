@@ -284,7 +284,7 @@ fn a_load_file_replaces_the_loads() {
 }
 
 #[test]
-fn an_included_file_is_what_a_file_begins_from() {
+fn a_file_overrides_keys_of_its_included_file() {
     let base = "host = \"server\"\nstop = \"5us\"\n[device.ssd]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\nmrrs = \"128B\"\n";
     let text = "title = \"On top\"\ninclude = \"../base.toml\"\nstop = \"7us\"\n[device.ssd]\ntags = 8\n\
         [load]\nssd = { op = \"read\", size = \"64B\" }\n";

@@ -51,7 +51,7 @@ fn go(name: &str, sets: &[&str]) -> Document {
 /// A x16 link of 32 GT/s carries 63.015 GB/s; a write of 256 B takes 280 bytes of it: 4 of framing, 16 of header, 4 of LCRC; 1 symbol in 376 is
 /// an ordered set's, and 0.3 % are DLLPs. Peers that pass straight have a link each, in both directions; redirected ones share the uplink.
 #[test]
-fn request_redirect_halves_what_two_peers_exchange() {
+fn request_redirect_halves_the_rate_between_two_peers() {
     let carried = |sets: &[&str]| -> Vec<f64> {
         go("p2p/acs.toml", sets).flows.iter().map(|flow| flow.payload_bps / 8e9).collect()
     };
@@ -139,7 +139,7 @@ fn a_device_translates_and_a_buffer_is_taken_away() {
 
 /// The read starts at time 0, and so do its units on the wires.
 #[test]
-fn what_starts_at_time_0_is_counted() {
+fn units_that_start_at_time_0_are_counted() {
     let document = go("latency.toml", &[]);
     let [up, down] = &document.links[0].directions;
     assert_eq!((up.tlps, up.payload_bytes), (1, 0), "the request");
@@ -298,7 +298,7 @@ fn few_tags_limit_reads() {
 
 /// Transactions that carry nothing have ended all the same; statistics that never began are not a run that did nothing.
 #[test]
-fn a_verdict_without_data_says_which_of_two_it_is() {
+fn a_verdict_separates_empty_transactions_from_a_late_warmup() {
     let flushes = ["load.dev.size=0B", "load.dev.count=10"];
     let sentence = |sets: &[&str]| go("read-200.toml", sets).verdict.sentence;
     assert_eq!(sentence(&flushes), "Nothing limits the run: 10 transactions ended, none with data.");
@@ -391,7 +391,7 @@ fn a_run_in_steps_is_the_same_run() {
 }
 
 #[test]
-fn a_run_can_be_stopped_and_says_why() {
+fn a_stopped_run_states_its_stop_reason() {
     let mut run = Run::new(experiment("quickstart.toml", &[]), Inputs::default()).unwrap();
     run.advance(2_000).unwrap();
     run.stop(StopReason::Interrupted);
@@ -400,9 +400,9 @@ fn a_run_can_be_stopped_and_says_why() {
     assert_eq!(document.stop_reason, StopReason::Interrupted);
 }
 
-/// What limits, when one thing after the other is made short.
+/// The limit, with one resource after the other made scarce.
 #[test]
-fn the_verdict_names_what_was_made_short() {
+fn the_verdict_names_the_scarce_resource() {
     let far = "link.dev.flight=500ns";
     let cases: &[(&str, &[&str], LimitKind, &str)] = &[
         (
@@ -500,9 +500,9 @@ fn page_walks_limit_small_reads() {
     assert_eq!(superpages.verdict.limit.resource, "link host.rp0 → dev", "{}", superpages.verdict.sentence);
 }
 
-/// A load finds its window as it says.
+/// The keys `cache` and `node` decide the state of a load's window.
 #[test]
-fn a_load_says_what_is_warm_and_where() {
+fn a_load_sets_cache_state_and_memory_node() {
     let host = "host={ memory = { latency = \"100ns\" }, numa = { hop = \"50ns\" }, \
                 cache = { size = \"1MiB\", ways = 16, ddio_ways = 2, hit = \"30ns\", snoop = \"5ns\" } }";
     let one = ["load.dev.outstanding=1", "load.dev.window=64KiB", "load.dev.size=64B", host];
@@ -591,7 +591,7 @@ fn an_outage_is_evidence() {
 }
 
 #[test]
-fn a_run_that_gets_nowhere_says_so() {
+fn a_stuck_run_is_reported_in_its_verdict() {
     let cable = ["device.nic.requests=4000", "fault=[{ link = \"nic\", down = \"3ms\", until = \"4ms\" }]"];
     let stuck = go("nic.toml", &cable);
     assert!(
@@ -605,7 +605,7 @@ fn a_run_that_gets_nowhere_says_so() {
 }
 
 #[test]
-fn failures_are_said() {
+fn failed_transactions_are_in_the_evidence() {
     let document = go(
         "saturated-writes.toml",
         &["load.dev.op=read", "host.memory.size=4GiB", "load.dev.address=0x1000", "load.dev.window=4KiB"],
@@ -655,7 +655,7 @@ fn requests(keys: &str, load: &str) -> (Document, Vec<u64>) {
 
 /// 1000 B from byte 64 on, MPS 256 and headers of 16 B: cut at multiples of MPS 192, 256, 256, 256, 40; packed 256, 256, 256, 232.
 #[test]
-fn a_requester_cuts_where_the_experiment_says() {
+fn a_requester_splits_by_the_cut_key() {
     let load = "op = \"write\", size = \"1000B\", offset = \"64B\", count = 1";
     let payloads = |keys| requests(keys, load).1.iter().map(|bytes| bytes - 16 - 8).collect::<Vec<_>>();
     assert_eq!(payloads("cut = \"aligned\""), [192, 256, 256, 256, 40]);
@@ -674,9 +674,9 @@ fn zero_length_reads_are_answered() {
     check(&document);
 }
 
-/// What the two do not share is in their documents: one that was copied on the way says the same as one that was left alone.
+/// A run that was copied on the way, and its copy, have the document of a run that was not.
 #[test]
-fn every_experiment_can_be_copied_in_the_middle_and_says_the_same() {
+fn every_experiment_continues_equally_from_a_snapshot() {
     let folder = std::fs::read_dir(path("")).unwrap();
     let mut names: Vec<String> =
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -157,7 +157,7 @@ fn a_clock_is_of_the_link_or_of_its_own() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_in_stages_are_reported() {
     for (keys, what) in [
         ("[link.card.upper.stages]\nregister_response = 5", "behind the lower end"),
         ("[link.card.lower.stages]\nclock = \"0Hz\"", "a clock of 0 Hz is not supported"),

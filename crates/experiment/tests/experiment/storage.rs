@@ -56,7 +56,7 @@ fn every_byte_is_moved_and_time_is_the_same_without_data() {
 }
 
 #[test]
-fn a_read_sector_takes_its_access_its_wire_and_what_the_host_takes() {
+fn a_sector_read_takes_access_wire_and_host_time() {
     // A sector is 32 TLPs of 128 + 16 (64-bit header) + 8 B at 2 ns a byte; the next begins when the last is accepted for sending.
     let sector = 32.0 * 152.0 * 2.0;
     let span = |set: &[&str]| {

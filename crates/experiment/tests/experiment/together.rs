@@ -65,9 +65,9 @@ fn a_pair_among_hundreds_is_found() {
     }
 }
 
-/// What the budget did not suffice for is not told as shown.
+/// A result that the budget did not suffice for is not presented as shown.
 #[test]
-fn a_set_that_was_not_reduced_to_the_end_says_so() {
+fn an_unreduced_set_of_limits_is_marked_in_the_verdict() {
     let (mut text, mut loads) = (HEAD.to_owned(), "[load]\n".to_owned());
     for number in 0..30 {
         write!(text, "[device.d{number}]\nunder = \"host.rp{number}\"\nlink = \"gen3 x4\"\n").unwrap();
@@ -87,7 +87,7 @@ fn a_set_that_was_not_reduced_to_the_end_says_so() {
 
 /// A maximum payload size that gains 1.2 %, and a link beside it that gains less than one: that one does not tie.
 #[test]
-fn what_gains_less_than_a_hundredth_does_not_tie() {
+fn a_gain_below_one_percent_does_not_tie() {
     let text = "title = \"tie\"\nstop = \"30us\"\nwarmup = \"10us\"\nfidelity = \"length-only\"\n[device.a]\nunder = \"host.rp0\"\nlink = { generation = 5, width = 32, mps = \"1KiB\" }\n[device.b]\nunder = \"host.rp1\"\nlink = \"gen3 x1\"\n[load]\na = { op = \"write\", size = \"4KiB\", outstanding = 256 }\nb = { op = \"write\", size = \"4KiB\" }\n";
     let verdict = verdict(text);
     assert_eq!(named(&verdict), ["the maximum payload size"], "{}", verdict.sentence);
@@ -143,7 +143,7 @@ fn a_phase_that_a_pair_limits_names_no_single_resource() {
 
 /// A run that does 30 times as much in the same time is not cut off within its warm-up: it carries something.
 #[test]
-fn what_would_limit_next_is_that_of_a_run_that_carries_something() {
+fn the_next_limit_comes_from_a_run_that_carries_data() {
     let head = HEAD.replace("20us", "40us").replace("\"5us", "\"10us");
     let (mut text, mut under) = (head, "host.rp0".to_owned());
     for number in 0..3 {

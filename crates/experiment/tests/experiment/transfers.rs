@@ -81,7 +81,7 @@ fn both_directions_are_measured_at_once_and_every_byte_is_checked() {
 }
 
 #[test]
-fn stores_of_descriptors_limit_what_pages_of_4_kib_can_have() {
+fn descriptor_stores_limit_transfers_of_4_kib_pages() {
     let rate = |set: &[&str]| {
         let all = [
             &["load.in.verify=none", "load.out.verify=none", "load.in.size=4KiB", "load.out.size=1MiB"],
@@ -100,7 +100,7 @@ fn stores_of_descriptors_limit_what_pages_of_4_kib_can_have() {
 }
 
 #[test]
-fn what_software_takes_is_in_every_call() {
+fn software_cost_is_in_every_call() {
     let mean = |set: &[&str]| {
         of(&go(&[&["load.out.size=4B", "load.out.count=10"], set].concat()), "out").calls.unwrap().mean_ns
     };
@@ -112,7 +112,7 @@ fn what_software_takes_is_in_every_call() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_hint() {
+fn impossible_transfers_are_refused_with_a_hint() {
     for (set, why) in [
         (&["load.in.op=to-card"][..], "\"in\" is also to-card on \"card\""),
         (&["load.in.size=0B"], "a transfer of 0 B moves nothing"),

@@ -39,9 +39,9 @@ fn more_operations_that_wait_lose_nothing_to_translations() {
     }
 }
 
-/// Little's law: so many translations at once, each of which takes a round trip and a walk. More of anything never carries less.
+/// Little's law: each of the concurrent translations takes a round trip and a walk. More translations or reads never carry less.
 #[test]
-fn random_reads_carry_what_their_translations_allow() {
+fn more_translations_never_lower_the_rate_of_random_reads() {
     let rest = "link = \"gen4 x8\"\nats = { entries = 16, outstanding = 4 }\n[host]\nlatency = \"100ns\"\nmemory.latency = \"100ns\"\n\
                 [host.iommu]\nentries = 16\nwalk = \"200ns\"\n[load]\ndev = { op = \"read\", size = \"64B\", pattern = \"random\", window = \"64MiB\" }\n";
     let text = format!("stop = \"60us\"\nwarmup = \"10us\"\n{HEAD}{rest}");

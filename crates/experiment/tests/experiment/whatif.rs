@@ -65,7 +65,7 @@ const GEN3: &str = "\"gen3 x8\"";
 
 /// Limits that thresholds on figures named wrongly.
 #[test]
-fn what_figures_named_wrongly_is_named() {
+fn limits_missed_by_thresholds_are_named() {
     let credits = "{ generation = 3, width = 8, flight = \"100ns\", upper = { buffers = { posted_headers = 4, posted_data = 512 } } }";
     let replay =
         "{ generation = 3, width = 8, lower = { replay_tlps = 16 }, upper = { ack_latency = \"700ns\" } }";
@@ -124,9 +124,9 @@ fn gain_of(verdict: &Verdict, resource: &str) -> f64 {
     gains.iter().find(|gain| gain.resource == resource).map_or(0.0, |gain| gain.gain)
 }
 
-/// One posted header credit on a slow link is a loop of link time and credits: both gains are told.
+/// One posted header credit on a slow link is a loop of link time and credits: both gains are named.
 #[test]
-fn a_loop_of_link_time_and_credits_tells_both() {
+fn a_loop_of_link_time_and_credits_names_both_gains() {
     let link = "{ generation = 1, width = 1, flight = \"200ns\", upper = { buffers = { posted_headers = 1, posted_data = 64 } } }";
     let verdict = verdict(&one(link, "", "op = \"write\", size = \"64B\", outstanding = 8"));
     let (link, credits) =
@@ -142,7 +142,7 @@ fn a_loop_of_link_time_and_credits_tells_both() {
 
 /// Credits of a switch's ingress, entries of the bridge, Ethernet of a NIC, a replay timer that ends before Acks can come.
 #[test]
-fn what_figures_never_looked_at_is_named() {
+fn resources_without_a_figure_are_named() {
     let ingress = "title = \"ingress\"\nstop = \"60us\"\n[switch.sw0]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\n[device.dev]\nunder = \"sw0\"\nlink = { generation = 3, width = 8, flight = \"300ns\", lower = { replay_timer = \"5us\" }, upper = { buffers = { posted_headers = 8, posted_data = 512 } } }\n[load]\ndev = { op = \"write\", size = \"256B\", outstanding = 32 }\n";
     let bridge = one(
         GEN3,
@@ -261,7 +261,7 @@ fn the_beginning_of_finite_work_is_as_much_work() {
 
 /// The same changes, made by hand in the experiment.
 #[test]
-fn gains_are_those_of_the_changed_experiment() {
+fn gains_match_the_experiment_changed_by_hand() {
     let text = one(
         GEN3,
         "reads = 2\nmemory = { latency = \"300ns\", bandwidth = \"20Gb/s\" }\nlatency = \"80ns\"",
@@ -341,7 +341,7 @@ fn the_verdict_does_not_depend_on_the_order_of_trials() {
 }
 
 #[test]
-fn what_cannot_be_run_again_says_so() {
+fn runs_with_python_devices_refuse_a_second_run() {
     let python = "title = \"python\"\nstop = \"1us\"\n[device.dev]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\nmodel = \"copier.py:Copier\"\n";
     let refusal = tlplab_experiment::whatif::refusal(&read(python, &[])).unwrap();
     assert!(refusal.contains("copier.py") && refusal.contains("cannot be run again"), "{refusal}");

@@ -84,7 +84,7 @@ mod tests {
 
     /// A switch of 512 B with an uplink of which the root port has 1 KiB; below it a device of 256 B, and one of 512 B below a port of 256 B.
     #[test]
-    fn policies_give_each_port_what_is_there() {
+    fn mps_policies_set_each_port_within_its_limit() {
         let all = [
             ("sw", link("host.rp0", 512, Some(1024))),
             ("a", link("sw", 256, Some(512))),

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_keeps_its_place_and_link_timers_go() {
+    fn cancelled_events_keep_their_place_and_link_timers_go() {
         let mut queue = EventQueue::default();
         let kinds = [EventKind::Processed, EventKind::LinkTimer, EventKind::Submit];
         for (i, kind) in kinds.into_iter().cycle().take(30).enumerate() {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_wire_sends_them_without_delaying_anybody() {
+    fn an_idle_wire_sends_skp_ordered_sets_without_delay() {
         let mut skp = skp(Generation::Gen1);
         let interval = Duration::from_ns(4 * 1538);
         let now = Time::ZERO + interval * 1000 + Duration::from_ns(100);

@@ -214,9 +214,9 @@ mod tests {
         bytes
     }
 
-    /// Interrupt Line and Command, again and again: whatever number is kept, the end is right and nothing is lost silently.
+    /// Interrupt Line and Command, again and again: with any number of kept changes the end is right, and lost changes are counted.
     #[test]
-    fn replay_ends_with_what_is_there_however_few_changes_are_kept() {
+    fn replay_of_any_kept_changes_ends_at_the_present_registers() {
         for most in [0, 1, 2, 3, 7, 50, 1000] {
             let mut registers = registers();
             registers.keep_history(most);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_change_nothing_are_none_and_causes_at_one_instant_are_told_apart() {
+    fn only_effective_writes_are_kept_each_with_its_cause() {
         let mut registers = registers();
         registers.keep_history(10);
         let now = Time::from_fs(5);

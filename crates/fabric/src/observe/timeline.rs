@@ -253,9 +253,9 @@ mod tests {
         assert_eq!(integral.iter().sum::<u64>(), 3333 * 3 * 7_000_001);
     }
 
-    /// A constant rate is the same in every bin, whatever its width, and its sum is complete.
+    /// A constant rate is the same in every bin of any width, and its sum is complete.
     #[test]
-    fn what_is_spread_is_nowhere_faster_than_it_came() {
+    fn spread_bytes_never_exceed_the_wire_rate_in_a_bin() {
         let mut timeline = Timeline::new();
         let series = timeline.add_series();
         // 256 bytes in 32 ns, again and again, with pauses of 3 ns.
@@ -273,7 +273,7 @@ mod tests {
 
     /// Two series get the same; one is looked at each time, the other at the end, when its bins have doubled in width many times.
     #[test]
-    fn series_that_is_read_late_has_what_one_has_that_is_read_often() {
+    fn a_series_read_late_equals_one_read_often() {
         let mut timeline = Timeline::new();
         let [often, late, never] = [(); 3].map(|()| timeline.add_series());
         let (mut one, mut other) = (timeline.add_gauge(), timeline.add_gauge());

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_split_by_what_the_egress_did() {
+    fn a_wait_is_split_by_the_activity_of_the_egress() {
         let mut egress = Partition::new();
         let mut ledger = Ledger::default();
         let (a, b) = (egress.flow_slot(FlowId(0)), egress.flow_slot(FlowId(1)));

@@ -104,7 +104,7 @@ fn redirected_requests_and_completions_go_up_to_the_root_complex_and_come_down()
 
 /// Reflected requests need Upstream Forwarding at a root port that has access control.
 #[test]
-fn a_root_port_without_upstream_forwarding_refuses_what_comes_back_to_it() {
+fn a_root_port_without_upstream_forwarding_refuses_reflected_requests() {
     let (bench, moved) = three_below_a_switch(acs(R, &[]), None, acs(R, &[]), moves(), false);
     let (fabric, _) = bench.finish();
     let moved = moved.lock().unwrap();
@@ -167,9 +167,9 @@ fn with_request_redirect_the_peers_of_the_vector_are_reached_by_way_of_the_root_
     }
 }
 
-/// `a` and `b` below `sw1`, which is below `sw0`: what `sw1` redirects comes to a port of `sw0` behind which its target is.
+/// `a` and `b` below `sw1`, which is below `sw0`: a request that `sw1` redirects comes to a port of `sw0` with the target behind it.
 #[test]
-fn upstream_forwarding_lets_a_switch_pass_on_what_the_one_below_redirects() {
+fn upstream_forwarding_passes_requests_redirected_by_a_lower_switch() {
     for (of_upper, passes) in [(None, false), (acs(V, &[]), false), (acs(U, &[]), true)] {
         let mut bench = Bench::new();
         bench.switch("sw0", "host.rp0", 3, 4);
@@ -205,9 +205,9 @@ fn egress_control_of_root_ports_forbids_other_root_ports() {
     }
 }
 
-/// Each page takes a walk of the IOMMU, which holds up what comes behind it and is passed by nothing.
+/// Each page takes a walk of the IOMMU, which holds up the requests behind it; no request passes it.
 #[test]
-fn what_a_root_port_redirects_is_translated() {
+fn requests_redirected_by_a_root_port_are_translated() {
     let one_write = |root: Option<AcsConfig>, iommu: bool| {
         let mut bench = Bench::new();
         if iommu {
@@ -239,9 +239,9 @@ fn what_a_root_port_redirects_is_translated() {
     assert_eq!(one_write(acs(E | R, &[]), true), direct, "a peer that egress control allows");
 }
 
-/// Writes, the reads behind them, and completions come in their order, whatever waits for a walk; everything arrives.
+/// Writes, the reads behind them, and completions come in their order, even behind a walk; everything arrives.
 #[test]
-fn nothing_is_lost_or_overtaken_by_what_is_translated() {
+fn translated_requests_keep_order_and_lose_nothing() {
     let mut bench = Bench::new();
     bench.config.host.iommu = Some(IommuConfig {
         page: 4096,

@@ -125,7 +125,7 @@ fn bytes_and_words_travel_as_byte_enables() {
 }
 
 #[test]
-fn who_is_absent_reads_all_ones() {
+fn absent_functions_read_all_ones() {
     let function = |bus, device, function| Bdf::new(bus, device, function).unwrap();
     let absent = [
         (function(0, 9, 0), None),         // no root port
@@ -323,7 +323,7 @@ fn a_function_level_reset_ends_all_that_was_under_way() {
 
 /// Both functions of a device move data over one link, each with its own ID, registers and interrupts.
 #[test]
-fn functions_of_a_device_are_told_apart_by_their_ids() {
+fn functions_of_a_device_use_their_own_ids() {
     let mut steps = vec![Step::Wait(Duration::from_us(1))];
     for (name, address) in [("card", 0x10_0000u32), ("second", 0x20_0000)] {
         steps.push(write(Place::Bar(name, 0, DOORBELL), &address.to_le_bytes()));
@@ -442,9 +442,9 @@ fn interrupts_of_a_device_with_relaxed_ordering_are_ordered() {
     assert_eq!(relaxed(false), [true; 3], "a read and two writes");
 }
 
-/// PCIe 5.0 §7.5.1.3.13, §6.6.1: what is below is reset, and is there again, unconfigured, when the bit is clear.
+/// PCIe 5.0 §7.5.1.3.13, §6.6.1: devices below are reset, and are there again, unconfigured, when the bit is clear.
 #[test]
-fn secondary_bus_reset_resets_what_is_below_and_is_no_error() {
+fn secondary_bus_reset_resets_devices_below_without_an_error() {
     const BRIDGE_CONTROL: u16 = 0x3E;
     for bridge in [ABOVE_CARD, ROOT_PORT] {
         let reset = |bits: u8| write(Place::Function(bridge, BRIDGE_CONTROL), &[bits, 0]);

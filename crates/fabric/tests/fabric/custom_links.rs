@@ -295,9 +295,9 @@ impl LinkLayer<TlpHandle> for Ideal {
 
 impl CustomLinkLayer<TlpHandle> for Ideal {}
 
-/// Without replay, what is damaged or swallowed is gone, once, and accounted for; so is what is on the wire when the link goes down.
+/// Without replay, a damaged or swallowed TLP is lost and counted once; so is a TLP on the wire when the link goes down.
 #[test]
-fn a_layer_without_replay_loses_what_the_wire_does() {
+fn a_link_layer_without_replay_loses_damaged_tlps() {
     for (kind, lost) in [
         (FaultKind::Nth { unit: FaultUnit::Tlp, n: 10, count: 3, damage: Damage::Corrupt }, 3),
         (FaultKind::Nth { unit: FaultUnit::Tlp, n: 10, count: 5, damage: Damage::Drop }, 5),

@@ -183,7 +183,7 @@ const READ: Move = Move::Read { at: 0, bytes: 256 };
 pub const WRITE: Move = Move::Write { at: 0, bytes: 256 };
 
 #[test]
-fn what_a_node_drops_is_gone() {
+fn dropped_reads_time_out_and_dropped_writes_are_lost() {
     let (_, watch, failed) = through(gate(ALL, Verdict::Drop), READ);
     assert_eq!(watch.transactions()[0].ending, Ending::TimedOut);
     assert!(matches!(failed[..], [DmaError::Completion(CompletionError::Timeout { .. })]), "{failed:?}");
@@ -193,7 +193,7 @@ fn what_a_node_drops_is_gone() {
 }
 
 #[test]
-fn what_a_node_refuses_is_answered_in_the_name_of_the_one_beyond() {
+fn a_refusing_node_answers_with_the_id_of_the_target() {
     for (status, ending) in
         [(Status::UnsupportedRequest, Ending::Unsupported), (Status::CompleterAbort, Ending::Aborted)]
     {
@@ -296,7 +296,7 @@ fn an_answer_of_the_wrong_length_ends_the_run() {
 }
 
 #[test]
-fn what_waits_in_a_node_is_later_by_so_much() {
+fn a_wait_in_a_node_adds_to_latency_and_processing() {
     // With a stage in front of the node that takes longer than the wait, or without.
     for stage in [0, 900] {
         let latency = |waits| {

@@ -104,7 +104,7 @@ fn memory_is_as_far_as_the_domains_between() {
 /// At 8 Gb/s out of the port's domain a write of 64 B to memory below 4 GiB takes 76 ns, with 12 of header; a read's request 12 ns, and its answer,
 /// with a header of 12 B, 76 ns in.
 #[test]
-fn what_is_for_memory_takes_its_bytes_at_the_rate_of_each_passage() {
+fn memory_accesses_are_serialised_at_the_rate_of_each_passage() {
     let domains = |rate| {
         let mut domains = vec![domain("a", None, &[0], 0), domain("m", None, &[], 0)];
         domains[0].rate = rate;
@@ -205,7 +205,7 @@ fn rates(domains: Vec<DomainConfig>, writers: &[(&str, u8, u8)], targets: &[u8])
 
 /// Gen3 x8 carries 7.88 GB/s, of which 256 of 280 or 276 bytes are data.
 #[test]
-fn what_enters_a_domain_shares_its_entrance_and_what_is_inside_shares_the_port() {
+fn flows_from_outside_share_the_entrance_of_a_domain() {
     let alone = rates(Vec::new(), &[("a", 0, 3)], &[3])[0];
     assert!((7.0..7.3).contains(&alone), "{alone}");
     let writers = [("a", 0, 3), ("b", 1, 3), ("c", 2, 3)];
@@ -230,7 +230,7 @@ fn what_enters_a_domain_shares_its_entrance_and_what_is_inside_shares_the_port()
 
 /// An exit of 2 GB/s, for headers and data.
 #[test]
-fn the_exit_limits_what_leaves() {
+fn the_exit_of_a_domain_limits_its_outgoing_flows() {
     let mut domains = vec![domain("x", None, &[0, 1], 50), domain("z", None, &[3], 50)];
     domains[0].rate = Some(16_000_000_000);
     let found = rates(domains, &[("a", 0, 3), ("b", 1, 3)], &[3]);

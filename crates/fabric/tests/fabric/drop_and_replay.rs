@@ -102,7 +102,7 @@ fn with_credits_nothing_is_dropped_and_nothing_replayed() {
 /// 32 writes of 152 B (their headers have four doublewords) at x1, whose serialisation takes 304 ns each, and the way of the last one and
 /// its response: store and forward over two links, twice through switch and root complex, once to memory.
 #[test]
-fn a_sector_takes_what_arithmetic_says() {
+fn sector_latency_matches_the_hand_calculation() {
     let fabric = sectors(&Setup { lanes: 1, ..PAPER }, Fidelity::Payload);
     let way = 304 + 150 + 304 + 150 + 132 + 150 + 40 + 150 + 40;
     let shortest = only_flow(&fabric).latency_min;

@@ -56,9 +56,9 @@ fn assert_same_registers(before: &mut Fabric, simulated: &mut Fabric) {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Whatever the tree, and however narrow its links and small its buffers: the registers are the same, and so is all that follows.
+    /// In any tree, with links as narrow and buffers as small as may be, the registers and the later traffic are the same.
     #[test]
-    fn it_does_over_the_links_what_it_does_before(any in any_fabric(), ready in 0u64..50) {
+    fn simulated_enumeration_sets_the_registers_of_instant_enumeration(any in any_fabric(), ready in 0u64..50) {
         let mut before = any.build();
         let mut simulated = any.build_with(|config| {
             config.host.enumeration = EnumerationTime::Simulated;
@@ -213,9 +213,9 @@ fn a_device_that_is_slow_is_found_when_it_is_ready() {
     }
 }
 
-/// A link goes down for good while software is at work: what is behind it is named, and the rest works.
+/// A link goes down for good while software is at work: functions behind it are named, and the rest works.
 #[test]
-fn a_link_that_goes_down_meanwhile_hides_only_what_is_behind_it() {
+fn a_link_down_during_enumeration_hides_only_functions_behind_it() {
     let mut usual = tree(true).build();
     let usual_end = enumerate(&mut usual) - Time::ZERO;
     for part in 0..40 {
@@ -242,7 +242,7 @@ fn a_link_that_goes_down_meanwhile_hides_only_what_is_behind_it() {
 
 /// More BARs than there are addresses below 4 GiB: named, left off, and the others get theirs.
 #[test]
-fn what_finds_no_room_is_named() {
+fn a_bar_without_addresses_is_named_as_a_problem() {
     let mut bench = tree(true);
     let bars = vec![BarSpec::registers(0, 1 << 30)];
     let identity = Identity { bars, ..Identity::new(0x71AB, 0x00FB, 0x12_00_00) };

@@ -253,9 +253,9 @@ fn each_error_is_logged_and_reported_by_its_function() {
     }
 }
 
-/// A mask silences one error, and a host that does not want reports silences all; the status bits tell all the same.
+/// A mask silences one error, and a host that does not want reports silences all; the status bits are set all the same.
 #[test]
-fn what_is_masked_or_off_is_not_sent() {
+fn masked_or_disabled_errors_send_no_message() {
     let fault = || tamper(Direction::Up, "MWr", Tamper::Malform(Malformation::Payload));
     let late = Fault {
         kind: FaultKind::Tamper {
@@ -294,9 +294,9 @@ fn the_first_error_stays_in_the_log() {
     assert!(three.fabric.errors().any(|error| error.kind == ErrorKind::Malformed && error.count == 3));
 }
 
-/// An advisory error is told of if software wants it, and a bridge passes no message that it is not to pass.
+/// An advisory error is reported if software has enabled it, and a bridge passes only messages that software has enabled.
 #[test]
-fn software_decides_what_goes_on() {
+fn software_enables_advisory_errors_and_message_forwarding() {
     let late = |how| Fault {
         direction: Direction::Up,
         kind: FaultKind::Tamper { only: Some("MWr"), n: 12, count: 1, how },
@@ -313,9 +313,9 @@ fn software_decides_what_goes_on() {
     assert_eq!((told.messages.len(), told.root), (0, 0));
 }
 
-/// A write that no function of a device claims is in the logs of all of them; one message tells of it (PCIe 5.0 §6.2.4).
+/// A write that no function of a device claims is in the logs of all of them; one message reports it (PCIe 5.0 §6.2.4).
 #[test]
-fn what_no_function_claims_is_logged_by_all_and_told_once() {
+fn an_unclaimed_write_is_logged_by_all_functions_and_reported_once() {
     let mut bench = Bench::new();
     let stray = tamper(Direction::Down, "MWr", Tamper::Address);
     bench.device("mem", "host.rp0", 3, 4).config(|d| d.link.faults.push(stray)).memory(1 << 16);
@@ -347,9 +347,9 @@ fn what_no_function_claims_is_logged_by_all_and_told_once() {
     assert_eq!(messages.collect::<Vec<_>>(), [(0x31, functions[0].0)]);
 }
 
-/// That TLPs have end-to-end CRCs is what the registers of all functions say, root ports and switches included (PCIe 5.0 §7.8.4.7).
+/// The registers of all functions, root ports and switches included, show that TLPs have end-to-end CRCs (PCIe 5.0 §7.8.4.7).
 #[test]
-fn registers_say_whether_there_are_end_to_end_crcs() {
+fn aer_registers_show_ecrc_generation_and_checking() {
     for (ecrc, expected) in [(false, 0), (true, 0b1_1110_0000)] {
         let mut bench = Bench::new();
         bench.config.host.ecrc = ecrc;

@@ -293,7 +293,7 @@ fn digests_are_checked_end_to_end() {
 type WireCase = (Direction, FaultKind, &'static [(&'static str, ErrorKind, u64)]);
 
 #[test]
-fn what_the_data_link_layer_notices() {
+fn data_link_errors_are_counted_and_fail_no_transaction() {
     use ErrorKind::{BadDllp, BadTlp, DataLinkProtocol, FlowControlProtocol, ReplayNumRollover, ReplayTimer};
     let nth = |unit, n, count, damage| FaultKind::Nth { unit, n, count, damage };
     let cases: &[WireCase] = &[

@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_dropped_comes_again(any in any_drop_replay(), faults in prop::option::of(any_faults())) {
+    fn dropped_tlps_are_replayed_exactly_once(any in any_drop_replay(), faults in prop::option::of(any_faults())) {
         let any = any.with_faults(&faults.unwrap_or_default());
         let mut built = any.build();
         built.run(Duration::from_ms(400));

@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn histories_are_what_is_there_and_change_nothing(
+    fn register_histories_match_the_registers_and_change_no_run(
         mut any in prop_oneof![any_fabric(), any_peers()],
         faults in any_faults(),
         downs in prop::option::of(downs()),

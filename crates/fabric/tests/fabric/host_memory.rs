@@ -251,7 +251,7 @@ fn so_many_reads_are_served_at_once() {
 
 /// Latency varies as the quantiles say, from read to read, the same in each run and in no way with another seed.
 #[test]
-fn latency_varies_as_its_quantiles_say() {
+fn memory_latency_follows_its_quantiles() {
     let quantiles = vec![(0, ns(0)), (900_000, ns(20)), (WHOLE, ns(220))];
     let jitter = JitterConfig { quantiles: quantiles.clone(), memory: Vec::new() };
     let load = load(4000, PAGE, 64);

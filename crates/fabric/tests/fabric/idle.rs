@@ -205,7 +205,7 @@ proptest! {
 
     /// Two bouts of traffic and a long rest between them, with all refreshes and without.
     #[test]
-    fn traffic_after_a_rest_is_what_it_was(chain in chain()) {
+    fn skipped_refreshes_leave_traffic_after_a_rest_unchanged(chain in chain()) {
         let end = at(chain.again + 3 * MS);
         let (mut all, heard_all) = chain.build();
         all.run_until(end);

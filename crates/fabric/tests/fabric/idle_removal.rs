@@ -288,10 +288,10 @@ proptest! {
         }
     }
 
-    /// With stretches left out, the same is there at the end, and answers. (What was under way at a removal may have been an instant earlier
+    /// With stretches left out, the same is there at the end, and answers. (A TLP under way at a removal may have been an instant earlier
     /// or later, as a refresh held it up.)
     #[test]
-    fn what_is_left_after_a_removal_is_what_it_was(pulled in pulled()) {
+    fn skipped_refreshes_leave_the_rest_after_a_removal_unchanged(pulled in pulled()) {
         let (mut all, heard_all) = pulled.build(None);
         all.run_until(at(END));
         let (mut some, heard_some) = pulled.build(None);

@@ -282,7 +282,7 @@ impl Device for Busy {
 }
 
 #[test]
-fn a_function_level_reset_lowers_the_wire_whatever_was_still_to_be_sent() {
+fn a_function_level_reset_lowers_the_wire_behind_queued_tlps() {
     let tree = || {
         let mut tree = Tree::new().bell("b", "sw1", &[]);
         tree.counters.insert("a".into(), 0x1000);

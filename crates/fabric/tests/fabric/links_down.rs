@@ -88,9 +88,9 @@ fn a_link_that_stays_down_answers_for_the_device_behind_it() {
     assert_eq!(fabric.tlps_live(), 0);
 }
 
-/// A switch goes away in the middle of what a device below it, on a crossbar, reads and writes: nothing is left of it.
+/// A switch goes away while a device below it, on a crossbar, reads and writes: no TLP and no transaction is left.
 #[test]
-fn what_a_crossbar_carried_is_lost_with_the_link_above() {
+fn crossbar_tlps_are_lost_with_the_link_above() {
     let mut lost = 0;
     for at in (600..1200).step_by(20) {
         let mut bench = Bench::new();
@@ -118,7 +118,7 @@ fn what_a_crossbar_carried_is_lost_with_the_link_above() {
 /// A link of sixteen lanes that has one from some time on carries a sixteenth, loses nothing, and its timers wait for the slower lane: nothing is
 /// sent again for a timer's sake.
 #[test]
-fn a_narrowed_link_carries_what_its_lanes_do() {
+fn a_narrowed_link_carries_the_rate_of_its_lanes() {
     for generation in [1, 3, 6] {
         let at = Duration::from_us(20);
         let mut bench = Bench::new();
@@ -180,9 +180,9 @@ fn a_reset_by_the_port_above_is_no_error() {
     }
 }
 
-/// Each fault counts what it has hit, and one that was never due has hit nothing.
+/// Each fault counts its hits, and a fault that was never due has none.
 #[test]
-fn faults_count_what_they_have_hit() {
+fn faults_count_their_hits() {
     let tlp = |n, count| FaultKind::Nth { unit: FaultUnit::Tlp, n, count, damage: Damage::Corrupt };
     let tamper = FaultKind::Tamper { only: Some("MWr"), n: 4, count: 1, how: Tamper::Poison };
     let dllp = FaultKind::Nth { unit: FaultUnit::Called("Ack"), n: 2, count: 2, damage: Damage::Drop };

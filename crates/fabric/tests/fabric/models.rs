@@ -49,7 +49,7 @@ fn copies_are_right_and_every_interrupt_comes() {
 }
 
 #[test]
-fn a_bad_link_changes_nothing_but_the_time() {
+fn a_bad_link_changes_only_the_time() {
     let (_, interrupts) = run(Fidelity::Payload, true);
     assert!(interrupts >= 21, "{interrupts}");
 }

@@ -234,7 +234,7 @@ proptest! {
 
     /// Less than half of the buffer is ever missing from the loop. (A TLP of rounding on either side.)
     #[test]
-    fn halves_carry_what_half_the_buffer_does(flow in any_flow(&[UpdateFcPolicy::HALVES])) {
+    fn updates_by_halves_carry_at_least_half_the_buffer(flow in any_flow(&[UpdateFcPolicy::HALVES])) {
         let half = |n: u32| n - n / 2;
         let buffer = match flow.buffer {
             Buffer::Headers(n) => Buffer::Headers(half(n)),
@@ -248,7 +248,7 @@ proptest! {
 
     /// No credit waits longer than the policy's time.
     #[test]
-    fn a_time_costs_what_a_way_does_that_is_so_much_longer(flow in any_flow(&[UpdateFcPolicy::EACH_TLP]), ns in 20u64..1000) {
+    fn an_update_latency_costs_no_more_than_a_longer_flight(flow in any_flow(&[UpdateFcPolicy::EACH_TLP]), ns in 20u64..1000) {
         let latency = UpdateFcLatency::Fixed(Duration::from_ns(ns));
         let timed = Flow { policy: UpdateFcPolicy { latency, ..UpdateFcPolicy::SPECIFICATION }, ..flow.clone() };
         let farther = Flow { flight_ns: flow.flight_ns + ns.div_ceil(2), ..flow.clone() };

@@ -32,7 +32,7 @@ fn latencies(chips: [Option<&str>; 2], under: [&str; 2], forwarding: Forwarding)
 }
 
 #[test]
-fn what_goes_between_partitions_of_a_chip_goes_as_within_one() {
+fn traffic_between_partitions_of_a_chip_passes_as_in_one_switch() {
     for forwarding in [Forwarding::CutThrough, Forwarding::StoreAndForward] {
         let within = latencies([None, None], ["sw1", "sw1"], forwarding);
         assert_eq!(within.1, 0);
@@ -48,7 +48,7 @@ fn what_goes_between_partitions_of_a_chip_goes_as_within_one() {
 }
 
 #[test]
-fn what_is_for_the_host_or_elsewhere_goes_up() {
+fn traffic_for_host_and_other_ports_takes_the_uplink() {
     let mut bench = two([Some("x"), Some("x")], ["sw1", "sw2"], Forwarding::CutThrough);
     let (to_host, at_host) =
         Mover::new(Base::Address(0x10_0000), 1, vec![Move::Write { at: 0, bytes: 64 }; 3]);

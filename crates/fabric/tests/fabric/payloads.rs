@@ -58,7 +58,7 @@ fn carried(fabric: &Fabric, watch: &Watch, link: &str, direction: u8) -> Vec<u32
 }
 
 #[test]
-fn registers_show_what_each_port_can_and_what_software_has_set() {
+fn registers_show_supported_and_set_payload_sizes() {
     // (Max_Payload_Size supported, set, Max_Read_Request_Size) by place: root port, uplink, downstream ports to large and small, large, small.
     let shown = |policy: MpsPolicy, simulated: bool| {
         let mut bench = tree(policy, 256);
@@ -110,9 +110,9 @@ fn registers_show_what_each_port_can_and_what_software_has_set() {
 }
 
 /// Gen1 x1 carries a byte in 4 ns. A TLP to memory below 4 GiB has 20 bytes besides its data: 532 bytes with 512, 148 with 128. The switch adds a
-/// header, 16 bytes, to what follows without a gap.
+/// header, 16 bytes, to a TLP that follows without a gap.
 #[test]
-fn a_write_is_cut_by_what_the_way_to_the_root_port_takes() {
+fn a_write_is_split_by_the_mps_of_its_path() {
     let latency = |policy| {
         let (fabric, watch) = run(tree(policy, 128), "large", Base::Address(0x1000), write, "small");
         let cut = carried(&fabric, &watch, "sw0", 0);
@@ -140,7 +140,7 @@ fn reads_ask_for_no_more_than_their_payload() {
 
 /// With `upward` a device that may send 512 B writes to one behind a port that takes 128 B: it is malformed at the device, which takes 128 B, and lost.
 #[test]
-fn what_is_larger_than_a_port_takes_is_malformed_there() {
+fn a_payload_above_the_mps_of_a_port_is_malformed() {
     let to_small = |policy| {
         let (fabric, watch) = run(tree(policy, 128), "large", Base::Bar("small".into(), 0), write, "small");
         let errors: Vec<_> =

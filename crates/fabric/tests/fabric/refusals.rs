@@ -16,7 +16,7 @@ fn unsupported(error: &DmaError) -> bool {
 
 /// A device behind a switch at addresses that are neither memory nor a BAR.
 #[test]
-fn what_nobody_claims_is_unsupported() {
+fn unclaimed_addresses_are_unsupported_requests() {
     // Beyond memory; in the hole for device registers below 4 GiB; across the end of memory.
     for (address, good) in [(1 << 34, 0), (0xD000_0000, 0), ((1 << 33) - 4, 12)] {
         let mut bench = Bench::new();
@@ -206,7 +206,7 @@ fn a_root_complex_may_refuse() {
 }
 
 #[test]
-fn what_lies_at_an_address_is_a_function_of_it() {
+fn the_memory_pattern_is_a_function_of_the_address() {
     assert_eq!(bytes_at(5, 3), [byte_at(5), byte_at(6), byte_at(7)]);
     assert!((0..4096).any(|a| byte_at(a) != byte_at(a + 64)), "a displaced block is seen");
 }

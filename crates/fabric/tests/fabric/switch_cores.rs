@@ -96,7 +96,7 @@ fn a_port_forwards_in_its_own_way() {
 
 /// Damaged TLPs are cut through as well as good ones, and nullified behind the core; each comes in the end, and no place is kept.
 #[test]
-fn what_turns_out_bad_behind_a_core_is_nullified() {
+fn damaged_tlps_are_nullified_behind_a_switch_core() {
     for core in [
         core(None, Some(2), Some(3)),
         core(Some(30_000_000_000), Some(1), None),
@@ -178,7 +178,7 @@ fn weights_are_shares_of_a_downstream_port() {
 
 /// Two flows of one ingress, one of them to a target with a lane: the ingress's queue stands still behind it.
 #[test]
-fn a_full_egress_holds_up_what_is_behind_in_the_same_queue_and_nothing_else() {
+fn a_full_egress_holds_up_only_its_own_ingress_queue() {
     let mut found = Vec::new();
     for core in [None, core(None, Some(4), None)] {
         let mut bench = Bench::new();

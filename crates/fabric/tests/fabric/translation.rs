@@ -94,7 +94,7 @@ fn requests(fabric: &Fabric, watch: &Watch, link: &str) -> Vec<(AddressType, &'s
 
 /// `a` writes to two pages that lie elsewhere, in the other order; `b`, whose addresses stay as they are, finds the data there.
 #[test]
-fn data_go_where_the_tables_say() {
+fn data_go_to_their_translated_addresses() {
     for ats in [false, true] {
         let maps = vec![map("a", FROM, PAGE, TO + PAGE), map("a", FROM + PAGE, PAGE, TO)];
         let mut bench = host(maps);
@@ -128,9 +128,9 @@ fn data_go_where_the_tables_say() {
     }
 }
 
-/// What is not mapped, or not for that: reads are answered as unsupported, writes are lost; the IOMMU says whose they were.
+/// Accesses without a mapping, or without the right: reads are answered as unsupported, writes are lost; the IOMMU records their requester.
 #[test]
-fn what_is_not_mapped_is_refused_and_recorded() {
+fn unmapped_accesses_are_refused_and_recorded() {
     let read_only = MapConfig { write: false, ..map("a", FROM, PAGE, TO) };
     let write_only = MapConfig { read: false, ..map("a", FROM + PAGE, PAGE, TO + PAGE) };
     let moves = vec![
@@ -406,7 +406,7 @@ fn translated_addresses_of_a_function_that_may_not_translate_are_refused() {
 
 /// A function asks itself for a translation of its neighbour's memory, below a switch that does not redirect: the neighbour refuses.
 #[test]
-fn a_device_translates_for_nobody() {
+fn a_device_refuses_translation_requests() {
     let mut bench = host(vec![]);
     bench.switch("sw0", "host.rp0", 3, 4);
     let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, vec![Move::Write { at: 0, bytes: 64 }]);
@@ -538,7 +538,7 @@ fn a_function_that_is_reset_keeps_nothing() {
 
 /// Four levels over four are 24 reads of tables, the next page 5.
 #[test]
-fn nested_tables_take_as_many_reads_as_levels_say() {
+fn nested_tables_take_24_reads_for_four_levels_over_four() {
     let mut bench = host(vec![map("a", FROM, 2 * PAGE, TO)]);
     let tables = TablesConfig { levels: 4, nested: 4, step: ns(10), entries: 8, nested_entries: 32 };
     bench.config.host.iommu = Some(IommuConfig { tables: Some(tables), ..IOMMU });
@@ -635,10 +635,10 @@ fn config(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(config(48))]
 
-    /// Whatever is mapped where and moved when: data are where the tables said at the time, nothing uses a translation after its invalidation was
-    /// completed, every access ends once, and what did not go is recorded.
+    /// With any mappings, moved at any time: data are where the tables pointed at the time, no TLP uses a translation after its invalidation was
+    /// completed, every access ends once, and each refused access is recorded.
     #[test]
-    fn every_byte_lands_where_the_tables_say_at_the_time(any in any_tables()) {
+    fn every_byte_lands_at_its_translation_of_the_time(any in any_tables()) {
         let mut bench = host(any.maps());
         let tables = any.tables.map(|(nested, entries)| TablesConfig {
             levels: 3,

@@ -84,9 +84,9 @@ fn flows_of_one_root_port_to_several_share_the_turnaround() {
     assert!(reads.iter().sum::<f64>() > 7.0, "{reads:?}");
 }
 
-/// Reads see what was written before them, whatever waits; and a target whose link goes down lets the others go.
+/// Reads see the data written before them, even where TLPs wait; and a target whose link goes down does not hold up the others.
 #[test]
-fn nothing_is_lost_or_overtaken_by_what_waits_its_turn() {
+fn waiting_for_a_turn_loses_and_reorders_nothing() {
     for down in [false, true] {
         let mut bench = bench(Some(700));
         if down {

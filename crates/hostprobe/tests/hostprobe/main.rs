@@ -149,9 +149,9 @@ fn differences_are_the_links() {
     assert!(said["machine"]["refusal"].is_null());
 }
 
-/// Each of these machines has reads that differ by what could be a link, or looks like a real one; only the last two are real.
+/// Each of these machines has reads whose difference could be a link, or looks like a real one; only the last two are real.
 #[test]
-fn a_virtual_machine_is_told_by_what_it_says_and_by_what_its_reads_take() {
+fn a_virtual_machine_is_recognised_by_its_files_and_read_times() {
     let real: &[u64] = &[563, 815, 818, 1500, 500];
     let trapped: &[u64] = &[33_100, 33_160, 33_190, 33_140, 200];
     let far = &[700, 9_000, 12_000, 33_000, 500];
@@ -240,7 +240,7 @@ fn registers_are_checked_before_anything_is_read() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_functions_and_folders_are_reported() {
     let nowhere = Plan::make(Path::new("/nowhere"), false, &[], &[]).unwrap_err().to_string();
     assert!(
         nowhere.contains("no PCI functions") && nowhere.contains("/nowhere/bus/pci/devices"),

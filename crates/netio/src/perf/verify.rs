@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lap_is_known_whatever_the_pattern() {
+    fn the_last_lap_is_known_for_every_pattern() {
         let region = Region { address: 0x1003, bytes: 0x5301 };
         for pattern in [Pattern::Fix, Pattern::Seq, Pattern::Seq512, Pattern::Random] {
             for (length, count) in [(256, 3), (256, 200), (700, 100), (5000, 17)] {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_lap_is_missing_and_told_where() {
+    fn stale_laps_are_missing_with_their_ranges() {
         let region = Region { address: 0x1000, bytes: 0x1000 };
         let config = PerfConfig { region, length: 256, ..crate::perf::tests::config() };
         let (mut bytes, _, written) = image(&config, 40);

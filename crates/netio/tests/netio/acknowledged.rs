@@ -191,9 +191,9 @@ fn context(local: Ipv4Addr, config: EndpointConfig) -> Context {
     Context::new(config, transport, Wait::Sleep)
 }
 
-/// A write is over when it has arrived: what is read back at once, by somebody else, is what was written.
+/// A write is over when it has arrived: another requester that reads at once gets the written data.
 #[test]
-fn what_is_acknowledged_is_there() {
+fn acknowledged_writes_are_in_memory_for_another_reader() {
     through_a_proxy(14, 30_000, |addresses| {
         let writer =
             context(addresses.device, EndpointConfig { tags: 0..=31, ..endpoint(addresses.front, true) });
@@ -213,9 +213,9 @@ fn what_is_acknowledged_is_there() {
     });
 }
 
-/// Somebody who knows nothing of links, as the published programs: an error that says so, within seconds, and he was sent nothing else.
+/// A peer without links, such as the published programs: the write fails within seconds with an error for this, and few requests for a link were sent.
 #[test]
-fn a_peer_without_links_is_told() {
+fn a_write_to_a_peer_without_links_fails_unacknowledged() {
     let addresses = addresses(15);
     let _memory = Served::new(addresses.adapter, 0..=63);
     let asks = context(addresses.device, endpoint(addresses.adapter, true));

@@ -119,7 +119,7 @@ fn each_failure_has_its_own_error() {
 }
 
 #[test]
-fn a_transport_that_cannot_be_opened_says_why() {
+fn a_failed_open_of_a_transport_states_its_reason() {
     let to = adapter();
     let first = Udp::open(to, [0x3000], None).unwrap();
     let Err(error) = Udp::open(to, [0x3000], None).map(drop) else { panic!("the port is taken") };
@@ -196,7 +196,7 @@ fn a_sleeping_driver_hears_of_new_deadlines() {
 }
 
 #[test]
-fn places_are_read_for_whom_they_were_asked() {
+fn concurrent_reads_return_the_data_of_their_own_addresses() {
     let to = adapter();
     let memory = Served::new(to, 0..=7);
     let context = open(to, 0..=7, Wait::Sleep);

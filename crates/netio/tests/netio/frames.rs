@@ -84,7 +84,7 @@ fn all_kinds_understand_each_other() {
 }
 
 #[test]
-fn nobody_there_is_an_error_of_its_own() {
+fn an_absent_host_is_reported_as_unreachable() {
     let Some(cable) = Cable::lay() else { return };
     let absent = Ipv4Addr::new(10, 77, 0, 9);
     for kind in FRAMES {
@@ -102,7 +102,7 @@ fn nobody_there_is_an_error_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn a_failed_open_of_a_frame_socket_states_its_reason() {
     let Some(cable) = Cable::lay() else { return };
     let fails = |network: Network, config: EndpointConfig| {
         cable.at(0, || patiently(|| network.open(&config).map(drop))).expect_err("must not open").to_string()
@@ -225,9 +225,9 @@ fn a_forged_frame_does_not_redirect_a_peer() {
     hear(0x3003, &mut || send(&mut forger, here, 0x3003));
 }
 
-/// Nobody reads meanwhile: what came and what the kernel says it dropped are all that was sent.
+/// The receiver does not read meanwhile: datagrams received and datagrams dropped by the kernel add up to those sent.
 #[test]
-fn what_the_kernel_drops_is_counted() {
+fn datagrams_dropped_by_the_kernel_are_counted() {
     let Some(cable) = Cable::lay() else { return };
     for (kind, sent) in [(Kind::Udp, 12_000), (Kind::Packet, 40_000), (Kind::Xdp, 4_000)] {
         let open = || network(kind, 1).open_for(vec![0x3003], vec![ENDS[0]], 256);

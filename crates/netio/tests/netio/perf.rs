@@ -48,7 +48,7 @@ fn served(config: &PerfConfig) -> Served {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn perf_reads_and_writes_verify_their_data() {
     // Writes are posted: more of them than a socket holds would overflow it if they were not paced.
     for (test, direction, count) in [(1, Direction::Read, 500), (2, Direction::Write, 3000)] {
         let config = PerfConfig { direction, count: Some(count), ..config(test) };
@@ -133,7 +133,7 @@ fn time_interval_and_stop_are_kept() {
 }
 
 #[test]
-fn what_cannot_work_is_refused() {
+fn impossible_perf_runs_are_refused() {
     let fails = |config: PerfConfig| match Perf::new(config) {
         Err(error) => error.to_string(),
         Ok(perf) => perf.run().map(drop).expect_err("must fail").to_string(),

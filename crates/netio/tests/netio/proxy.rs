@@ -162,9 +162,9 @@ fn writes_that_do_not_arrive_are_counted_and_found() {
     assert!(missing.ranges.iter().all(|(at, bytes)| at % 256 == 0 && bytes % 256 == 0), "{missing:?}");
 }
 
-/// What is too long for NetTLP is none of its datagrams, and ends nothing.
+/// A datagram that is too long for NetTLP does not pass, and ends nothing.
 #[test]
-fn what_is_too_long_does_not_pass() {
+fn datagrams_too_long_for_nettlp_do_not_pass_the_proxy() {
     let addresses = addresses(3);
     let proxy = Proxy::open(addresses, &[0x3000], Impairment::default(), 5).unwrap();
     let stop = Stop::default();
@@ -211,7 +211,7 @@ fn fate(test: u8, impairment: Impairment, seed: u64) -> (Vec<Vec<u8>>, ProxyCoun
 }
 
 #[test]
-fn the_seed_says_what_happens() {
+fn the_seed_decides_loss_duplication_and_damage() {
     let impairment =
         Impairment { loss: 100_000, duplicate: 100_000, corrupt: 100_000, ..Impairment::default() };
     let (first, counted) = fate(4, impairment, 7);
@@ -233,7 +233,7 @@ fn the_seed_says_what_happens() {
 }
 
 #[test]
-fn what_is_delayed_comes_later_and_in_order() {
+fn delayed_datagrams_arrive_late_and_in_order() {
     let delay = Wall::from_millis(40);
     let begun = std::time::Instant::now();
     let (heard, counted) = fate(7, Impairment { delay, ..Impairment::default() }, 1);

@@ -105,7 +105,7 @@ fn a_copier_elsewhere_copies_as_a_simulated_one_does() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said() {
+fn unservable_devices_are_refused() {
     let refused = |text: &str, taken: &[&str], served: &str| {
         let taken: Vec<String> = taken.iter().map(|&name| name.to_owned()).collect();
         LiveFabric::new(run(text, &taken), &[served.to_owned()], Box::new(())).err()

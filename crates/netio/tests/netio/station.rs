@@ -10,9 +10,9 @@ use tlplab_nettlp::{BarMap, DevicePort, EndpointConfig, Vectors};
 use tlplab_units::{Bdf, Time};
 use tlplab_wire::nettlp::message_api::{self, Message};
 
-/// While nobody answers, the loop of the device must go on: whoever waits in it for an answer lets every read run out of time.
+/// The loop of the device must go on without an answer: with a wait in it, every read would time out.
 #[test]
-fn a_question_under_way_keeps_nobody_waiting() {
+fn an_unanswered_vector_query_does_not_block_the_device() {
     let (local, host) = (Ipv4Addr::new(127, 64, 1, 1), Ipv4Addr::new(127, 64, 1, 2));
     let adapter = UdpSocket::bind((host, message_api::PORT)).expect("an address of this machine");
     let station = Station::between(local, host);

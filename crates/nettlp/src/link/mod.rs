@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_posted_tlps() {
+    fn posted_tlps_are_recognised() {
         let memory = [Repr::mem_read, Repr::mem_write, Repr::deferrable_mem_write];
         let [read, write, deferrable] = memory.map(|make| make(id(), 0x1000, 4).unwrap());
         let [_, far_write, _] = memory.map(|make| make(id(), 0x1_0000_0000, 4).unwrap());

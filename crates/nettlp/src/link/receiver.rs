@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_a_repetition_and_a_posted_tlp_are_told_at_once() {
+    fn gaps_repetitions_and_posted_tlps_are_acknowledged_at_once() {
         let due = |prepare: &dyn Fn(&mut Receiver)| {
             let mut receiver = Receiver::new(FIRST);
             prepare(&mut receiver);

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_wrap_and_old_acknowledgements_say_nothing() {
+    fn numbers_wrap_and_old_acknowledgements_are_ignored() {
         let mut sender = sender(0, 5);
         assert_eq!((sender.next(), sender.under_way()), (3, 5));
         assert!(sender.holds(number(0)) && sender.holds(number(4)));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overtaken_and_old_is_sent_again() {
+    fn an_old_overtaken_datagram_is_sent_again() {
         // Before anything is known, 25 ms are old.
         let mut sender = sender(0, 4);
         assert_eq!(acknowledge(&mut sender, 24_999, 0, 0b001), []);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_have_overtaken_is_sent_again_at_once_but_once() {
+    fn a_datagram_overtaken_by_16_is_sent_again_once() {
         let mut sender = sender(0, 18);
         assert_eq!(acknowledge(&mut sender, 10, 0, 0x7FFF << 1), []);
         assert_eq!(again(&mut sender, 10), [], "15 came before it");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_twice_or_had_to_wait_measures_nothing() {
+    fn repeated_or_waiting_datagrams_measure_no_round_trip() {
         // Acknowledged in turn after 8 ms: RFC 6298 waits 8 + 4 · 4 ms.
         let mut plain = sender(0, 1);
         acknowledge(&mut plain, 8_000, 1, 0);

@@ -251,9 +251,9 @@ fn one_percent_of_loss_costs_less_than_two_thirds() {
     assert!(lossy < 0.3 * whole, "a time limit that follows nothing: {lossy} of {whole}");
 }
 
-/// The published card drops what it does not know: nothing is sent but the requests for a link, and all operations say why they failed.
+/// The published card drops what it does not know: nothing is sent but the requests for a link, and all operations fail with an error for this.
 #[test]
-fn nobody_gives_a_link() {
+fn operations_fail_unacknowledged_without_a_link() {
     let mut device = DeviceNode::new(config(true));
     device.endpoint.read(Time::ZERO, 1, 0x1000, 64).unwrap();
     device.endpoint.write(Time::ZERO, 2, 0x1000, vec![1; 64].into()).unwrap();
@@ -270,9 +270,9 @@ fn nobody_gives_a_link() {
     assert_eq!(device.endpoint.counters().links_lost, 1);
 }
 
-/// An adapter that knows links does not send a single byte of them to whoever has not asked.
+/// An adapter that knows links sends no byte of them to a device that has not asked for one.
 #[test]
-fn who_does_not_ask_hears_nothing_of_links() {
+fn an_adapter_sends_no_link_bytes_to_a_plain_device() {
     let (mut adapter, mut device) = (adapter(), DeviceNode::new(config(false)));
     device.endpoint.read(Time::ZERO, 1, 0x1_0000, 64).unwrap();
     for (port, bytes) in datagrams(&mut device.endpoint, Time::ZERO) {

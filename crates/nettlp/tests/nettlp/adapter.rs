@@ -82,9 +82,9 @@ fn headers(all: &[Sent]) -> Vec<[u32; 3]> {
     all.iter().map(header).collect()
 }
 
-/// Whatever cannot be served is refused at once; what wants no answer is counted.
+/// A request that cannot be served is refused at once; a TLP without an answer is counted.
 #[test]
-fn what_is_nowhere_is_refused_at_once() {
+fn unservable_requests_are_refused_at_once() {
     let cases: [(&str, &[u32], usize, u32); 9] = [
         ("beyond memory", &[0x0000_0001, 0x1B00_070F, 0x9000_0000], 0, 4),
         ("just beyond memory", &[0x0000_0002, 0x1B00_07FF, 0x0010_0000], 0, 8),
@@ -185,9 +185,9 @@ fn datagrams_are_numbered_and_timed() {
     assert_eq!(seen[..4], wanted);
 }
 
-/// What a device asks beside TLPs.
+/// The services of the adapter besides TLPs.
 #[test]
-fn services_answer_whoever_asks() {
+fn services_answer_their_device_on_the_port_of_the_request() {
     let mut scene = Scene::new();
     let read = |dword: u8| [0x3C, dword, 0, 0, 0, 0];
     for port in [0x5001, 0x4001] {
@@ -274,7 +274,7 @@ fn answers_must_fit_their_requests() {
 
 /// Between devices: the requester's ID is its own, and an answer is the next one that is due.
 #[test]
-fn a_switch_passes_only_what_is_due() {
+fn the_adapter_switch_passes_only_due_completions() {
     let mut scene = Scene::new();
     let read = [0x0000_0002, 0x1B00_09FF, SECOND_BAR4 as u32 + 0x40];
     let spoofed = scene.tlp(FIRST, &[read[0], 0x1D00_09FF, read[2]], &[]);
@@ -380,10 +380,10 @@ fn a_device_may_hold_the_table_itself() {
     assert_eq!(again[0].2[6..], table.2[6..]);
 }
 
-/// A read that was given up: whichever of its completions comes late, another may be later still, and its tag rests. Naive: the last one
-/// ends the rest, and what comes after it fits the next read with that tag.
+/// A read that was given up: behind each late completion another may come later still, so its tag rests. Naive: the last one
+/// ends the rest, and a completion after it fits the next read with that tag.
 #[test]
-fn a_tag_of_the_host_rests_whatever_comes() {
+fn a_host_tag_rests_after_a_timeout_despite_late_completions() {
     let mut scene = Scene::new();
     let read = |scene: &mut Scene| scene.adapter.host_mut().access(0, 4, 0, MmioAccess::Read(256));
     read(&mut scene);

@@ -150,9 +150,9 @@ const UNLIMITED: RateLimit = RateLimit { per_second: 1_000_000_000, burst: 1_000
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3))]
 
-    /// What gets no answer changes nothing at all, to the femtosecond; what gets answers takes its turns on the way out and no more.
+    /// A flood without answers changes nothing, to the femtosecond; a flood with answers takes its turns on the way out and no more.
     #[test]
-    fn a_flood_costs_nobody_else(seed in any::<u64>()) {
+    fn a_flood_delays_other_devices_by_its_turns_at_most(seed in any::<u64>()) {
         let pace = Duration::from_ns(500);
         let (alone, _) = beside(None, UNLIMITED, pace, seed);
         for flood in FLOODS {

@@ -87,7 +87,7 @@ impl Device for Changing {
 }
 
 #[test]
-fn a_device_does_not_change_what_the_card_says() {
+fn a_device_cannot_change_the_cards_configuration_space() {
     for looks in LOOKS {
         let mut world = World::new("dma", Changing, DmaDriver::new("dma", 64, 1), looks);
         world.run(Duration::from_ms(100));

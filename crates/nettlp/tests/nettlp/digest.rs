@@ -94,7 +94,7 @@ fn with_digests_no_read_is_wrong() {
 
 /// A read with a digest is answered with one, whether it succeeds or is refused; one without is answered without.
 #[test]
-fn who_asks_with_a_digest_is_answered_with_one() {
+fn a_request_with_a_digest_gets_a_completion_with_a_digest() {
     for digest in [false, true] {
         let config = AdapterConfig::new(raw::ADAPTER, vec![DeviceConfig::card(DEVICE, ID)]);
         let mut adapter = Adapter::new(config, MemoryHost::new(1 << 20)).unwrap();
@@ -117,9 +117,9 @@ fn who_asks_with_a_digest_is_answered_with_one() {
     }
 }
 
-/// Who wants digests takes nothing that comes without.
+/// A device with digests discards completions without one.
 #[test]
-fn what_comes_without_a_digest_is_not_taken() {
+fn completions_without_a_digest_are_discarded() {
     let mut device = Endpoint::new(EndpointConfig { adapter: raw::ADAPTER, ..config(true, Retry::Never) });
     device.read(us(0), 1, 0x1000, 4).unwrap();
     raw::sent(&mut device, us(0));

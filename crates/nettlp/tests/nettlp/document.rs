@@ -35,7 +35,7 @@ fn every_counter_is_in_the_table_and_the_other_way_round() {
 }
 
 #[test]
-fn ports_are_those_of_the_codec() {
+fn ports_on_the_page_match_the_codec() {
     for place in [
         format!("| {:#x} + tag, 8 bits |", DEVICE_PORTS.start()),
         format!("| {:#x} + tag, low 4 bits | requests of the host", HOST_PORTS.start()),
@@ -58,7 +58,7 @@ fn ports_are_those_of_the_codec() {
 }
 
 #[test]
-fn examples_are_what_they_are_said_to_be() {
+fn examples_on_the_page_match_the_codec() {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let ids = ConfigAccess::read(0).unwrap();
     let magic = RegisterAccess { operation: Operation::Read, register: Register::Magic, data: 0 };

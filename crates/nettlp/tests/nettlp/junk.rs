@@ -12,17 +12,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_comes_to_an_adapter(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+    fn junk_does_not_break_an_adapter(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
         engines::adapter(&bytes);
     }
 
     #[test]
-    fn whatever_comes_to_a_device(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+    fn junk_does_not_break_a_device(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
         engines::device(&bytes);
     }
 
     #[test]
-    fn whatever_comes_to_an_end_point(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+    fn junk_does_not_break_an_end_point(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
         engines::endpoint(&bytes);
     }
 }

@@ -138,7 +138,7 @@ impl Device for PackedWriter {
 }
 
 #[test]
-fn transfers_are_cut_into_requests_as_the_device_says() {
+fn transfers_are_split_by_the_policy_of_the_device() {
     fn lengths(device: impl Device) -> Vec<usize> {
         let mut server = DeviceServer::new(device, port(Vectors::Given(Vec::new())));
         server.with_device(us(0), |_, cx| _ = cx.dma_write(0, 0x1_0040, vec![7; 512].into()));
@@ -185,7 +185,7 @@ fn a_reset_forgets() {
 }
 
 #[test]
-fn a_device_that_errs_is_told_what_would_be_right() {
+fn faulty_device_actions_are_reported_with_the_rule() {
     let mut port = port(Vectors::Given(Vec::new()));
     deliver(&mut port, us(1), 0x4000, &host_request(0, WINDOW.base, 2, 0xFF, None));
     let Some(Event::MmioRead { reply, .. }) = port.take_event() else { panic!("a read") };

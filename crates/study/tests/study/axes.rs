@@ -84,7 +84,7 @@ fn filters_have_names_and_count() {
 }
 
 #[test]
-fn mistakes_say_where_and_what_would_be_right() {
+fn mistakes_in_axes_are_reported_with_place_and_fix() {
     let told = |text: &str| read(text).expect_err(text);
     let of_axis = |text: &str| told(&format!("[[axis]]\nkey = \"k\"\n{text}"));
     for (text, place, words) in [

@@ -25,7 +25,7 @@ keep = "link == 'gen3 x8' or outstanding == 1"
 "#;
 
 #[test]
-fn chosen_points_are_those_of_the_steps_and_filters_hold_of_them() {
+fn chosen_points_follow_their_steps_and_pass_the_filters() {
     let bench = Bench::new();
     let study = bench.study(AXES);
     let points = study.choose(&[vec![1, 2], vec![0, 3], vec![0, 1], vec![0, 0]]).unwrap();
@@ -91,9 +91,9 @@ fn all_is_known_when_each_run_is() {
     assert_eq!(sweep.knows_all(&mut always), refused);
 }
 
-/// Whoever chooses numbers points by their places in a list: what is known of them is known by their steps.
+/// Chosen points are numbered by their places in a list; stored results are found by their steps.
 #[test]
-fn chosen_points_have_the_results_of_their_steps_whatever_was_run_before() {
+fn chosen_points_find_stored_results_by_their_steps() {
     let bench = Bench::new();
     let text = "[[axis]]\nkey = \"device.ssd.link\"\nvalues = [\"gen3 x1\", \"gen3 x2\", \"gen3 x4\"]\n\
         [[axis]]\nkey = \"load.ssd.size\"\nvalues = [\"512B\", \"4KiB\"]";

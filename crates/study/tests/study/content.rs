@@ -142,7 +142,7 @@ fn the_file(bench: &Bench, ending: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn what_is_not_whole_in_the_store_is_run_again() {
+fn broken_records_in_the_store_are_run_again() {
     let bench = Bench::new();
     assert_eq!(fresh(&bench, ""), 1);
     let whole = fs::read(the_file(&bench, "pack")).unwrap();
@@ -155,9 +155,9 @@ fn what_is_not_whole_in_the_store_is_run_again() {
     }
 }
 
-/// What is known of a study's points without reading their experiments is what reading them tells.
+/// The kept keys of a study's points equal the keys that follow from their experiments.
 #[test]
-fn keys_that_are_kept_are_of_these_files_and_this_study() {
+fn kept_keys_hold_for_their_files_and_study_only() {
     let bench = Bench::new();
     let study = "[[axis]]\nkey = \"device.ssd.link\"\nvalues = [\"gen3 x4\", \"gen9 x8\", \"gen3 x8\"]\n[repeats]\nseeds = 2";
     let rows = bench.run(study).rows;

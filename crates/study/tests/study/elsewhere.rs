@@ -58,9 +58,9 @@ fn models_and_benchmarks_are_made_elsewhere_too() {
     }
 }
 
-/// Whatever is another there than here, nothing is made, and it is said what it is.
+/// With any difference between there and here nothing is made, and the difference is named.
 #[test]
-fn who_has_something_else_refuses() {
+fn a_worker_with_differing_files_or_build_refuses() {
     let bench = Bench::new();
     bench.write("base.toml", crate::EXPERIMENT);
     bench.write("one.toml", "include = \"base.toml\"\n");

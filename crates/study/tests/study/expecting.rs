@@ -69,7 +69,7 @@ fn mistakes_point_at_their_lines() {
 }
 
 #[test]
-fn what_is_expected_is_no_part_of_a_point() {
+fn expectations_and_titles_are_no_part_of_a_points_key() {
     let bench = Bench::new();
     assert_eq!(bench.run("").progress.made, 1);
     bench.write(

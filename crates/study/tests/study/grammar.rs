@@ -98,7 +98,7 @@ fn expressions_are_worked_out_as_people_do() {
 }
 
 #[test]
-fn a_mistake_says_its_column_and_what_would_be_right() {
+fn a_mistake_in_an_expression_has_its_column_and_fix() {
     for (text, told) in [
         ("", "column 1: the expression is empty; write a metric, such as throughput"),
         ("a +", "column 4: an operand is missing at the end"),
@@ -151,7 +151,7 @@ fn a_mistake_says_its_column_and_what_would_be_right() {
 }
 
 #[test]
-fn units_follow_from_what_is_computed() {
+fn units_follow_from_the_operations() {
     let unit = |text: &str| Named::parse(text).unwrap().unit.to_string();
     assert_eq!(unit("share = ssd.throughput / throughput"), "1");
     assert_eq!(unit("throughput / lanes"), "b/s");
@@ -167,7 +167,7 @@ fn units_follow_from_what_is_computed() {
 }
 
 #[test]
-fn what_is_deep_or_long_is_refused_and_never_overflows() {
+fn too_deep_or_long_expressions_are_refused_without_overflow() {
     for deep in ["(", "-", "not ", "min("] {
         let mistake = Expression::parse(&deep.repeat(400)).unwrap_err();
         assert!(mistake.message.contains("nested more than"), "{mistake}");
@@ -179,7 +179,7 @@ fn what_is_deep_or_long_is_refused_and_never_overflows() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_is_read_or_refused(text in "[a-c0-9 .+*/<>=!()&'\",%µé-]{0,40}|(min|not|and|or|true|1|2us|90 Gb/s|rate|link|a|b|[-+*/(),<>=])*") {
+    fn arbitrary_text_is_parsed_or_refused_in_a_column(text in "[a-c0-9 .+*/<>=!()&'\",%µé-]{0,40}|(min|not|and|or|true|1|2us|90 Gb/s|rate|link|a|b|[-+*/(),<>=])*") {
         match Expression::parse(&text) {
             Ok(expression) => {
                 if expression.kind(&kind_of).is_ok() {

@@ -58,7 +58,7 @@ fn rows_are_the_same_on_any_number_of_threads_and_in_parts() {
 }
 
 #[test]
-fn a_bad_value_is_a_row_that_says_so() {
+fn a_bad_value_becomes_a_refused_row() {
     let bench = Bench::new();
     let outcome = bench.run(&STUDY.replace("for each lane =", "lane ="));
     let refused: Vec<_> = outcome
@@ -125,7 +125,7 @@ fn a_run_that_gets_nowhere_has_failed() {
 }
 
 #[test]
-fn the_figures_are_those_of_a_run() {
+fn figures_of_a_study_match_the_hand_calculation() {
     let bench = Bench::new();
     let outcome = bench.run("");
     let row = &outcome.rows[0];
@@ -162,7 +162,7 @@ fn repeats_end_when_the_mean_is_known() {
 }
 
 #[test]
-fn what_was_done_is_kept_when_a_study_is_interrupted() {
+fn an_interrupted_study_keeps_its_finished_points() {
     let bench = Bench::new();
     let text = "[repeats]\nseeds = 12";
     let mut calls = 0;
@@ -206,7 +206,7 @@ fn figures_are_of_something() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_told() {
+fn an_unwritable_store_is_reported() {
     let bench = Bench::new();
     bench.write("store", "a file");
     let error = bench.sweep("").run(1, &mut |_| true).unwrap_err();

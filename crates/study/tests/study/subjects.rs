@@ -49,7 +49,7 @@ fn a_closed_form_has_its_figures() {
 
 /// By hand: 32 tags of 512 B each, held for a microsecond, allow 32 · 4096 b / 1 µs.
 #[test]
-fn littles_law_tells_what_limits() {
+fn littles_law_names_tags_or_link_as_the_limit() {
     let bench = Bench::new();
     let text = "metrics = [\"throughput\"]\n[model]\nkind = \"lat\"\nsize = \"512B\"\nlatency = \"1us\"\nlink = \"gen4 x16\"\n[[axis]]\nkey = \"tags\"\nvalues = [32, 1024]";
     let sweep = sweep(&bench, text);
@@ -85,9 +85,9 @@ fn a_benchmark_is_measured_by_the_simulator_and_by_the_model() {
     assert!((figure(&one.rows[0], "throughput") / (rate * 64.0 * 8.0) - 1.0).abs() < 1e-9);
 }
 
-/// A point is the same however it is said, and another if anything that it follows from is.
+/// A point is the same in any notation, and another if any of its inputs differs.
 #[test]
-fn results_are_kept_under_what_they_follow_from() {
+fn results_are_keyed_by_all_their_inputs() {
     let bench = Bench::new();
     let model = |more: &str| made(&done(&bench, &format!("[model]\nkind = \"bw\"\n{more}")));
     assert_eq!(model("size = \"1KiB\""), (1, 0));
@@ -136,7 +136,7 @@ fn a_changed_file_is_a_changed_point_here_too() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_in_a_subject_are_reported_with_their_place() {
     let told = [
         ("title = \"x\"", "study.toml: this study has no subject; name one subject: experiment = "),
         (
@@ -207,9 +207,9 @@ fn mistakes_are_told_with_their_place() {
     );
 }
 
-/// What the model refuses at a point is a row, as with experiments: the other points run.
+/// A point that the model refuses is a row, as with experiments: the other points run.
 #[test]
-fn a_bad_value_of_an_axis_is_a_row_that_says_so() {
+fn a_bad_value_of_an_axis_becomes_a_refused_row() {
     let bench = Bench::new();
     let refusals = [
         ("[model]\nkind = \"bw\"", "mps", "\"100B\", \"128B\"", "mps is 100; expected 128"),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_encoded_as_the_format_says() {
+    fn fields_are_encoded_as_in_the_protobuf_guide() {
         let mut message = Message::default();
         message.uint(1, 150);
         message.string(2, "testing");

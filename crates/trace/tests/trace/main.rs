@@ -193,7 +193,7 @@ fn argument(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn slices_and_counters_are_those_of_the_run() {
+fn slices_and_counters_match_the_run() {
     let lines = lines(&sample(Scale::Nanosecond));
     let begin = |prefix: &str| {
         let found: Vec<&String> = lines.iter().filter(|line| line.starts_with(prefix)).collect();
@@ -284,7 +284,7 @@ print(count(TrackEvent.TYPE_SLICE_BEGIN), count(TrackEvent.TYPE_SLICE_END), coun
 }
 
 #[test]
-fn what_has_no_track_ends_the_trace_with_a_message() {
+fn an_unknown_link_or_flow_ends_the_trace_with_a_message() {
     let repr = Repr::mem_write(id(1), 0x1000, 256).unwrap();
     let begun = || {
         let links = [Link { lower: "ssd".into(), upper: "host.rp0".into() }];

@@ -110,7 +110,7 @@ fn requests_and_their_completions() {
 
 /// Traffic class, ordering and snooping come back; address type, hints, poison and digest are the request's own affair.
 #[test]
-fn what_of_a_request_comes_back() {
+fn completions_repeat_class_ordering_and_snooping_of_a_request() {
     let order = [(false, false, false), (true, false, false), (false, true, false), (false, false, true)];
     for (relaxed_ordering, id_based_ordering, no_snoop) in order {
         let kept = Attributes {

@@ -22,7 +22,7 @@ fn poll(requester: &mut Requester<u8>, now: Time) -> Option<Outgoing<u8>> {
 }
 
 #[test]
-fn a_read_is_asked_for_again_for_what_is_missing() {
+fn a_read_is_repeated_for_its_missing_bytes() {
     let mut requester = requester(TagConfig::default(), 1);
     requester.read(us(0), 0, 7, 0x1000, 256).unwrap();
     let first = poll(&mut requester, us(0)).unwrap();

@@ -197,7 +197,7 @@ fn by_hand() {
 
 /// The ordering attributes of each kind of TLP, by hand from the table: the RO bit where it concerns the TLP itself, and the ID compared.
 #[test]
-fn what_the_table_asks_about_a_tlp() {
+fn ordering_attributes_of_each_tlp_match_the_table() {
     let (requester, completer) = (Bdf(0x0100), Bdf(0x0208));
     let id = TransactionId::new(requester, Tag::from(3));
     let target = CfgTarget::new(Bdf(0x0300), 0, 15, CfgType::Type0).unwrap();

@@ -391,7 +391,7 @@ fn streams_take_turns() {
 }
 
 #[test]
-fn errors_are_told_apart() {
+fn completion_errors_are_distinguished() {
     let outcome = |status: Option<CompletionStatus>, config: bool| {
         let mut requester = plain(2);
         if config {
@@ -439,7 +439,7 @@ fn the_rest_of_a_failed_read_is_not_asked_for() {
 }
 
 #[test]
-fn timeouts_and_what_comes_after() {
+fn a_late_completion_after_a_timeout_frees_the_tag() {
     let mut requester = plain(1);
     requester.read(Time::ZERO, 0, "lost", 0x1000, 8).unwrap();
     requester.read(Time::ZERO, 0, "next", 0x1000, 8).unwrap();

@@ -311,7 +311,7 @@ fn templates_leave_as_they_are() {
 
 /// The result of a request that is answered at once, with the data that came.
 #[test]
-fn what_a_request_brings() {
+fn each_kind_of_request_returns_its_data() {
     let id = TransactionId::default();
     let target = CfgTarget::new(Bdf(0x300), 0x40, 15, CfgType::Type0).unwrap();
     let read = Repr::mem_read(id, 0x1002, 3).unwrap();
@@ -633,9 +633,9 @@ fn a_refusal_frees_the_tag_unless_it_overtook_data() {
     }
 }
 
-/// A tag that nobody may use is not what one waits for: a read behind a write waits for the write, and without room nothing leaves.
+/// A read behind a write waits for the write, and not yet for a tag; without room nothing leaves.
 #[test]
-fn who_waits_for_a_tag() {
+fn a_read_behind_a_write_waits_for_the_write_first() {
     let mut requester = requester(1);
     requester.set_time_limits(Duration::from_us(10), Quarantine::For(Duration::from_us(5)));
     requester.read(us(0), 0, "lost", 0x1000, 4).unwrap();
@@ -651,7 +651,7 @@ fn who_waits_for_a_tag() {
 }
 
 #[test]
-fn a_mismatch_is_told_by_field_and_section() {
+fn a_mismatch_names_field_and_section() {
     let fields = [
         (Field::ByteCount, "Byte Count"),
         (Field::LowerAddress, "Lower Address"),

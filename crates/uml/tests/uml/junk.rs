@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn whatever_a_guest_says(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+    fn junk_from_a_guest_does_not_break_the_protocol(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
         guest::guest(&bytes);
     }
 }

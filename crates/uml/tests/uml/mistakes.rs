@@ -53,7 +53,7 @@ fn a_wait_while_it_is_called() {
 }
 
 #[test]
-fn an_answer_to_what_was_not_asked() {
+fn an_unsolicited_answer_is_out_of_turn() {
     let wrong = |error| matches!(error, Err(ProtocolError::OutOfTurn("an answer on the back channel", _)));
     assert!(wrong(up().answer_call(0)));
     let mut d = up();
@@ -344,7 +344,7 @@ fn an_access_to_a_device_without_the_tunnel() {
 }
 
 #[test]
-fn errors_say_what_was_wrong() {
+fn protocol_errors_name_the_wrong_value() {
     let says = |error: ProtocolError| error.to_string();
     assert_eq!(
         says(ProtocolError::Calendar(12)),

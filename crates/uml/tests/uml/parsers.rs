@@ -38,7 +38,7 @@ pub(crate) fn written(access: &Access) -> (Vec<u8>, u32) {
 
 proptest! {
     #[test]
-    fn a_calendar_message_is_what_it_was(code in 0u32..10, sequence: u32, time: u64) {
+    fn a_calendar_message_survives_parse_and_emit(code in 0u32..10, sequence: u32, time: u64) {
         let bytes = calendar_message(code, sequence, time);
         let message = Message::parse(&bytes).expect("an operation");
         prop_assert_eq!((message.sequence, message.time), (sequence, time));
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn a_command_is_what_it_was(access in accesses()) {
+    fn a_command_survives_parse_and_emit(access in accesses()) {
         let (sent, room) = written(&access);
         prop_assert_eq!(Access::parse(&sent, room.into()), Ok(access));
     }

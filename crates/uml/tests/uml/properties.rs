@@ -124,7 +124,7 @@ proptest! {
     /// Each access is answered once with its own data and in order; the kernel's clock is the machine's, rounded up, whenever it
     /// runs; each interrupt comes once, in order, at its time or when the processor next waits.
     #[test]
-    fn the_kernel_sees_what_arithmetic_says(case in case(), choices in vec(any::<u8>(), 0..400), calendar_first: bool) {
+    fn the_kernel_sees_calculated_answers_clock_and_interrupts(case in case(), choices in vec(any::<u8>(), 0..400), calendar_first: bool) {
         let outcome = case.run(&Choices { choices: &choices, calendar_first });
         prop_assert_eq!(outcome.seen, case.expected());
         let asked: Vec<_> = case.program.iter().filter_map(|step| match step {

@@ -81,7 +81,7 @@ fn the_time_is_the_machines() {
 }
 
 #[test]
-fn a_broadcast_is_told_and_acknowledged() {
+fn a_broadcast_is_reported_and_acknowledged() {
     let mut d = Dialogue::up(Script::default());
     let sequence = d.calendar(BROADCAST, 0x746C_7003).expect("BROADCAST");
     assert_eq!(d.said(), [Said::Broadcast(0x746C_7003), Said::Ack { sequence, time: 0 }]);

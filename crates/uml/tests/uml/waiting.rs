@@ -81,7 +81,7 @@ fn a_kernel_may_wait_for_five_hours() {
 }
 
 #[test]
-fn a_machine_that_cannot_go_on_is_told() {
+fn a_failing_machine_is_reported() {
     let mut d = Dialogue::up(Script::default());
     d.sleep(10);
     d.machine.broken = true;

@@ -53,7 +53,7 @@ fn the_version_is_agreed_on_first() {
 }
 
 #[test]
-fn the_function_tells_of_its_regions_and_interrupts() {
+fn the_function_reports_its_regions_and_interrupts() {
     let mut client = Client::agreed();
     let info = client.call(Command::GetInfo, &[0; 16], 0).expect("it tells");
     assert_eq!(info, words(&[16, 3, 9, 5]));
@@ -152,7 +152,7 @@ fn posted_writes_are_not_answered() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn unsupported_commands_are_refused() {
     let mut client = Client::agreed();
     for command in [0, 6, 11, 12, 15, 16, 17, 18, 200] {
         client.send(command, &[0; 64], 0, false).expect("the connection lives");
@@ -186,7 +186,7 @@ fn memory_is_mapped_once_and_gone_when_unmapped() {
 }
 
 #[test]
-fn a_device_that_is_no_bus_master_reads_nothing_and_interrupts_nobody() {
+fn a_device_without_bus_mastering_neither_reads_nor_interrupts() {
     let mut client = Client::agreed();
     client.map(0, 0x1000, ALL, true).expect("it is free");
     client.write_config(4, &[0b010, 0]);
@@ -218,7 +218,7 @@ fn a_reset_cancels_all_and_answers_reads_under_way() {
 }
 
 #[test]
-fn a_device_changes_what_its_configuration_space_says() {
+fn a_device_changes_bytes_of_its_configuration_space() {
     let mut client = Client::agreed();
     let set = |client: &mut Client, offset: u16, data: &[u8]| {
         act(client, Action::SetConfig { offset, data: data.to_vec() });
@@ -284,7 +284,7 @@ fn an_error_is_signalled_if_the_client_wants_that() {
 }
 
 #[test]
-fn messages_are_signalled_by_what_the_client_gave() {
+fn msix_messages_signal_the_triggers_of_the_client() {
     let mut client = Client::agreed();
     client.enable_msix();
     let set = |start: u32, count: u32, flags: u32| words(&[20, flags, 2, start, count]);

@@ -52,7 +52,7 @@ fn configuration_space_is_answered_by_the_owner() {
 }
 
 #[test]
-fn accesses_stay_in_their_order_and_a_reset_is_told_behind_them() {
+fn accesses_stay_in_order_with_a_reset_behind_them() {
     let mut client = client();
     send(&mut client, Command::RegionWrite, &[region(4, 2), vec![6, 0]].concat());
     client.write(0, 4, &[5]).expect("a register");

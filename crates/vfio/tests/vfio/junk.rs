@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn whatever_a_client_says_and_a_device_does(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+    fn junk_from_client_and_device_does_not_break_the_port(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         fire::vfio_user(&bytes);
     }
 }

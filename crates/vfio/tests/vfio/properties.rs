@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn headers_are_what_they_were(bytes in any::<[u8; HEADER]>()) {
+    fn headers_survive_parse_and_emit(bytes in any::<[u8; HEADER]>()) {
         if let Ok(header) = Header::parse(&bytes) {
             prop_assert_eq!(Header::parse(&header.emit()), Ok(header));
         }

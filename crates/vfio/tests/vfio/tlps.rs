@@ -80,7 +80,7 @@ fn accesses_have_the_byte_enables_of_the_processor() {
 }
 
 #[test]
-fn transfers_are_cut_as_device_control_says() {
+fn transfers_are_split_by_mps_and_mrrs_of_device_control() {
     let mut client = watched();
     read(&mut client, 1, 0x3F0, 600);
     act(&mut client, Action::DmaWrite { op: OpId(3), stream: 0, address: 0x1F1, data: vec![5; 200].into() });
@@ -113,9 +113,9 @@ fn transfers_are_cut_as_device_control_says() {
     );
 }
 
-/// Whether it comes at once or by messages, a read's completions hold what is in memory; one that fails has the request that failed.
+/// A read's completions hold the bytes of memory, whether mapped or read by messages; a failed read has the request that failed.
 #[test]
-fn completions_hold_what_is_in_memory() {
+fn completions_hold_the_bytes_of_memory() {
     let mut client = watched();
     client.map(0x8000, 0x2000, ALL, false).expect("it is free");
     for (op, address, bytes) in [(1, 0x123, 3001), (2, 0x7F00, 0x800), (3, 0x8001, 5000), (4, 0x500, 0)] {
@@ -162,9 +162,9 @@ fn interrupts_are_messages() {
     assert_eq!(client.port.take_tlp(), None);
 }
 
-/// What was asked of a client that is gone is never answered, and the next one's TLPs are seen, too.
+/// A request to a client that is gone is never answered, and the next client's TLPs are seen, too.
 #[test]
-fn a_read_that_nobody_answers_has_no_completion() {
+fn an_unanswered_register_read_has_no_completion() {
     let mut client = watched();
     read_register(&mut client, 0, 4);
     client.port.disconnect(&mut client.machine);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_cover_what_they_are_to_and_nothing_else() {
+    fn invalidation_ranges_cover_exactly_the_touched_pages() {
         let cover = |address, bytes| {
             Invalidation::covering(address, bytes).map(|r| (r.address, r.bytes)).collect::<Vec<_>>()
         };

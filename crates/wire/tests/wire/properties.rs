@@ -84,7 +84,7 @@ proptest! {
 
     /// Byte enables, address and length say exactly which bytes were asked for.
     #[test]
-    fn a_span_covers_what_was_asked(address in any::<u64>(), len in 1u32..=4096) {
+    fn a_span_covers_exactly_the_requested_bytes(address in any::<u64>(), len in 1u32..=4096) {
         match tlplab_wire::tlp::Span::new(address, len) {
             Ok(span) => {
                 prop_assert_eq!(span.first_byte(), address);
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_dllp_survives_no_one_or_two_flips(repr in dllp()) {
+    fn one_or_two_flipped_bits_break_the_crc_of_a_dllp(repr in dllp()) {
         let bytes = repr.emit();
         for (first, second) in pairs(48) {
             let flipped = flip(&bytes, first, second);

@@ -170,7 +170,7 @@ fn a_dllp_of_each_kind() {
 
 /// An error names its problem, the offset in the bytes, and the section that states the rule.
 #[test]
-fn errors_say_where() {
+fn errors_name_field_offset_and_section() {
     let write = Repr::mem_write(ID, 0x1000, 8).unwrap();
     let mut bytes = [0; 20];
     assert_eq!(write.emit(&mut bytes, &[1; 8]), Ok(20));

@@ -147,7 +147,7 @@ fn a_busy_machine_loses_nothing() {
 }
 
 #[test]
-fn what_is_lost_is_told_whatever_the_clocks_do() {
+fn losses_are_counted_under_any_clock_drift() {
     for seed in 1..8 {
         let mut random = Random::new(seed);
         let count = 1 + random.below(4);
@@ -167,7 +167,7 @@ fn what_is_lost_is_told_whatever_the_clocks_do() {
 }
 
 #[test]
-fn a_great_loss_is_told_where_time_decides() {
+fn time_stamps_prove_a_loss_of_thousands() {
     for (lost, drift) in [(5_000, 0), (32_768, 7), (40_000, -9), (57_000, 18), (40_000, 120)] {
         let mut random = Random::new(lost);
         let lane = Lane { first: 62_000, clock: 1 << 31, drift, ports: (0x3000, 4) };
@@ -200,7 +200,7 @@ fn run(from: u64, numbers: std::ops::Range<u64>, clock: u64, port: u16) -> Vec<F
 }
 
 #[test]
-fn what_may_be_another_counter_is_no_loss() {
+fn a_possible_second_counter_is_no_loss() {
     let first = run(0, 0..20_000, 0, 0x3000);
     let then = |next: Vec<Frame>| see(&[first.clone(), next].concat());
     let ended = 700 * MS;
@@ -248,7 +248,7 @@ fn a_counter_that_goes_on_shows_that_there_was_no_gap() {
 }
 
 #[test]
-fn what_could_not_be_read_may_be_what_is_missing() {
+fn unread_frames_may_be_the_missing_frames() {
     let frames: Vec<Frame> =
         every_microsecond(0..100).into_iter().filter(|f| !(50..53).contains(&f.1)).collect();
     let judged = |unread| {

@@ -57,7 +57,7 @@ fn chains_of_capabilities_end_where_they_are_broken() {
 }
 
 #[test]
-fn base_addresses_that_say_odd_things() {
+fn malformed_base_addresses_are_reported() {
     let cases = [
         // 64 bits wide, and there is no place for the upper ones.
         (0x24, 0xFFFF_000C, ProblemKind::BarSize { index: 5, mask: 0xFFFF_000C }, None),
@@ -109,7 +109,7 @@ fn tags_are_as_wide_as_both_ends_can() {
 }
 
 #[test]
-fn what_holds_nothing_takes_no_addresses() {
+fn empty_bridges_take_no_addresses() {
     let mut header = Type0::new(Identity::new(0x71AB, 1, 0xFF_00_00));
     (header.bars[0], header.bars[1]) = (Some(Bar::memory32(4096)), Some(Bar::io(4)));
     let part = Layout::new(header).capability_at(PCIE, Pcie::new(PortType::RcIntegrated, None));
@@ -124,7 +124,7 @@ fn what_holds_nothing_takes_no_addresses() {
 
 /// A bridge that asks for more than there is has the range that is left, in whole granules.
 #[test]
-fn what_is_left_of_addresses_is_used() {
+fn a_bridge_takes_the_rest_of_a_scarce_range() {
     let machine = || {
         let card = || Node::new(&card(&[(0, Bar::memory32(1 << 20)), (1, Bar::io(32))], Mps::ALL[0]));
         let switch = Node::new(&bridge(PortType::Upstream, same))
@@ -300,7 +300,7 @@ pub(super) fn watch(
 
 /// The slot's bit stands beside the interrupt vector of the port, which may be any.
 #[test]
-fn slots_are_found_whatever_the_vector_of_their_port() {
+fn hot_plug_slots_are_found_at_any_interrupt_vector() {
     for interrupt_vector in [0, 1, 0x1F] {
         for hot_plug in [None, Some(false), Some(true)] {
             let port = bridge(PortType::RootPort, move |_, pcie| {
@@ -316,7 +316,7 @@ fn slots_are_found_whatever_the_vector_of_their_port() {
 
 /// Offset and stride may depend on the number of virtual functions (PCIe 5.0 §9.3.3.9, §9.3.3.10): they are read with all of them there.
 #[test]
-fn ids_of_virtual_functions_are_those_of_all() {
+fn offset_and_stride_are_read_with_all_virtual_functions() {
     let mut machine = Machine::new([((1, 0), root(with_virtual(3, 1, 1)))]);
     let found = watch(&mut machine, settings(), |machine, request, value| {
         if let Request::Read { function, offset: 0x114 } = request
@@ -335,7 +335,7 @@ fn ids_of_virtual_functions_are_those_of_all() {
 }
 
 #[test]
-fn problems_go_with_what_had_them() {
+fn problems_vanish_with_the_removed_function() {
     let broken = || {
         let mut node = Node::new(&card(&[], Mps::ALL[0]));
         node.broken.insert(0x0C, 0x007E_0000);

@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_broken_harms_nobody_else(ports in any_machine(), interrupts in any_interrupts()) {
+    fn broken_functions_harm_no_other_function(ports in any_machine(), interrupts in any_interrupts()) {
         let mut machine = machine(&ports);
         let found = machine.run(Enumerator::new(Settings { interrupts, ..Settings::default() }));
         prop_assert!(found.functions.len() >= ports.iter().map(|below| 1 + healthy(below)).sum::<usize>());
@@ -322,9 +322,9 @@ proptest! {
         }
     }
 
-    /// It comes to an end, whatever is answered.
+    /// Enumeration comes to an end with any answers.
     #[test]
-    fn it_ends_whatever_is_answered(answers in proptest::collection::vec(any::<u32>(), 1..200)) {
+    fn enumeration_ends_under_arbitrary_answers(answers in proptest::collection::vec(any::<u32>(), 1..200)) {
         let mut answers = answers.into_iter();
         prop_assert!(steps_with(|| answers.next().unwrap_or(u32::MAX)) < 10_000);
     }

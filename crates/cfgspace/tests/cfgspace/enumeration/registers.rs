@@ -212,7 +212,7 @@ fn end_points_ask_for_translations_where_they_may() {
 }
 
 #[test]
-fn interrupts_by_wires_and_errors_that_nobody_reports() {
+fn intx_without_error_reporting_sets_its_registers() {
     let mut machine = machine();
     let settings =
         Settings { interrupts: InterruptPolicy::Intx, error_reporting: false, ecrc: false, ..settings() };
@@ -260,14 +260,14 @@ fn bridges_that_forward_less() {
 }
 
 #[test]
-fn it_waits_for_what_settles_and_for_what_is_not_ready() {
+fn enumeration_waits_for_links_to_settle() {
     let settings = Settings { settle: Duration::from_ms(7), ..settings() };
     let Step::Ask(first) = Enumerator::new(settings).step(None) else { panic!("it has not begun") };
     assert_eq!(first, Request::Wait(Duration::from_ms(7)));
 }
 
 #[test]
-fn problems_have_a_name_and_say_where_and_what() {
+fn problems_have_a_name_a_place_and_a_text() {
     let function = Bdf::new(3, 0, 1).unwrap();
     for (kind, token, exhaustion, text) in [
         (ProblemKind::NeverReady, "never-ready", false, "was not ready in time; left out"),

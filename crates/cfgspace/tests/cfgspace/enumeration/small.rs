@@ -56,7 +56,7 @@ fn everything_is_found_and_has_its_place() {
 
 /// An end point uses tags as wide as both it and the root port can, and knows the root port's read completion boundary.
 #[test]
-fn end_points_are_told_what_the_root_port_can() {
+fn end_points_take_tag_width_and_rcb_of_their_root_port() {
     type Change = fn(&mut Pcie);
     let change = |mut layout: Layout, change: Change| {
         layout.capabilities.iter_mut().for_each(|(_, capability)| {

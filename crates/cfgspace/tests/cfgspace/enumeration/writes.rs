@@ -12,9 +12,9 @@ use tlplab_units::{Bdf, Mps};
 /// The offset of MSI or MSI-X in the cards.
 const OTHER: u16 = 0x80;
 
-/// Firmware may have told an end point of its root port already, and switched ECRC on: that stays.
+/// Firmware may have set the read completion boundary, wide tags and ECRC already: they stay set.
 #[test]
-fn what_is_on_already_stays_on() {
+fn rcb_tags_and_ecrc_set_by_firmware_stay_on() {
     let port = bridge(PortType::RootPort, |_, pcie| pcie.read_boundary_128 = true);
     let mut end = Node::new(&card(&[], Mps::ALL[0]).extended(Aer { root: false, ecrc: true }));
     for (register, value) in [(PCIE + 0x10, 0x0008), (PCIE + 0x28, 0x1000), (0x118, 0x0140)] {
@@ -118,7 +118,7 @@ fn the_message_of_msi_is_written_where_the_capability_has_it() {
 
 /// Root ports show software the functions that are not ready (RRS Software Visibility, PCIe 5.0 §7.5.3.12); others have no such register.
 #[test]
-fn root_ports_let_software_see_who_is_not_ready() {
+fn only_root_ports_enable_rrs_software_visibility() {
     let below = Node::new(&bridge(PortType::Downstream, same)).with(0, Node::new(&card(&[], Mps::ALL[0])));
     let switch = Node::new(&bridge(PortType::Upstream, same)).with(0, below);
     let mut machine = Machine::new([((1, 0), root(switch))]);

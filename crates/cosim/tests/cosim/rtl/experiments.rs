@@ -50,7 +50,7 @@ fn an_experiment_runs_a_library_with_its_parameters() {
 }
 
 #[test]
-fn a_library_says_what_interrupts_and_resets_its_function_has() {
+fn a_library_declares_interrupts_and_resets_of_its_function() {
     for (keys, interrupts, flr) in [
         ("", "msi-x", false),
         ("msi = 8", "msi", false),

@@ -6,7 +6,7 @@ use tlplab_fabric::errors::ErrorKind;
 use tlplab_units::{Duration, Time};
 
 #[test]
-fn each_mistake_fails_the_run_and_says_what_it_is() {
+fn each_mistake_of_a_core_fails_the_run_with_its_name() {
     for (mistake, says) in [
         ("junk", "sent bytes that are not a TLP"),
         ("short", "sent bytes that are not a TLP"),

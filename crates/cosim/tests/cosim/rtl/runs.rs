@@ -29,7 +29,7 @@ fn is_clean(fabric: &mut Fabric) {
 }
 
 #[test]
-fn it_copies_what_the_built_in_copier_copies() {
+fn rtl_copier_moves_as_many_bytes_as_the_built_in_copier() {
     for bytes in [1, 4, 63, 4096, 10_001] {
         let mut rtl = Bench::copies(bytes, 5).of_rtl(&[]);
         run(&mut rtl).expect("it copies"); // the driver compares every byte
@@ -43,9 +43,9 @@ fn it_copies_what_the_built_in_copier_copies() {
     }
 }
 
-/// Reads and writes of every length and alignment: TLPs must say of bytes what the built-in device is told.
+/// Reads and writes of every length and alignment: TLPs must enable the bytes that the built-in device gets.
 #[test]
-fn its_registers_read_and_write_as_those_of_the_built_in_copier() {
+fn rtl_registers_behave_as_in_the_built_in_copier() {
     let mut random = Random::keyed(3, "card", "registers");
     let mut steps = Vec::new();
     for _ in 0..300 {
@@ -160,7 +160,7 @@ fn completions_that_it_has_no_room_for_are_lost_and_counted() {
 }
 
 #[test]
-fn a_read_that_nobody_claims_is_answered_and_counted() {
+fn an_unclaimed_read_is_answered_ur_and_counted() {
     let nowhere = 0x7_0000_0000_0000;
     let steps = copy(nowhere, 0x20_0000, 64).into_iter().chain([Step::Interrupt, Step::Read(0x18, 4)]);
     let (script, answers) = Script::new(steps);

@@ -17,7 +17,7 @@ fn identify(bench: &mut Bench, cns: u32, namespace: u32) -> (u16, Vec<u8>) {
 }
 
 #[test]
-fn it_is_ready_after_its_time_and_tells_what_it_can() {
+fn controller_is_ready_after_its_time_and_shows_capabilities() {
     let mut bench = Bench::new(NvmeConfig { ready: Duration::from_ms(3), entries: 256, ..small() });
     let capabilities = bench.read64(regs::CAP.offset());
     assert_eq!(capabilities & 0xFFFF, 255);
@@ -52,7 +52,7 @@ fn a_configuration_that_cannot_be_is_fatal() {
 }
 
 #[test]
-fn identify_tells_what_the_driver_needs() {
+fn identify_returns_controller_and_namespace_data() {
     let mut bench = Bench::new(NvmeConfig { mdts: 64 << 10, cache: 1 << 20, ..small() });
     bench.enable();
     let (code, controller) = identify(&mut bench, 1, 0);
@@ -168,7 +168,7 @@ fn a_queue_that_is_deleted_ends_its_commands_first() {
 }
 
 #[test]
-fn features_are_what_they_were_set_to() {
+fn features_read_back_as_set() {
     let mut bench = Bench::new(NvmeConfig { cache: 4096, ..small() });
     bench.enable();
     let get = |id: u32, eleven| Entry::new(0x0A).words(id, eleven);

@@ -59,7 +59,7 @@ fn write(bench: &mut Bench, at: u64, lba: u64, blocks: u32, value: u8) -> Entry 
 }
 
 #[test]
-fn what_is_acknowledged_is_on_the_medium_only_if_that_was_asked_for() {
+fn acknowledged_writes_reach_the_medium_only_by_fua_or_flush() {
     let (mut bench, medium, at) = bench(NvmeConfig { cache: 64 << 10, ..small() });
     let entry = write(&mut bench, at, 0, 8, 1);
     assert_eq!(bench.command(1, entry).status, 0);
@@ -188,7 +188,7 @@ fn blocks_can_be_cleared() {
 }
 
 #[test]
-fn a_medium_that_fails_is_told_of() {
+fn a_failing_medium_ends_flush_and_fua_with_write_fault() {
     let (mut bench, medium, at) = bench(NvmeConfig { cache: 64 << 10, ..small() });
     medium.break_it();
     let entry = write(&mut bench, at, 0, 8, 1);
@@ -207,9 +207,9 @@ struct Possible {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Power fails at any time: of every block there is, whole, what was flushed or something written later.
+    /// Power fails at any time: every block is whole, and holds the flushed data or data written later.
     #[test]
-    fn what_was_flushed_survives_and_blocks_are_whole(
+    fn flushed_blocks_survive_power_loss_whole(
         seed in any::<u64>(),
         cache in prop::sample::select(vec![0u64, 1024, 4096, 16 << 10, 1 << 20]),
         destage in prop::sample::select(vec![0u64, 4, 60]),

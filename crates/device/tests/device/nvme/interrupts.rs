@@ -68,7 +68,7 @@ fn a_queue_without_interrupts_is_polled() {
 }
 
 #[test]
-fn messages_are_those_of_the_queue_and_wait_for_the_mask_of_msi() {
+fn msi_messages_carry_the_queues_vector_and_obey_the_mask() {
     let mut bench = Bench::new(NvmeConfig { interrupts: Offered::Msi, ..small() });
     assert_eq!((bench.nvme.identity().msix_vectors, bench.nvme.identity().msi_vectors), (0, 16));
     bench.mode = InterruptMode::Msi;

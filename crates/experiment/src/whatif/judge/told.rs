@@ -503,7 +503,7 @@ mod tests {
 
     /// Names and changes with "and" and commas in them stay apart.
     #[test]
-    fn equal_limits_are_told_one_by_one() {
+    fn equal_limits_are_listed_one_by_one() {
         let link = limit("link sw0 → ssd", Some("gen4 x4 → gen4 x8"));
         let tags = limit("tags of a and b", Some("8 → 16 and 4 → 8"));
         let memory = limit("host memory", None);

@@ -102,7 +102,7 @@ mod tests {
 
     /// Reads of a doubleword take 5, 6 and 7 clocks on either bus (Miller et al. 2009, Table 4).
     #[test]
-    fn a_doubleword_is_read_in_four_clocks_and_those_of_device_select() {
+    fn a_doubleword_read_takes_four_clocks_and_device_select() {
         for rules in [PCI, PCI_X] {
             assert_eq!([1, 2, 3].map(|select| whole(rules, access(true, 4), select, 0)), [5, 6, 7]);
         }

@@ -335,7 +335,7 @@ mod tests {
 
     /// Two sockets, the first with two quadrants; the last port is in none.
     #[test]
-    fn the_way_leads_up_to_what_both_are_in_and_down() {
+    fn passages_lead_up_to_the_common_domain_and_down() {
         let domains = vec![
             domain("q0", Some("s0"), &["rp0"]),
             domain("q1", Some("s0"), &["rp1", "rp2"]),

@@ -20,7 +20,7 @@ fn end_points_share_nothing() {
 
 /// Point 9. Naive: the NetTLP header is skipped, and a length that does not fit is believed.
 #[test]
-fn what_is_lost_doubled_or_malformed_is_counted() {
+fn lost_duplicate_and_malformed_datagrams_are_counted() {
     let mut device = Device::new(config());
     let nobody = |sequence: u16| Cpl::of_memory(0, 0, 4, 4).numbered(sequence, u32::from(sequence) * 100);
     // Across the wrap: 65533, 65534, then 0 and 1 are missing, 3 before 2, 2 twice.

@@ -50,9 +50,9 @@ fn a_late_completion_is_nobodys_data() {
     assert_eq!(results(&mut device), [(2, Ok(bytes(0x2000, 64).into()))]);
 }
 
-/// Point 3. Naive: whatever goes wrong is -1, or worse, the bytes that came so far are a shorter read.
+/// Point 3. Naive: every failure is -1, or worse, the bytes that came so far are a shorter read.
 #[test]
-fn errors_are_told_apart() {
+fn failed_reads_have_distinct_errors() {
     let fail = |act: &dyn Fn(&mut Device)| {
         let mut device = Device::new(config());
         device.read(Time::ZERO, 1, 0x1000, 512).unwrap();

@@ -14,7 +14,7 @@ fn host_reads(device: &mut Device, tag: u8, address: u64) -> Option<AnswerToken>
 
 /// Queued, in flight, resting, free: each tag is in one of these, and only an end point with nothing in any of them is idle.
 #[test]
-fn tags_and_operations_are_told() {
+fn each_tag_is_queued_in_flight_resting_or_free() {
     let mut device = Device::new(EndpointConfig { tags: 4..=6, ..config() });
     let state = |device: &Device| {
         (device.queued(), device.in_flight(), device.free_tags(), device.resting_tags(), device.is_idle())
