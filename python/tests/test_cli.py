@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from tlplab import cli
@@ -224,7 +228,45 @@ def test_schema_goes_to_stdout_or_a_file(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(out)["title"] == "tlplab experiment"
 
 
-@pytest.mark.parametrize("command", ["explain", "lspci", "run", "whatif"])
+@pytest.mark.parametrize("command", ["check", "explain", "lspci", "run", "whatif"])
 def test_quiet_prints_nothing(command: str, experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.status([command, experiment, "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_quiet_leaves_only_the_files_of_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("bw", "lat", "nettlp", "nic"):
+        assert run(capsys, "model", command, "--quiet", "--json", f"{command}.json") == (0, "", "")
+        assert json.loads(Path(f"{command}.json").read_text(encoding="utf-8"))
+
+
+def groups(command: click.Command, name: str) -> Iterator[tuple[str, click.Group]]:
+    """The group of this name and the groups in it."""
+    if isinstance(command, click.Group):
+        yield name, command
+        context = click.Context(command)
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            yield from groups(found, f"{name} {inner}")
+
+
+def test_each_command_has_a_whole_line_in_the_list_of_its_group() -> None:
+    lists = dict(groups(cli.commands, "tlplab"))
+    assert {"tlplab", "tlplab model", "tlplab guest"} <= set(lists)
+    for name, group in lists.items():
+        with click.Context(group, info_name=name, terminal_width=80) as context:
+            listed = group.get_help(context).partition("Commands:")[2]
+        assert listed
+        assert not re.search(r"(\.\.\.|…)$", listed, re.MULTILINE), name
+        assert len(listed.split("\n\n")[0].strip().splitlines()) == len(group.list_commands(context)), name
+
+
+def test_a_closed_pipe_ends_a_command_with_the_status_of_its_signal() -> None:
+    script = "trap '' PIPE; { \"$@\"; echo $? >&2; } | true"
+    command = ["sh", "-c", script, "sh", sys.executable, "-m", "tlplab", "schema"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == f"{128 + signal.SIGPIPE}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,23 @@ def test_a_program_is_here_while_it_is_on_the_path(
     assert found(capsys)["tshark"]["found"] == "TShark 9.9"
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     assert found(capsys)["tshark"]["found"] is None
+
+
+def test_an_extra_is_here_with_all_its_packages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions = {"optuna": "5.0", "pyarrow": "26.0", "SALib": "1.6"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(doctor, "version", version)
+    assert found(capsys)["extra studies"]["found"] == "optuna 5.0, pyarrow 26.0, SALib 1.6"
+    assert found(capsys)["extra dask"]["found"] is None
+    del versions["SALib"]
+    assert found(capsys)["extra studies"]["found"] is None
 
 
 def test_a_guest_is_here_when_it_is_whole(

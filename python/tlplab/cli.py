@@ -87,7 +87,8 @@ def commands() -> None:
 
     Describe a topology, devices and a load in a file; run it, and see every transaction, its cost and its causes.
 
-    Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM.
+    Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 after Ctrl-C, 141 if the
+    reader of the output has gone, 143 after SIGTERM.
 
     \b
     Examples:
@@ -350,8 +351,10 @@ def status(arguments: Sequence[str] | None = None) -> int:
     except RunError as error:
         complain(f"the run failed: {error}")
         return FAILED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone, as `| head` does: the status of a program that this signal ends
+    except SystemExit as ended:
+        # By 1, which here is the status of a run that failed, click ends when the reader of the output has gone, as `| head` does.
+        if ended.code != FAILED:
+            raise
         return SIGNALLED + signal.SIGPIPE
     except OSError as error:
         # Every other file is named by who writes it.

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
@@ -125,8 +126,24 @@ def experiments() -> str | None:
     return None if folder is None else str(folder)
 
 
+def packages(*names: str) -> Callable[[], str | None]:
+    """Python packages that are installed together: their versions, if none is missing."""
+
+    def look() -> str | None:
+        try:
+            return ", ".join(f"{name} {version(name)}" for name in names)
+        except PackageNotFoundError:
+            return None
+
+    return look
+
+
 CHECKS = (
     Check("experiments", experiments, "tlplab's own experiments by name: `tlplab run quickstart`", "make wheel, or a clone"),
+    Check("extra studies", packages("optuna", "pyarrow", "SALib"), "`tlplab optimise`, Sobol indices, studies as .parquet", "pip install 'tlplab[studies]'"),
+    Check("extra dask", packages("distributed"), "`tlplab sweep --engine dask`: studies on several machines", "pip install 'tlplab[dask]'"),
+    Check("Rust", program("cargo", "--version"), "devices and experiments in Rust; a build of tlplab", "https://rustup.rs"),
+    Check("Node", program("node", "--version"), "changes of the report page", "apt install nodejs"),
     Check("C compiler", program("gcc", "--version"), "devices in C, drivers, `make linux`", "apt install gcc"),
     Check("tshark", program("tshark", "--version"), "captures on the command line, with `tlplab dissector`", "apt install tshark"),
     Check("lspci", program("lspci", "--version"), "`tlplab lspci -o`, read by the real program; `scan` of dumps", "apt install pciutils"),

@@ -16,7 +16,7 @@ pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &s
         Err(_) => Node::string(At { file, offset: 0 }, value),
     };
     let at = node.at;
-    let path: Vec<&str> = key.split('.').map(str::trim).collect();
+    let path = steps(key);
     let result = if path.iter().any(|step| step.is_empty()) {
         Err((
             key.to_owned(),
@@ -31,6 +31,25 @@ pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &s
         set(root, &Kind::Table(&tables::EXPERIMENT), &path, String::new(), Given { node, text: value })
     };
     result.map_err(|(key, problem)| sources.error(at, &key, problem))
+}
+
+/// The names of a dotted key; one in quotation marks may have dots, as TOML writes it: `expect."nic.throughput"`.
+fn steps(key: &str) -> Vec<&str> {
+    let mut quote = None;
+    let dots = key.split(|c| {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(mark), c) if mark == c => quote = None,
+            _ => {}
+        }
+        quote.is_none() && c == '.'
+    });
+    dots.map(|step| {
+        let step = step.trim();
+        let bare = ['"', '\''].iter().find_map(|mark| step.strip_prefix(*mark)?.strip_suffix(*mark));
+        bare.unwrap_or(step)
+    })
+    .collect()
 }
 
 type Refusal = (String, Problem);

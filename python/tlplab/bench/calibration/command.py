@@ -70,7 +70,7 @@ def refusing() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
-@click.command()
+@click.command(short_help="Simulate all measurements of a machine.")
 @click.argument("datasets", metavar="DATASET...", nargs=-1, required=True)
 @click.option(
     "--host",
@@ -265,7 +265,7 @@ def show(lines: Sequence[Summary]) -> None:
         sheet.print(console)
 
 
-@click.command(short_help="Simulate all measurements of a machine.")
+@click.command()
 @click.argument("datasets", metavar="DATASET...", nargs=-1, required=True)
 @click.option("-o", "output", metavar="HOST.toml", required=True, help="Write the profile; - is the standard output.")
 @device_option
