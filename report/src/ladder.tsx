@@ -154,7 +154,7 @@ function NoPackets({ view, ladder, only, onAll }: { view: View; ladder: LadderDa
   const span = ladder.to_fs - ladder.from_fs;
   return (
     <Empty>
-      {outside ? "The chosen time range lies outside the ladder's window. " : "No packet of the window falls into the choice. "}
+      {outside ? "The chosen time range lies outside the ladder's window. " : "No packet of the window is in the selection. "}
       {outside && <button type="button" class="plain" onClick={() => view.chooseRange([ladder.from_fs, ladder.to_fs])}>Choose the window, {instant(ladder.from_fs, span)} – {instant(ladder.to_fs, span)}</button>}
       {only && <button type="button" class="plain" onClick={onAll}>Show all transactions</button>}
     </Empty>

@@ -42,7 +42,7 @@ function OneFlow({ view, flow }: { view: View; flow: number }) {
   const used = view.result.causes.map((_, k) => bars.some((b) => b.count > 0 && (b.causes_ns[k] ?? 0) > 0));
   if (!stats || bars.length === 0) {
     return <>
-      <Empty>{samples === null ? "No transaction of this flow ended well." : "No sampled transaction of this flow falls into the choice."}</Empty>
+      <Empty>{samples === null ? "No transaction of this flow ended well." : "No sampled transaction of this flow is in the selection."}</Empty>
       <FailedTables view={view} flow={flow} />
     </>;
   }

@@ -50,7 +50,7 @@ export function TransactionTable({ view }: { view: View }) {
             </div>
             {query?.problem && <p class="note warn">{query.problem}</p>}
           </div>
-          {left.length === 0 ? <Empty>None of the {plural(rows.length, "transaction")} listed here falls into the choice.</Empty> : (
+          {left.length === 0 ? <Empty>None of the {plural(rows.length, "transaction")} listed here is in the selection.</Empty> : (
             <>
               <p class="note counted" aria-live="polite">{left.length === rows.length ? plural(left.length, "transaction") : `${count(left.length)} of the ${plural(rows.length, "transaction")} listed`}</p>
               <LongTable label="Transactions" line="Transaction that starts at" columns={columns} count={rows.length} left={left} sort={sort} chosen={chosen?.row ?? null} reveal={asked}

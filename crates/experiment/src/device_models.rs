@@ -34,7 +34,7 @@ const MANY_OR_NONE: Kind = Kind::Integer { min: 0, max: u32::MAX as i64 };
 pub static MODELS: &[Model] = &[
     Model {
         name: "dma",
-        doc: "Issues the DMA of its loads; its BAR swallows writes and reads as zero",
+        doc: "Issues the DMA of its loads; its BAR ignores writes and reads as zero",
         keys: &PLAIN,
         read: |device| PLAIN.read_into(device, 0).map(|bar| ModelSpec::Dma { bar }),
     },
@@ -46,7 +46,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "copier",
-        doc: "Reads host memory and writes it back elsewhere, copy after copy, controlled by a driver on the host",
+        doc: "Copies blocks of host memory, commanded by a driver on the host",
         keys: &COPIER,
         read: |device| {
             COPIER
@@ -56,43 +56,43 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "ring",
-        doc: "Works off a ring of descriptors in host memory that a driver on the host fills",
+        doc: "Processes a ring of descriptors in host memory, filled by a driver on the host",
         keys: &RING,
         read: |device| RING.read_into(device, RingSpec::default()).map(ModelSpec::Ring),
     },
     Model {
         name: "storage",
-        doc: "A block device of 4 KiB sectors that works off commands in host memory; a load with op = \"dd-read\" drives it",
+        doc: "A block device of 4 KiB sectors that executes commands in host memory; a load with op = \"dd-read\" drives it",
         keys: &STORAGE,
         read: |device| STORAGE.read_into(device, StorageConfig::default()).map(ModelSpec::Storage),
     },
     Model {
         name: "nvme",
-        doc: "A controller of NVM Express 1.4 with a namespace, as the drivers of operating systems know it; it waits for one",
+        doc: "An NVM Express 1.4 controller with one namespace, for the driver of an operating system; idle without one",
         keys: &nvme::NVME,
         read: |device| nvme::spec(device).map(ModelSpec::Nvme),
     },
     Model {
         name: "nic",
-        doc: "A gigabit Ethernet controller like the 82574L, with its driver on the host and a partner on its cable",
+        doc: "A gigabit Ethernet controller like the 82574L, with its driver on the host and a link partner",
         keys: &NIC,
         read: |device| NIC.read_into(device, NicSpec::default()).map(ModelSpec::Nic),
     },
     Model {
         name: "tlpdma",
-        doc: "The DMA card of rtl/ as transactions, without its clocks; loads with op = \"to-card\" and \"from-card\" drive it",
+        doc: "The DMA card of rtl/ at transaction level, without clocks; loads with op = \"to-card\" and \"from-card\" drive it",
         keys: &TLPDMA,
         read: |device| TLPDMA.read_into(device, 0).map(|memory| ModelSpec::Tlpdma { memory }),
     },
     Model {
         name: "nettlp-card",
-        doc: "A card that carries TLPs over Ethernet to software on another machine: that software issues the card's loads, or, without loads, is a memory behind BAR 4",
+        doc: "A card that carries TLPs over Ethernet to software on another machine, which issues the card's loads or, without loads, is a memory behind BAR 4",
         keys: &card::CARD,
         read: |device| card::CARD.read_into(device, card::BLANK).map(ModelSpec::Card),
     },
     Model {
         name: "simple-nic",
-        doc: "The Ethernet controller of NetTLP with its driver on the host and a partner on its cable",
+        doc: "The Ethernet controller of NetTLP with its driver on the host and a link partner",
         keys: &SIMPLE_NIC,
         read: |device| SIMPLE_NIC.read_into(device, SimpleNicSpec::default()).map(ModelSpec::SimpleNic),
     },

@@ -138,7 +138,7 @@ impl Issuer {
 }
 
 impl Device for Issuer {
-    /// One BAR that swallows writes and reads as zero.
+    /// One BAR that ignores writes and reads as zero.
     fn identity(&self) -> Identity {
         Identity {
             revision: 1,

@@ -1,18 +1,18 @@
 //! The discrete-event simulator of PCIe fabrics.
 //!
 //! A [`Builder`] takes a [`FabricConfig`](config::FabricConfig), device and program objects, and gives a [`Fabric`] that runs:
-//! [`Fabric::run_until`], [`Fabric::run_events`], or as the [`Driven`] machine of somebody who owns the clock. [`Fabric::snapshot`] copies it as it stands. What it did is read from [`Fabric::flow_results`] and its
+//! [`Fabric::run_until`], [`Fabric::run_events`], or as the [`Driven`] machine of a program that owns the clock. [`Fabric::snapshot`] copies it as it stands. Its results are read from [`Fabric::flow_results`] and its
 //! siblings in [`results`], or watched as it happens by a [`Probe`].
 //!
 //! Its rooms, each of which uses only what stands before it:
 //!
-//! | room | what it owns |
+//! | room | state |
 //! |---|---|
-//! | `config` | what a fabric is made of, as plain data; `config::numbering` gives everything its number |
+//! | `config` | the parts of a fabric, as plain data; `config::numbering` gives everything its number |
 //! | `kernel` | the clock and the event queue |
 //! | `packet` | TLPs and transactions under way, the ledger of where their time went, routes |
-//! | `observe` | what is noted: probes, trace hash, statistics, series, samples, errors, registers over time |
-//! | `link` | ports, queues, data link layers, wires, parallel buses; `link::context` is what nodes see of all this |
+//! | `observe` | observations: probes, trace hash, statistics, series, samples, errors, registers over time |
+//! | `link` | ports, queues, data link layers, wires, parallel buses; `link::context` is the view of nodes on all this |
 //! | `node` | switches, root complex, end points, bridges, custom nodes; `node::hardware` brings events to them |
 //! | `software` | the host's software: enumeration, hot-plug, whom interrupts are for |
 //! | `run` | the loop from event to event; what drives it from outside; results |

@@ -316,7 +316,7 @@ impl Load {
 static ZEROS: [u8; 4096] = [0; 4096];
 
 impl Device for Load {
-    /// One BAR of 1 MiB that swallows writes and reads as zero, so that loads can be each other's peers.
+    /// One BAR of 1 MiB that ignores writes and reads as zero, so that loads can be each other's peers.
     fn identity(&self) -> Identity {
         Identity {
             revision: 1,

@@ -1,4 +1,4 @@
-//! `storage`: a block device that works off commands in host memory, as disks and SSDs do.
+//! `storage`: a block device that executes commands in host memory, as disks and SSDs do.
 //!
 //! The driver writes [`Command`]s into a ring in host memory and rings the doorbell. The device fetches one command at a time, ahead of
 //! need by one, and moves its sectors in order: for a read the medium is accessed, then the sector is written to host memory; for a write
