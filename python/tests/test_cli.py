@@ -189,7 +189,8 @@ def test_a_shell_completes_commands_options_and_experiments(tmp_path: Path) -> N
         set -eu
         eval "$(python -m tlplab completion bash)"
         complete -p tlplab
-        for words in "tlplab ru" "tlplab run --thr" "tlplab run quicks" "tlplab guest um"; do
+        for words in "tlplab ru" "tlplab run --thr" "tlplab run quicks" "tlplab guest um" \\
+            "tlplab bench --host xeon-e5-26" "tlplab bench --device nfp" "tlplab model nic --nic dp"; do
             COMP_WORDS="$words" COMP_CWORD=$(($(echo "$words" | wc -w) - 1)) _TLPLAB_COMPLETE=bash_complete python -m tlplab
         done
     """,
@@ -199,7 +200,8 @@ def test_a_shell_completes_commands_options_and_experiments(tmp_path: Path) -> N
     said = subprocess.check_output(
         ["bash", script], text=True, env={**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
     )
-    for words in ("_tlplab_completion tlplab", "plain,run", "plain,--threads", "plain,quickstart", "plain,uml"):
+    named = ("run", "--threads", "quickstart", "uml", "xeon-e5-2620v2", "nfp6000", "dpdk")
+    for words in ("_tlplab_completion tlplab", *(f"plain,{name}" for name in named)):
         assert words in said
 
 

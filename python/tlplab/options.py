@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from tlplab.catalog import find_experiment, name_of, shipped
+from tlplab.catalog import LISTS, find_experiment, name_of, shipped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,6 +35,18 @@ def complete_it(_context: click.Context, _parameter: click.Parameter, begun: str
     """Files, and tlplab's own experiments by name."""
     names = (CompletionItem(name) for name in own_names() if name.startswith(begun))
     return [CompletionItem(begun, type="file"), *names]
+
+
+def complete_listed(
+    kind: str,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Files, and the names of `tlplab list KIND`."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        names = (name for name, _ in LISTS[kind]() if "FILE" not in name and name.startswith(begun))
+        return [CompletionItem(begun, type="file"), *map(CompletionItem, names)]
+
+    return complete
 
 
 experiment_argument = click.argument(

@@ -15,6 +15,7 @@ import click
 from tlplab import _core, quantities
 from tlplab.analytic.options import RATE, SIZE, TIME_NS, connection, connection_options, output_options, sizes_of
 from tlplab.errors import ExperimentError
+from tlplab.options import complete_listed
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.sheet import Column, Sheet
@@ -212,6 +213,7 @@ def meets(grid: Grid) -> str:
     "--nic",
     "nics",
     metavar="NAME|FILE.toml",
+    shell_complete=complete_listed("nics"),
     multiple=True,
     default=["simple", "kernel", "dpdk"],
     help="A NIC that comes with tlplab, or FILE.toml. May be given again.  [default: all that come with tlplab]",

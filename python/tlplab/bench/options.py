@@ -11,6 +11,7 @@ from tlplab.bench import plots
 from tlplab.bench.case import CACHES, INTERFACES, NODES, PATTERNS
 from tlplab.bench.running import DEVICE, HOST, IOMMU, LINK, TARGETS
 from tlplab.bench.sweep import choices
+from tlplab.options import complete_listed
 from tlplab.sizes import counts, sizes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -74,8 +75,8 @@ def all_of(*options: Any) -> Callable[[Command], Command]:
 
 target_options = all_of(
     click.option("--on", "target", metavar="TARGET", default="simulator", show_default=True, help=f"Target: {', '.join(TARGETS)} (closed forms), FILE.py:CLASS (a device in Python), or cuda (this machine, measured by its GPU; cuda:1 is the second)."),
-    click.option("--host", metavar="HOST", default=HOST, show_default=True, help="A host profile (tlplab list hosts), or FILE.toml."),
-    click.option("--device", metavar="DEVICE", help=f"A benchmark device (tlplab list bench-devices), or FILE.toml.  [default: {DEVICE}]"),
+    click.option("--host", metavar="HOST", default=HOST, show_default=True, shell_complete=complete_listed("hosts"), help="A host profile (tlplab list hosts), or FILE.toml."),
+    click.option("--device", metavar="DEVICE", shell_complete=complete_listed("bench-devices"), help=f"A benchmark device (tlplab list bench-devices), or FILE.toml.  [default: {DEVICE}]"),
     click.option("--link", metavar="LINK", default=LINK, show_default=True, help="Generation and lanes; gen6 and gen7 in flit mode: 'gen6 x16 flit'."),
     click.option("--iommu", type=click.Choice(list(IOMMU)), help="Replaces the setting of the host's profile: off, on (superpages), nosp (pages of 4 KiB)."),
 )  # fmt: skip

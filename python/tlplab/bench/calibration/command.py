@@ -26,6 +26,7 @@ from tlplab.bench.calibration.predict import Prediction, obstacle, planned
 from tlplab.bench.calibration.predict import predict as predict_one
 from tlplab.bench.calibration.target import Target
 from tlplab.errors import FAILED, DatasetError, ExperimentError, RunError
+from tlplab.options import complete_listed
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
@@ -37,6 +38,7 @@ device_option = click.option(
     default=hosts.DEVICE,
     show_default=True,
     metavar="DEVICE",
+    shell_complete=complete_listed("bench-devices"),
     help="Profile of the device that made the measurements.",
 )
 link_option = click.option(
@@ -75,6 +77,7 @@ def refusing() -> Iterator[None]:
 @click.option(
     "--host",
     metavar="HOST",
+    shell_complete=complete_listed("hosts"),
     help="A host profile, by name or file. By default the shipped profile of the machine, or a newly calibrated one.",
 )
 @device_option
