@@ -105,6 +105,11 @@ fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Given<'
                 table.entry(step.into()).or_insert_with(|| Entry { key_at: at, node: Node::table(at) });
             set(&mut entry.node, of, rest, here, value)
         }
+        (Some(Kind::Expected), Value::Table(figures)) => {
+            let entry = Entry { key_at: value.node.at, node: value.of(&Kind::Expected) };
+            figures.insert(path.join(".").into(), entry);
+            Ok(())
+        }
         (Some(Kind::List(of)), Value::Array(items)) => {
             let hint = match items.len() {
                 0 => format!("there is none; set {done} as a whole"),

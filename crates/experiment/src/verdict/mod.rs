@@ -22,8 +22,8 @@ pub(crate) use host::PAGE_WALKS;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
+use words::one_decimal;
 pub(crate) use words::{capital, list, nanoseconds, percent, rate};
-use words::{one_decimal, told_of};
 
 /// From this share of time on, a resource counts as always busy. A saturated wire is idle only for less than a symbol per TLP.
 const SATURATED: f64 = 0.97;
@@ -526,26 +526,21 @@ fn queueing(document: &Document) -> BTreeMap<&str, Vec<&Flow>> {
     places
 }
 
-/// Flows of a place whose waiting is told one by one.
-const WAITERS: usize = 8;
+/// Flows of a place, and flows ahead of each, that the evidence names one by one, if there are more than one more.
+const WAITERS: usize = 3;
 
 /// The flows that wait at a place, and the flows ahead.
 fn waiters(flows: &[&Flow], place: &str) -> Vec<String> {
     let mut out = Vec::new();
-    let mut others = 0;
     for flow in flows {
         let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
         let share: f64 = flow.attribution.iter().filter(here).map(|a| a.share).sum();
         if share < QUEUES {
             continue;
         }
-        if out.len() == WAITERS {
-            others += 1;
-            continue;
-        }
         let behind = flow.attribution.iter().filter(here).filter(|a| a.share >= 0.01);
         let behind: Vec<_> = behind.filter_map(|a| Some((a.share, a.behind.as_ref()?))).collect();
-        let (told, rest) = behind.split_at(told_of(behind.len()));
+        let (told, rest) = behind.split_at(named_of(behind.len()));
         let mut details: Vec<String> =
             told.iter().map(|(share, name)| format!("{} behind {name}", percent(*share))).collect();
         if !rest.is_empty() {
@@ -555,10 +550,16 @@ fn waiters(flows: &[&Flow], place: &str) -> Vec<String> {
         let detail = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
         out.push(format!("{} spends {} of its latency queueing there{detail}", flow.name, percent(share)));
     }
+    let others = out.split_off(named_of(out.len())).len();
     if others > 0 {
         out.push(format!("{others} more flows queue there"));
     }
     out
+}
+
+/// Of so many waiting flows, the number that the evidence names.
+fn named_of(count: usize) -> usize {
+    if count > WAITERS + 1 { WAITERS } else { count }
 }
 
 /// Nanoseconds that transactions queue at a place.

@@ -24,7 +24,7 @@ pub(crate) fn rate(bps: f64) -> String {
 const NAMES: usize = 8;
 
 /// Of so many names, the number that is told.
-pub(super) fn told_of(names: usize) -> usize {
+fn told_of(names: usize) -> usize {
     if names > NAMES { NAMES - 2 } else { names }
 }
 

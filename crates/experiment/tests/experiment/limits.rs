@@ -297,7 +297,29 @@ fn memory_shared_by_many_devices_is_tried() {
 fn the_winner_of_a_beginning_is_confirmed_on_the_whole_run() {
     let text = single(
         "host = { profile = \"server\", iommu = { entries = 512, walk = \"500ns\", walkers = 1 } }",
-        "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"4KiB\", window = \"2MiB\", count = 12000 }\n",
+        "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"512B\", window = \"2MiB\", count = 12000 }\n",
     );
     assert_named(&text, "link host.rp0 → d", 0.85..1.05);
+}
+
+/// Of `count` devices that queue for one uplink, the evidence names all up to four, else three, and of each no more flows ahead.
+#[test]
+fn evidence_names_three_of_many_waiting_flows() {
+    for (count, named, others) in
+        [(4, 4, None), (5, 3, Some("2 more flows queue there")), (10, 3, Some("7 more flows queue there"))]
+    {
+        let devices = (0..count).map(|n| format!("[device.d{n}]\nunder = \"s\"\nlink = \"gen3 x4\"\n"));
+        let loads =
+            (0..count).map(|n| format!("d{n} = {{ op = \"write\", size = \"512B\", outstanding = 8 }}\n"));
+        let text = format!(
+            "title = \"many\"\nstop = \"60us\"\n[switch.s]\nunder = \"host.rp0\"\nlink = \"gen3 x1\"\n{}[load]\n{}",
+            devices.collect::<String>(),
+            loads.collect::<String>()
+        );
+        let evidence = verdict(&text).limit.evidence;
+        let waiting: Vec<_> = evidence.iter().filter(|line| line.contains("queueing there")).collect();
+        assert_eq!(waiting.len(), named, "{evidence:?}");
+        assert!(waiting.iter().all(|line| (3..=5).contains(&line.matches("behind").count())), "{waiting:?}");
+        assert_eq!(evidence.iter().find(|line| line.contains("more flows")).map(String::as_str), others);
+    }
 }
