@@ -19,7 +19,7 @@ def test_a_changed_crate_is_formatted_linted_and_tested() -> None:
     assert lines(check.rust(files)).splitlines() == [
         "cargo fmt --all --check",
         "cargo clippy --quiet --all-targets --package tlplab-fabric --package tlplab -- -D warnings",
-        "cargo test --quiet --package tlplab-fabric --package tlplab",
+        "env PROPTEST_CASES=4 cargo test --quiet --package tlplab-fabric --package tlplab",
     ]
     assert check.rust([PurePosixPath("docs/rust.md")]) == []
     assert "--workspace" in lines(check.rust([PurePosixPath("Cargo.lock")]))

@@ -160,7 +160,7 @@ def test_a_misspelt_command_is_status_2(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_lists(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "list", "hosts")[1].splitlines()[0].split() == [
-        "ideal", "Nothing", "but", "the", "links:", "no", "latency,", "unlimited", "memory",
+        "ideal", "Only", "the", "links:", "no", "latency,", "unlimited", "memory",
     ]  # fmt: skip
     assert [line.split()[0] for line in run(capsys, "list", "devices")[1].splitlines()] >= ["dma", "memory"]
     Path("other.toml").write_text("[tool]\nname = 1\n", encoding="utf-8")

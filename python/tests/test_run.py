@@ -103,9 +103,9 @@ def test_a_large_fabric_is_summed_up_unless_all_is_asked_for(
         assert not any("others" in row for row in all_rows)
         (others,) = [row for row in rows if "others" in row]
         assert set(others) == set(get_type_hints(shape.Attribution))
-    # A sentence names six flows, and a table the number of the others.
+    # A sentence names three flows, and a table the number of the others.
     (first, *_) = (line for line in whole["verdict"]["limit"]["evidence"] if "of its latency queueing" in line)
-    assert first.count(" behind ") == 7, first
+    assert first.count(" behind ") == 4, first
     assert re.search(r" behind \d+ others\)$", first), first
     status, out, _ = run(capsys, str(experiment))
     assert status == 0
