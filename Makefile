@@ -229,7 +229,8 @@ check: $(VENV)/.dev ## check changed files only: format, lints, words, tests of 
 
 .PHONY: test
 test: $(VENV)/.dev build ## run the tests: Rust and Python
-	$(CARGO) test --workspace --quiet
+	# A test that hangs is named by then, and the run ends.
+	timeout --foreground 2400 $(CARGO) test --workspace --quiet
 	$(BIN)/pytest $(PYTEST) -m "not full"
 	@$(MAKE) --no-print-directory -C driver/tlpdma check
 

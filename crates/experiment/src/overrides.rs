@@ -107,7 +107,7 @@ fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Given<'
         }
         (Some(Kind::Expected), Value::Table(figures)) => {
             let entry = Entry { key_at: value.node.at, node: value.of(&Kind::Expected) };
-            figures.insert(path.join(".").into(), entry);
+            figures.insert(path.join("."), entry);
             Ok(())
         }
         (Some(Kind::List(of)), Value::Array(items)) => {

@@ -57,7 +57,7 @@ impl Apis {
             config_api::PORT,
             "configuration",
             &ConfigAccess::read(0).expect("register 0").emit(),
-            1,
+            2,
             |_| Some(()),
         ) {
             Ok(()) => config_api::PORT,
@@ -143,15 +143,14 @@ impl Apis {
             let until = Instant::now() + PATIENCE;
             loop {
                 let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    break;
-                }
-                socket.set_read_timeout(Some(left)).map_err(failed)?;
+                // If time is over, it is still looked whether an answer lies here: perhaps this machine stood still.
+                socket.set_read_timeout(Some(left.max(Duration::from_millis(1)))).map_err(failed)?;
                 let mut buffer = [0; 512];
                 match socket.recv(&mut buffer) {
                     Ok(len) => match answer(&buffer[..len]) {
                         Some(answer) => return Ok(answer),
-                        // A late answer to somebody else's question.
+                        // A late answer to another question.
+                        None if left.is_zero() => break,
                         None => continue,
                     },
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => {

@@ -45,7 +45,7 @@ impl Stop {
     /// Wakes this one, too.
     pub fn wakes(&self, poller: &Arc<Poller>) {
         let mut sleepers = self.sleepers.lock().expect("nobody panics here");
-        sleepers.retain(|sleeper| sleeper.strong_count() > 0);
+        sleepers.retain(|sleeper| sleeper.strong_count() > 0 && sleeper.as_ptr() != Arc::as_ptr(poller));
         sleepers.push(Arc::downgrade(poller));
     }
 }

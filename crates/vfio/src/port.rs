@@ -13,6 +13,8 @@ use tlplab_wire::tlp::CompletionStatus;
 
 /// The device answers a read of a BAR within this; later it reads as all ones. Below the five seconds after which QEMU gives a server up.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(2000);
+/// A read that is late gets this once: perhaps the machine stood still, and the device with it.
+const REPRIEVE: Duration = Duration::from_ms(10);
 
 /// An access that has not been answered.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,8 @@ struct Access {
     /// Data of the answer; none for a write.
     bytes: u32,
     due: Time,
+    /// It was late once.
+    reprieved: bool,
 }
 
 /// The news of a port for its owner.
@@ -265,8 +269,15 @@ impl Port {
         while let Some((token, access)) = self.accesses.first_key_value()
             && access.due <= now
         {
+            let token = *token;
+            if let Some(access) = self.accesses.get_mut(&token)
+                && !std::mem::replace(&mut access.reprieved, true)
+            {
+                access.due = now + REPRIEVE;
+                continue;
+            }
             self.late += 1;
-            self.answer_with_ones(*token);
+            self.answer_with_ones(token);
         }
     }
 
@@ -358,7 +369,10 @@ impl Port {
     pub(crate) fn open_access(&mut self, now: Time, header: &Header, place: [u8; 16], bytes: u32) -> u64 {
         let token = self.next_access;
         self.next_access += 1;
-        self.accesses.insert(token, Access { header: *header, place, bytes, due: now + COMPLETION_TIMEOUT });
+        self.accesses.insert(
+            token,
+            Access { header: *header, place, bytes, due: now + COMPLETION_TIMEOUT, reprieved: false },
+        );
         token
     }
 

@@ -214,6 +214,8 @@ class Running:
     """The last lines that it printed."""
     stopped: bool = False
     """QEMU has stopped the guest."""
+    deaf: BaseException | None = None
+    """The end of the console's reader, such as a closed pipe."""
 
     @classmethod
     def start(cls, machine: Machine, folder: Path, sockets: Sequence[Path]) -> Running:
@@ -254,15 +256,22 @@ class Running:
         self.end()
         if reader is not None:
             reader.join()
+        if self.deaf is not None:
+            raise self.deaf
         return timed_out
 
     def read(self, show: Callable[[float, str], None]) -> None:
         """Carries the output, by lines."""
         assert self.process.stdout is not None
         console = Console(show)
-        for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]
-            console.hear(time.monotonic() - self.begun, data)
-        console.end()
+        try:
+            for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]
+                console.hear(time.monotonic() - self.begun, data)
+            console.end()
+        except BaseException as error:
+            # A guest whose console nobody reads any more stands still.
+            self.deaf = error
+            self.process.kill()
         self.last = console.last
 
     def end(self) -> None:

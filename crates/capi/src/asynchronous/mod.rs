@@ -55,6 +55,8 @@ pub struct TlpAsyncDone {
 const MOST: usize = 1 << 16;
 /// Passes over the sockets before an operation is begun, each of a batch of datagrams.
 const MOST_TURNS: usize = 1024;
+/// The longest sleep of a waiting thread: another one may have taken the last operation, for which the file descriptor then no longer rings.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Zero means the default.
 fn or(value: u32, default: u32) -> u32 {
@@ -236,13 +238,12 @@ impl TlpAsync {
                 return Ok(count);
             }
             let left = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                None => PollTimeout::NONE,
+                None => LOOK_AGAIN,
                 Some(Duration::ZERO) => return Ok(0),
-                // In whole milliseconds, rounded up.
-                Some(left) => {
-                    PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
-                }
+                Some(left) => left.min(LOOK_AGAIN),
             };
+            // In whole milliseconds, rounded up.
+            let left = PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX);
             poll(&mut [PollFd::new(self.front.0.as_fd(), PollFlags::POLLIN)], left)?;
         }
     }

@@ -18,8 +18,11 @@ const WRITE: u16 = 2;
 
 /// Simulated time between two looks whether nothing but refreshes happens.
 const LOOK: Duration = Duration::from_us(100);
+/// Such looks, and steps from event to event where time has no end, between two pauses.
+const LOOKS_A_BREATH: u32 = 100;
+const STEPS_A_BREATH: u32 = 100_000;
 
-/// The reason that a machine stands still for good.
+/// The reason that a machine stands still.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stop {
     /// Its run is over.
@@ -31,6 +34,9 @@ pub(super) enum Stop {
     /// One of its residents failed.
     #[error("{0}")]
     Resident(ResidentFailure),
+    /// It pauses, and goes on with the next call: signals of the user are looked at meanwhile.
+    #[error("a pause")]
+    Breath,
     /// An access can never end.
     #[error("an access by the guest never completes: no event is left at {0}")]
     Stuck(Time),
@@ -195,7 +201,7 @@ impl Machine for FabricMachine<'_> {
 
     fn advance(&mut self, until: Time) -> Result<(), Stop> {
         let before = self.processor.interrupts.len();
-        loop {
+        for _ in 0..if until == Time::NEVER { STEPS_A_BREATH } else { LOOKS_A_BREATH } {
             let fabric = self.run.fabric();
             fabric.skip_idle(until);
             if until == Time::NEVER && fabric.is_idle() && fabric.next_event_when_idle().is_none() {
@@ -214,6 +220,7 @@ impl Machine for FabricMachine<'_> {
                 return Ok(());
             }
         }
+        Err(Stop::Breath)
     }
 
     fn access(&mut self, access: &Access, limit: Time) -> Result<Option<Vec<u8>>, Stop> {

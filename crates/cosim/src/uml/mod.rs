@@ -471,6 +471,7 @@ fn pause(failure: Failure<Stop>, run: &mut Run) -> Pause {
         Failure::Protocol(error) => error.into(),
         Failure::EndOfTime => GuestError::EndOfTime.into(),
         Failure::Asleep => GuestError::Asleep(run.fabric().now()).into(),
+        Failure::Machine(Stop::Breath) => Pause::Quiet,
         Failure::Machine(Stop::Over) => Pause::Over,
         Failure::Machine(Stop::Run(error)) => error.into(),
         Failure::Machine(Stop::Resident(failure)) => GuestError::Resident(failure).into(),

@@ -165,6 +165,15 @@ impl Progress {
     }
 }
 
+/// Stops all lanes when it is dropped: after an error, and after a panic.
+struct Ends<'a>(&'a Stop);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// A measurement.
 pub struct Perf {
     config: PerfConfig,
@@ -215,9 +224,10 @@ impl Perf {
                     scope.spawn(move || {
                         let lane = Lane::new(config, progress, driven, config.addresses(number), number);
                         together.wait();
+                        let ends = Ends(&progress.stop);
                         let result = lane.run();
-                        if result.is_err() {
-                            progress.stop.stop();
+                        if result.is_ok() {
+                            std::mem::forget(ends);
                         }
                         result
                     })

@@ -17,7 +17,7 @@ const BLOCK: u64 = 4 << 10;
 /// The number of times that a block is written, before the memory is given up.
 const TRIES: u32 = 20;
 /// The tokens of reads and writes that are no lane's operations.
-const CHECK: u32 = u32::MAX - 1;
+pub(super) const CHECK: u32 = u32::MAX - 1;
 const FILL: u32 = u32::MAX - 2;
 /// To try again is the link's work.
 const LINK_LOST: Failure = Failure::Dma(DmaError::Unacknowledged);
@@ -41,6 +41,7 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
                 Err(LINK_LOST) => {
                     return Err(Error::Setup(format!("cannot fill the memory at {address:#x}: {LINK_LOST}")));
                 }
+                Err(Failure::Stopped) => return Ok(()),
                 Err(error) => said = error.to_string(),
             }
             if there {

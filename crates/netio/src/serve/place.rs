@@ -40,8 +40,12 @@ impl Place {
             let bars = packed(layout, Window { base, size: WINDOW })?;
             return Ok(Self { id, ids: None, bars, vectors: Vectors::Given(Vec::new()) });
         }
-        let ids = apis.config_read(0).ok().map(|ids| (ids as u16, (ids >> 16) as u16));
+        let silent = |error: &Error| matches!(error, Error::Silent { refused: false, .. });
+        let first = apis.config_read(0);
         let id = id.map_or_else(|| host.device_id(), Ok)?;
+        // The published card answers no such question, and an adapter that stood still for a second did not answer this one.
+        let ids = if first.as_ref().is_err_and(silent) { apis.config_read(0) } else { first };
+        let ids = ids.ok().map(|ids| (ids as u16, (ids >> 16) as u16));
         let (own, vectors) = (own_ids(layout), given(host)?);
         if ids.is_some() && ids == own {
             let bars = BarMap::own(layout, bases(apis, layout)?);

@@ -43,7 +43,7 @@ fn through_a_proxy<R: Send>(test: u8, loss: u32, work: impl FnOnce(&ProxyAddress
     let impairment = Impairment { loss, ..Impairment::default() };
     let (proxy, stop) = (Proxy::open(addresses, &ports, impairment, 5).unwrap(), Stop::default());
     std::thread::scope(|scope| {
-        let _ends = Ends(&stop);
+        let _ends = Ends(|| stop.stop());
         scope.spawn(|| proxy.run(&stop).unwrap());
         work(&addresses)
     })
@@ -121,6 +121,7 @@ fn a_measurement_without_a_link_fails() {
         let served = Served::engine(adapter, Udp::open(addresses.adapter, PORTS, None).unwrap());
         let perf = Perf::new(PerfConfig { count: Some(1_000_000), ..known(direction, length) }).unwrap();
         let ended = std::thread::scope(|scope| {
+            let _ends = Ends(|| perf.stop());
             let running = scope.spawn(|| perf.run());
             while perf.progress().0 < 100 && !running.is_finished() {
                 std::thread::sleep(Wall::from_millis(1));

@@ -1,6 +1,6 @@
 //! Blocking and submitted operations.
 
-use super::memory::{BASE, Memory, SIZE, Served, content};
+use super::memory::{BASE, Ends, Memory, SIZE, Served, content};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -242,14 +242,20 @@ fn a_thread_that_did_not_run_has_not_missed_its_answers() {
     for token in 0..32 {
         context.submit_read(token, BASE + token * 4096, 4096).unwrap();
     }
-    let mut served = 0;
-    while served < 32 {
-        served += memory.turn(None).unwrap();
-    }
+    serve(&mut memory, 32);
     std::thread::sleep(2 * SHORT);
     for _ in 0..32 {
         let done = context.next(None).unwrap().unwrap();
         assert!(done.result.unwrap().bytes().unwrap() == expected(BASE + done.token * 4096, 4096));
+    }
+}
+
+/// Serves this many datagrams.
+fn serve(memory: &mut Loop<Memory, Udp>, datagrams: usize) {
+    let (begun, mut served) = (std::time::Instant::now(), 0);
+    while served < datagrams {
+        served += memory.turn(None).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(60), "{served} of {datagrams} datagrams have come");
     }
 }
 
@@ -267,10 +273,7 @@ fn late_answers_are_all_read_before_their_tags_are_used_again() {
     for _ in 0..100 {
         assert!(context.next(None).unwrap().unwrap().result.is_err(), "nobody has answered");
     }
-    let mut served = 0;
-    while served < 100 {
-        served += memory.turn(None).unwrap();
-    }
+    serve(&mut memory, 100);
     std::thread::sleep(SHORT);
     context.set_time_limits(tlplab_units::Duration::from_ms(PATIENT.as_millis() as u64), quarantine);
     let over = AtomicBool::new(false);
@@ -281,9 +284,8 @@ fn late_answers_are_all_read_before_their_tags_are_used_again() {
                 memory.turn(None).unwrap();
             }
         });
-        let results = context.read_many(&places);
-        over.store(true, Ordering::Relaxed);
-        results
+        let _ends = Ends(|| over.store(true, Ordering::Relaxed));
+        context.read_many(&places)
     });
     for (result, &(address, _)) in results.unwrap().iter().zip(&places) {
         assert!(result.as_ref().unwrap().bytes().unwrap() == expected(address, 256), "{address:#x}");

@@ -1,5 +1,6 @@
 //! An adapter between a peer that floods it and one that works.
 
+use super::memory::Ends;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -66,8 +67,9 @@ fn a_flood_costs_another_peer_nothing() {
                 }
             });
             let places: Vec<(u64, u64)> = (0..500).map(|at| (at * 997, 300)).collect();
+            let ends = Ends(|| over.store(true, Ordering::Relaxed));
             let results = context.read_many(&places);
-            over.store(true, Ordering::Relaxed);
+            drop(ends);
             serving.join().unwrap();
             let sent = flooding.join().unwrap();
             for (result, &(address, bytes)) in results.unwrap().iter().zip(&places) {

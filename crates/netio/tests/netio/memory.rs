@@ -119,11 +119,11 @@ impl Drop for Served {
     }
 }
 
-/// Ends loops when it is dropped: also when a test fails whose scope would wait for them without end.
-pub(crate) struct Ends<'a>(pub(crate) &'a Stop);
+/// Calls this when it is dropped: ends loops, also when a test fails whose scope would wait for them without end.
+pub(crate) struct Ends<F: Fn()>(pub(crate) F);
 
-impl Drop for Ends<'_> {
+impl<F: Fn()> Drop for Ends<F> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0();
     }
 }

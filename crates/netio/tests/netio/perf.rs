@@ -1,6 +1,6 @@
 //! Measurements on the loopback interface: what they count must be so.
 
-use super::memory::{BASE, SIZE, Served};
+use super::memory::{BASE, Ends, SIZE, Served};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tlplab_netio::perf::{Direction, Pattern, Perf, PerfConfig, Region};
@@ -87,15 +87,16 @@ fn wrong_data_are_seen() {
     };
     let perf = Perf::new(config).unwrap();
     let report = std::thread::scope(|scope| {
+        let _ends = Ends(|| perf.stop());
         let running = scope.spawn(|| perf.run().unwrap());
-        while perf.progress().0 < 50 {
+        while perf.progress().0 < 50 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         Perf::new(other).unwrap().run().unwrap();
         // Those that had begun before, and as many again; how far it is, is told once in a millisecond.
         std::thread::sleep(Duration::from_millis(5));
         let seen = perf.progress().0 + 2 * 5;
-        while perf.progress().0 < seen {
+        while perf.progress().0 < seen && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         perf.stop();

@@ -1,6 +1,6 @@
 //! Reads through a bad network are right or errors, never wrong.
 
-use super::memory::Served;
+use super::memory::{Ends, Served};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,9 +67,10 @@ fn measure(test: u8, reads: u64, retry: Retry) -> (Report, ProxyCounters) {
         seed: 3,
     };
     std::thread::scope(|scope| {
+        let ends = Ends(|| stop.stop());
         let running = scope.spawn(|| proxy.run(&stop).unwrap());
         let report = Perf::new(config).unwrap().run();
-        stop.stop();
+        drop(ends);
         (report.unwrap(), running.join().unwrap())
     })
 }
@@ -148,8 +149,9 @@ fn writes_that_do_not_arrive_are_counted_and_found() {
             }
             proxy.counters()
         });
+        let ends = Ends(|| stop.store(true, Ordering::Relaxed));
         let report = Perf::new(config).unwrap().run();
-        stop.store(true, Ordering::Relaxed);
+        drop(ends);
         (report.unwrap(), running.join().unwrap())
     });
     assert_eq!(report.operations(), WRITES);
@@ -200,7 +202,8 @@ fn fate(test: u8, impairment: Impairment, seed: u64) -> (Vec<Vec<u8>>, ProxyCoun
         let ProxyCounters { received, lost, duplicated, .. } = proxy.counters()[1];
         received < u64::from(SENT) || (heard as u64) < received - lost + duplicated
     };
-    while on_its_way(&proxy, heard.len()) {
+    let begun = std::time::Instant::now();
+    while on_its_way(&proxy, heard.len()) && begun.elapsed() < Wall::from_secs(60) {
         proxy.serve(Wall::from_millis(5)).unwrap();
         let mut buffer = [0; 100];
         while let Ok(len) = adapter.recv(&mut buffer) {

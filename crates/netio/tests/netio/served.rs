@@ -89,7 +89,7 @@ fn a_copier_elsewhere_copies_as_a_simulated_one_does() {
     let (mut served, interrupts) = thread::scope(|scope| {
         let stop = &stop;
         let device = scope.spawn(move || device(peer, local, Dma::new(), stop));
-        let ends = Ends(stop);
+        let ends = Ends(|| stop.stop());
         let (run, ended, lag) = machine(adapter);
         drop(ends);
         assert!(ended.contains("ended"), "{ended}, {lag:?}");

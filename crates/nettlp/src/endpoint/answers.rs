@@ -78,6 +78,9 @@ pub enum AnswerError {
     /// It was answered before, or forgotten in a reset.
     #[error("the read was answered already, or a reset has ended it")]
     Over,
+    /// The host has given it up: too many others waited.
+    #[error("the read took too long, and was given up for others")]
+    GivenUp,
     /// Too many or too few bytes.
     #[error("the read is for {expected} B, but the answer has {found} B")]
     Length {
@@ -117,6 +120,8 @@ enum State {
 #[derive(Clone, Debug)]
 struct Slot {
     generation: u16,
+    /// A read here was given up; its answer may still come.
+    given_up: bool,
     port: u16,
     /// The arrival of the read.
     since: Time,
@@ -146,7 +151,13 @@ impl Answers {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < MOST => {
-                self.slots.push(Slot { generation: 0, port, since: now, state: State::Free });
+                self.slots.push(Slot {
+                    generation: 0,
+                    given_up: false,
+                    port,
+                    since: now,
+                    state: State::Free,
+                });
                 self.slots.len() as u32 - 1
             }
             None => return None,
@@ -167,6 +178,7 @@ impl Answers {
             let Slot { since, state, .. } = &self.slots[index as usize];
             if *since < limit && matches!(state, State::Waiting { .. }) {
                 self.release(index);
+                self.slots[index as usize].given_up = true;
             }
         }
         self.free.len() as u64
@@ -189,8 +201,11 @@ impl Answers {
         token: AnswerToken,
         result: Result<Payload, Refusal>,
     ) -> Result<(), AnswerError> {
-        let slot = self.slots.get_mut(token.slot as usize).filter(|slot| slot.generation == token.generation);
-        let Some(Slot { state, .. }) = slot else { return Err(AnswerError::Over) };
+        let Some(slot) = self.slots.get_mut(token.slot as usize) else { return Err(AnswerError::Over) };
+        if slot.generation != token.generation {
+            return Err(if slot.given_up { AnswerError::GivenUp } else { AnswerError::Over });
+        }
+        let Slot { state, .. } = slot;
         let State::Waiting { request, runs, open, gathered, refusal } = state else {
             return Err(AnswerError::Over);
         };

@@ -71,7 +71,7 @@ fn a_device_that_never_answers_is_asked_on() {
     assert_eq!(device.counters().unanswered, 1024);
     device.answer(token, Ok(Payload::from(vec![7; 4]))).unwrap();
     assert_eq!(sent(&mut device, us(1101))[0].fmt_type, 0x4A);
-    assert_eq!(device.answer(ignored[0], Err(Refusal::CompleterAbort)), Err(AnswerError::Over));
+    assert_eq!(device.answer(ignored[0], Err(Refusal::CompleterAbort)), Err(AnswerError::GivenUp));
     assert!(device.is_idle());
 }
 

@@ -175,7 +175,10 @@ fn an_unanswered_register_read_has_no_completion() {
     let due = client.port.deadline();
     let late = read_register(&mut client, 8, 4);
     assert_eq!(due, None);
-    client.port.handle_timeout(client.port.deadline().expect("it must answer"));
+    // At the second time: the first is a reprieve.
+    for _ in 0..2 {
+        client.port.handle_timeout(client.port.deadline().expect("it must answer"));
+    }
     act(&mut client, Action::ReplyError { token: late, refusal: Refusal::CompleterAbort });
     assert_eq!(seen(&mut client).len(), 1, "an answer after the time limit completes nothing");
 }

@@ -57,6 +57,39 @@ static void many(struct peer *peer)
 	free(told);
 }
 
+struct waiting {
+	struct tlp_async *context;
+	int count;
+};
+
+static void *wait_for_one(void *argument)
+{
+	struct waiting *waiting = (struct waiting *)argument;
+	struct tlp_async_done done[4];
+
+	waiting->count = tlp_async_wait(waiting->context, done, 4, -1);
+	return NULL;
+}
+
+/* Two threads wait for one read that times out: one is told of it, and the other has nothing to wait for. */
+static void two_wait(struct peer *peer)
+{
+	struct tlp_async *context = open_at(peer, 0, 1, 3);
+	struct waiting waiting[2] = { { context, 0 }, { context, 0 } };
+	unsigned char data[8];
+	pthread_t threads[2];
+
+	for (int round = 0; round < 20; round++) {
+		CHECK_IS(tlp_async_read(context, PEER_AT(PEER_SILENT), data, 8, data), 0);
+		for (int i = 0; i < 2; i++)
+			CHECK_IS(pthread_create(&threads[i], NULL, wait_for_one, &waiting[i]), 0);
+		for (int i = 0; i < 2; i++)
+			CHECK_IS(pthread_join(threads[i], NULL), 0);
+		CHECK_IS(waiting[0].count + waiting[1].count, 1);
+	}
+	tlp_async_close(context);
+}
+
 /* By the file descriptor alone, as an event loop does it: it must tell of writes that are over at once, of data, and of deadlines. */
 static void by_descriptor(struct peer *peer)
 {
@@ -222,6 +255,7 @@ int main(void)
 	struct peer *peer = peer_start(0, 16);
 
 	many(peer);
+	two_wait(peer);
 	by_descriptor(peer);
 	cancelled(peer);
 	mistakes(peer);
