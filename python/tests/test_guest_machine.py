@@ -12,7 +12,7 @@ import pytest
 from tlplab.guest.machine import Running
 
 
-def test_a_console_whose_pipe_is_closed_ends_the_guest(tmp_path: Path) -> None:
+def test_a_closed_console_pipe_ends_the_guest(tmp_path: Path) -> None:
     errors = tmp_path / "errors"
     errors.touch()
 

@@ -393,6 +393,13 @@ def test_the_output_of_perf_fits_a_terminal() -> None:
     assert all(any(f"{name} 123 µs" in line for line in said) for name in perf.LATENCIES), said
 
 
+def test_a_measurement_without_operations_has_checked_no_data() -> None:
+    report = measured(0, {})
+    for wrong, data in ((0, "nothing was read"), (2, "2 reads are WRONG")):
+        shown = perf.lines({**report, "wrong": wrong, "plan": {**report["plan"], "direction": "read"}})
+        assert f"  data: {data}" in shown
+
+
 def test_a_measurement_of_failures_has_failed() -> None:
     def told(failed: int) -> dict[str, Any]:
         return {**measured(10, {"timeout": 6, "unreachable": failed}), "missing_bytes": 0, "arrived_bytes": None}

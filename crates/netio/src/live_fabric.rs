@@ -100,7 +100,10 @@ impl LiveFabric {
         };
         let mut config =
             AdapterConfig::new(local, self.elsewhere.served.iter().zip(peers).map(device).collect());
-        let own = self.paced.run.experiment().fabric.devices.iter();
+        // The host's own limit decides, also if it is longer than an adapter's.
+        let fabric = &self.paced.run.experiment().fabric;
+        config.completion_timeout = config.completion_timeout.max(fabric.host.completion_timeout);
+        let own = fabric.devices.iter();
         let own = own.filter(|device| self.elsewhere.served.iter().any(|served| served.name == device.name));
         if let Some(mps) = own.clone().map(|device| device.link.mps).min_by_key(|mps| mps.bytes()) {
             config.mps = mps;

@@ -313,9 +313,8 @@ def lines(report: dict[str, Any]) -> list[str]:
     if report["kernel_drops"]:
         shown.append(f"  dropped by the kernel at this end: {report['kernel_drops']} datagrams")
     if plan["verify"] and plan["direction"] == "read":
-        shown.append(
-            f"  data: {'all as written' if not report['wrong'] else str(report['wrong']) + ' reads are WRONG'}"
-        )
+        right = "all as written" if report["operations"] else "nothing was read"
+        shown.append(f"  data: {right if not report['wrong'] else str(report['wrong']) + ' reads are WRONG'}")
     elif plan["verify"]:
         first, *rest = lacking(report) or ["everything arrived"]
         shown += [f"  data: {first}", *(f"        {line}" for line in rest)]
