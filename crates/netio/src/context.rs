@@ -282,7 +282,10 @@ impl Context {
     /// Sends what was begun.
     fn begun(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         state.driven.transmit()?;
-        state.collect();
+        // To send may find that an earlier request was refused, for which the thread that drives waits perhaps.
+        if state.collect() && state.driver.is_some() {
+            self.poller.wake();
+        }
         self.rouse(&state);
         self.tell(&state);
         Ok(())
@@ -408,17 +411,21 @@ impl State {
         Ok(())
     }
 
-    /// Takes what the end point says of operations that are over.
-    fn collect(&mut self) {
+    /// Takes the operations that are over from the end point; true if any of them has failed.
+    fn collect(&mut self) -> bool {
+        let mut any_failed = false;
         while let Some(event) = self.driven.engine.poll_event() {
-            match event {
-                Event::ReadDone { token, result } => self.done(token, result),
-                Event::WriteSent { token } => self.done(token, Ok(Payload::EMPTY)),
-                Event::Failed { token, error } => self.done(token, Err(error)),
+            let (token, result) = match event {
+                Event::ReadDone { token, result } => (token, result),
+                Event::WriteSent { token } => (token, Ok(Payload::EMPTY)),
+                Event::Failed { token, error } => (token, Err(error)),
                 // The host has no windows here: it was refused, and counted.
-                Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => {}
-            }
+                Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => continue,
+            };
+            any_failed |= result.is_err();
+            self.done(token, result);
         }
+        any_failed
     }
 
     fn done(&mut self, token: Token, result: Outcome) {
