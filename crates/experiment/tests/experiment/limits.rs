@@ -297,7 +297,7 @@ fn memory_shared_by_many_devices_is_tried() {
 fn the_winner_of_a_beginning_is_confirmed_on_the_whole_run() {
     let text = single(
         "host = { profile = \"server\", iommu = { entries = 512, walk = \"500ns\", walkers = 1 } }",
-        "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"512B\", window = \"2MiB\", count = 12000 }\n",
+        "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"4KiB\", window = \"2MiB\", count = 12000 }\n",
     );
     assert_named(&text, "link host.rp0 → d", 0.85..1.05);
 }
