@@ -217,6 +217,7 @@ class AdapterService:
         mps: int = 256,
         mrrs: int = 512,
         root_complex: bool = False,
+        timeout_ns: int | None = None,
         msix_in_window: bool = False,
         rate: int | None = None,
         transport: str = "udp",

@@ -95,7 +95,12 @@ def pseudo_memory(
     adapter, software, reader = (own_address() for _ in range(3))
     peers = [(int(IPv4Address(reader)), READER), (int(IPv4Address(software)), SOFTWARE)]
     service = _core.AdapterService(
-        int(IPv4Address(adapter)), peers, memory=MEMORY, root_complex=root_complex, pcap=str(capture)
+        int(IPv4Address(adapter)),
+        peers,
+        memory=MEMORY,
+        root_complex=root_complex,
+        timeout_ns=TIMEOUT_NS,
+        pcap=str(capture),
     )
     with served(service.serve, service.finish):
         server = _core.Server.builtin(Site(End(local=software, adapter=adapter)), Builtin("psmem", bytes=MEMORY))

@@ -27,7 +27,7 @@ pub(crate) struct AdapterService {
 impl AdapterService {
     #[new]
     #[pyo3(signature = (local, peers, *, memory, images = Vec::new(), latency_fs = 0, window = 256 << 20,
-        mps = 256, mrrs = 512, root_complex = false, msix_in_window = false, rate = None, transport = "udp", interface = None,
+        mps = 256, mrrs = 512, root_complex = false, timeout_ns = None, msix_in_window = false, rate = None, transport = "udp", interface = None,
         spin = false, pcap = None))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
@@ -41,6 +41,7 @@ impl AdapterService {
         mps: u32,
         mrrs: u32,
         root_complex: bool,
+        timeout_ns: Option<u64>,
         msix_in_window: bool,
         rate: Option<u64>,
         transport: &str,
@@ -57,6 +58,9 @@ impl AdapterService {
         (config.mps, config.mrrs) = limits(mps, mrrs)?;
         if root_complex {
             config.peer_to_peer = PeerToPeer::RootComplex;
+        }
+        if let Some(timeout) = timeout_ns {
+            config.completion_timeout = tlplab_units::Duration::from_ns(timeout);
         }
         if let Some(per_second) = rate {
             config.rate = RateLimit { per_second, ..config.rate };

@@ -27,7 +27,8 @@ pub struct AdapterConfig {
     pub rcb: Rcb,
     /// Tags that the host has for its reads of each device: 1 to 256.
     pub tags: u16,
-    /// The time in which a device has to answer.
+    /// The time in which a device has to answer the host, or a root complex that reads for another device. Reads through a switch end by the
+    /// requester's own time limit.
     pub completion_timeout: Duration,
     /// The limit on datagrams of a device that are processed.
     pub rate: RateLimit,

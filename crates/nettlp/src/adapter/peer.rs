@@ -24,8 +24,6 @@ pub(super) struct Passed {
     address: u64,
     /// Bytes that remain; 1 for a zero-length read, as in its completion.
     left: u32,
-    /// The deadline; later completions are late.
-    pub(super) until: Time,
 }
 
 impl Passed {
@@ -55,14 +53,14 @@ impl<H: Host> Adapter<H> {
     pub(super) fn peer_request(&mut self, now: Time, from: usize, to: usize, request: &Request<'_>) {
         self.ports[from].counters.peer_requests += 1;
         match self.config.peer_to_peer {
-            PeerToPeer::Switch => self.pass(now, from, to, request),
+            PeerToPeer::Switch => self.pass(from, to, request),
             PeerToPeer::RootComplex => self.split(now, from, to, request),
         }
     }
 
     /// A switch passes it on. The answer finds its way by the requester ID, so nobody may use another's (ACS Source Validation, PCIe 5.0
-    /// §6.12.1.1).
-    fn pass(&mut self, now: Time, from: usize, to: usize, request: &Request<'_>) {
+    /// §6.12.1.1). A switch has no completion timeout (§2.8): the requester alone decides when it waits no longer.
+    fn pass(&mut self, from: usize, to: usize, request: &Request<'_>) {
         let Request { repr, access, packet } = request;
         let id = repr.transaction_id();
         let read = matches!(repr.kind(), Kind::MemRead { .. });
@@ -78,18 +76,16 @@ impl<H: Host> Adapter<H> {
             return;
         }
         if read {
-            let until = now + self.config.completion_timeout;
-            let passed = Passed { from, address: access.address, left: access.bytes.max(1), until };
+            let passed = Passed { from, address: access.address, left: access.bytes.max(1) };
             self.ports[to].passed.insert((id.requester, id.tag), passed);
         }
     }
 
     /// Device `at` answers another device.
-    pub(super) fn pass_completion(&mut self, now: Time, at: usize, completion: &Completion, tlp: &[u8]) {
+    pub(super) fn pass_completion(&mut self, at: usize, completion: &Completion, tlp: &[u8]) {
         let key = (completion.id().requester, completion.id().tag);
         let Port { passed, counters, .. } = &mut self.ports[at];
-        let Some(mut state) = passed.get(&key).copied().filter(|p| p.until >= now && p.expects(completion))
-        else {
+        let Some(mut state) = passed.get(&key).copied().filter(|p| p.expects(completion)) else {
             counters.unexpected += 1;
             return;
         };

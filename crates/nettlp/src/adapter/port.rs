@@ -145,7 +145,6 @@ impl Port {
         self.bucket.rebase(by);
         self.requester.rebase(by);
         self.lanes.rebase(by);
-        self.passed.values_mut().for_each(|passed| passed.until = passed.until.earlier(by));
     }
 
     /// The number of items that wait: to be sent, to be answered by the host or by the device.

@@ -223,7 +223,7 @@ impl<H: Host> Adapter<H> {
                 self.outcome(now, from, outcome);
             }
         } else {
-            self.pass_completion(now, from, completion, packet.bytes());
+            self.pass_completion(from, completion, packet.bytes());
         }
     }
 
