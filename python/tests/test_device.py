@@ -205,7 +205,7 @@ def test_devices_do_not_share_registers() -> None:
 
 
 def test_mistakes_in_a_class_are_named() -> None:
-    with pytest.raises(ValueError, match="b at 0x4 overlaps a"):
+    with pytest.raises(ValueError, match=r"Overlapping: line \d+: b at 0x4 overlaps a"):
 
         class Overlapping(tl.Bar, size=4096):
             a = tl.Reg64(0)
@@ -227,8 +227,11 @@ def test_mistakes_in_a_class_are_named() -> None:
         class Odd(tl.Bar, size=100):
             pass
 
-    with pytest.raises(ValueError, match="at 0x4 is not aligned"):
-        tl.Reg64(4)
+    with pytest.raises(ValueError, match=r"Apart: line \d+: a at 0x4 is not aligned; put a register of 8 B at a multiple of 8"):
+
+        class Apart(tl.Bar, size=16):
+            a = tl.Reg64(4)
+
     with pytest.raises(OverflowError, match="does not fit"):
         Copier().regs.go = 1 << 32
     with pytest.raises(ValueError, match="no MSI-X vector 1: it has 1, from 0 to 0; for more, msix = 2"):

@@ -241,7 +241,7 @@ def test_reads_with_refused_completions_end_with_timeouts(tmp_path: Path) -> Non
     """They end with the completion timeout, after 10 ms, where the rates of others are known after microseconds."""
     path = translating(tmp_path, host='"source-validation"')
     (rate,) = pair(path, Flow("a", "b", "read")).rates
-    assert (rate.carried, rate.failed) == (None, "completion timeouts")
+    assert (rate.carried, rate.failed, rate.limit) == (None, "completion timeouts", "completion timeouts")
     assert rate.reasons == ('host.rp0 → sw0 sends nothing back: host.acs lacks "upstream-forwarding"',)
     (written,) = pair(path, Flow("a", "b")).rates
     assert written.carried is not None, "translated writes go straight"

@@ -39,6 +39,14 @@ class ExperimentError(ValueError):
         hint = f"; {self.hint}" if self.hint else ""
         return f"{place}: {key}{self.message}{hint}"
 
+    def of_overrides(self, name: str) -> ExperimentError:
+        """The same mistake, with this name for the overrides in place of `--set`."""
+        if self.file != "--set":
+            return self
+        changed = ExperimentError(name, None, None, self.key, self.message, self.hint)
+        changed.others = tuple(other.of_overrides(name) for other in self.others)
+        return changed
+
 
 class DatasetError(ExperimentError):
     """A mistake in measured data: the key is a column."""

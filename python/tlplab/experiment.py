@@ -164,7 +164,10 @@ class Experiment:
     def settings(self, *, overrides: Sequence[str] = ()) -> dict[str, Any]:
         """The experiment's settings: each key with its value, defaults of devices, switches and loads included. Raises `ExperimentError`."""
         with self.places():
-            read = json.loads(_core.check(self.path, text=self.to_toml(), overrides=list(overrides)))
+            try:
+                read = json.loads(_core.check(self.path, text=self.to_toml(), overrides=list(overrides)))
+            except ExperimentError as error:
+                raise error.of_overrides("overrides") from None
         settings: dict[str, Any] = read["settings"]
         return settings
 

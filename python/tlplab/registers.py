@@ -29,8 +29,6 @@ class Register:
 
     def __init__(self, offset: int, size: int, *, ro: bool = False, reset: int = 0) -> None:
         """`size` is in bytes, `reset` the value after start and reset."""
-        if offset % size:
-            raise ValueError(f"a register of {size} B at {offset:#x} is not aligned; put it at a multiple of {size}")
         self.offset, self.size, self.ro, self.reset = offset, size, ro, reset
         self.name, self.line = "", line_of_user()
         self.write_handler: Handler | None = None
@@ -203,12 +201,16 @@ def check_names(bar: type[Bar]) -> None:
 
 
 def check_places(bar: type[Bar]) -> None:
-    """Refuses registers that overlap or stick out."""
+    """Refuses registers that are not aligned, overlap or stick out."""
     end = 0
     previous = ""
     for register in sorted(bar.registers.values(), key=lambda register: register.offset):
+        here = f"{bar.__name__}: line {register.line}: {register.name} at {register.offset:#x}"
+        if register.offset % register.size:
+            raise ValueError(f"{here} is not aligned; put a register of {register.size} B at a multiple of {register.size}")
         if register.offset < end:
-            raise ValueError(f"{bar.__name__}: {register.name} at {register.offset:#x} overlaps {previous}")
+            raise ValueError(f"{here} overlaps {previous}")
         end, previous = register.offset + register.size, register.name
     if end > bar.size:
-        raise ValueError(f"{bar.__name__}: {previous} ends at {end:#x}, outside the BAR of {bar.size:#x} B")
+        line = bar.registers[previous].line
+        raise ValueError(f"{bar.__name__}: line {line}: {previous} ends at {end:#x}, outside the BAR of {bar.size:#x} B")

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core, quantities, tlps
 from tlplab.catalog import find_experiment
-from tlplab.errors import RunError
+from tlplab.errors import ExperimentError, RunError
 from tlplab.experiment import Experiment
 from tlplab.result import Document, Result
 
@@ -205,10 +205,13 @@ def simulation_of(
         _core.Simulation, overrides=list(overrides), load=None if load is None else os.fspath(load), seed=seed,
         trace=None if trace is None else os.fspath(trace), pcap=None if pcap is None else os.fspath(pcap), latest=latest,
     )  # fmt: skip
-    if not isinstance(experiment, Experiment):
-        return start(find_experiment(os.fspath(experiment)))
-    with experiment.places():
-        return start(experiment.path, text=experiment.to_toml(), objects=experiment.objects())
+    try:
+        if not isinstance(experiment, Experiment):
+            return start(find_experiment(os.fspath(experiment)))
+        with experiment.places():
+            return start(experiment.path, text=experiment.to_toml(), objects=experiment.objects())
+    except ExperimentError as error:
+        raise error.of_overrides("overrides") from None
 
 
 def run(

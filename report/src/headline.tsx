@@ -24,7 +24,7 @@ export function Headline({ view }: { view: View }) {
           {limit.kind !== "none" && limit.kind !== "latency" && (
             <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
           )}
-          {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={spoken(next.text || `${next.resource} has this headroom`)} tone="cool" />}
+          {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${(1 + next.headroom).toFixed(1)}`} text={spoken(next.text || `${next.resource} has this headroom`)} tone="cool" />}
         </aside>
       </div>
       <FlowTable view={view} />

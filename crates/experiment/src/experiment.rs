@@ -227,7 +227,7 @@ fn read_whole(read: ReadFile<'_>, path: &str, options: &Options) -> Result<(Sour
                 column: 0,
                 key: set.clone(),
                 message: "there is no value".into(),
-                hint: Some("write --set key=value, as in --set switch.sw0.link=\"gen4 x8\"".into()),
+                hint: Some("write key=value, as in switch.sw0.link=\"gen4 x8\"".into()),
             })
         })?;
         overrides::apply(&mut sources, &mut root, key.trim(), value).map_err(one)?;

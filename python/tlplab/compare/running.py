@@ -51,19 +51,10 @@ def of_alternative(base: Variant, settings: dict[str, Any], one: Alternative) ->
     try:
         settings_of(found)
     except ExperimentError as error:
-        raise named(error, f"--if {one.name}") from None
+        raise error.of_overrides(f"--if {one.name}") from None
     except click.UsageError as error:
         raise refused(one.given, error.message) from None
     return found
-
-
-def named(error: ExperimentError, name: str) -> ExperimentError:
-    """The same mistake, said of an alternative and not of `--set`."""
-    if error.file != "--set":
-        return error
-    changed = ExperimentError(name, None, None, error.key, error.message, error.hint)
-    changed.others = tuple(named(other, name) for other in error.others)
-    return changed
 
 
 def run_all(variants: Sequence[Variant], *, threads: int | None, quiet: bool) -> dict[str, Document]:

@@ -61,7 +61,8 @@ class Rate:
     latency_ns: float | None
     """From the beginning of a transaction to its last byte, on average."""
     limit: str
-    """The busiest link on its way if that has no room left; otherwise the limit of the run by its figures, if they name one."""
+    """The busiest link on its way if that has no room left; otherwise the limit of the run by its figures, if they name one. The failures, if there is
+    nothing else."""
     failed: str | None
     """The end of transactions that failed."""
     reasons: tuple[str, ...] = ()
@@ -226,16 +227,18 @@ def rates(result: Document, together: Together) -> list[Rate]:
     for number, flow in enumerate(together.flows):
         one = by_name[name_of(number)]
         failed = ", ".join(ERRORS[name] for name, count in one["errors"].items() if count)
-        busiest = None
-        if together.kind != "latency":
-            busiest = busiest_of(way(flow.source, flow.target, parents), directions)
+        limit = None
+        if failed and one["payload_bps"] == 0:
+            limit = failed
+        elif together.kind != "latency":
+            limit = busiest_of(way(flow.source, flow.target, parents), directions)
         latency = one["latency_ns"]
         found.append(
             Rate(
                 flow,
                 one["payload_bps"] / 8e9,
                 None if latency is None else latency["mean"],
-                busiest or limit_of_run(result, together),
+                limit or limit_of_run(result, together),
                 failed or None,
                 refused if failed else (),
             )
