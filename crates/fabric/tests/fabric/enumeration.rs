@@ -180,7 +180,7 @@ fn requests_are_of_type_1_until_they_reach_their_bus() {
 /// A device that is not ready answers with Retry Status, and the software comes again.
 #[test]
 fn a_device_that_is_slow_is_found_when_it_is_ready() {
-    for (ready, found, retries) in [(20, true, 1), (350, true, 4), (1500, false, 11)] {
+    for (ready, found, retries) in [(20, true, 1), (150, true, 2), (1500, false, 11)] {
         let ready = Duration::from_ms(ready);
         let mut bench = tree(true);
         let slow = bench.config.devices.iter_mut().find(|device| device.name == "deep").unwrap();

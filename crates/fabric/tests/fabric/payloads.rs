@@ -68,7 +68,7 @@ fn registers_show_supported_and_set_payload_sizes() {
             bench.behaviour(name, Box::new(tlplab_device::Memory::new(1 << 16)), false);
         }
         let mut fabric = bench.build();
-        fabric.run_until(Time::ZERO + Duration::from_ms(300));
+        fabric.run_until(Time::ZERO + Duration::from_ms(120));
         let found = fabric.hierarchy().unwrap().clone();
         let of = |(id, space): &(tlplab_units::Bdf, tlplab_cfgspace::ConfigSpace)| {
             let (pcie, at) = (space.pcie()?, found.function(*id)?.capability(0x10)?);
