@@ -120,7 +120,7 @@ def test_a_key_set_later_has_its_own_line() -> None:
     assert (caught.value.key, caught.value.line) == ("device.ssd.tags", line_of('"device.ssd.tags", "many"'))
     with pytest.raises(tl.ExperimentError) as caught:
         tl.run(small(), overrides=["device.ssd.tag=3"])
-    assert caught.value.file == "--set", "an override is no line of the program"
+    assert caught.value.file == "overrides", "an override is no line of the program"
 
 
 def test_a_mistake_in_a_file_that_was_read_has_the_line_of_the_file(tmp_path: Path) -> None:

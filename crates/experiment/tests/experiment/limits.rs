@@ -2,6 +2,7 @@
 //! exact double. Each comes with the resource that gains most by hand.
 
 use super::whatif::{named, verdict};
+use tlplab_experiment::result::Verdict;
 
 /// A device below each of two root ports.
 const TWO: &str = "title = \"two\"\n[device.a]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\n[device.b]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\n";
@@ -10,19 +11,20 @@ fn single(keys: &str, load: &str) -> String {
     format!("title = \"one\"\n{keys}\n[device.d]\nunder = \"host.rp0\"\n{load}")
 }
 
-fn assert_named(text: &str, resource: &str, gain: std::ops::Range<f64>) {
+fn assert_named(text: &str, resource: &str, gain: std::ops::Range<f64>) -> Verdict {
     let verdict = verdict(text);
     assert!(named(&verdict).contains(&resource), "{:?}: {}\n{text}", named(&verdict), verdict.sentence);
     let measured = verdict.limit.gain.unwrap();
     assert!(gain.contains(&measured), "{measured}: {}\n{text}", verdict.sentence);
+    verdict
 }
 
 /// Two peers below a switch whose uplink is a quarter as wide: straight they have four times as much, with a wider uplink twice.
 #[test]
 fn access_control_limits_peers_that_could_go_straight() {
     let text = "title = \"peers\"\nstop = \"30us\"\nhost = { acs = \"isolation\" }\n[switch.s]\nunder = \"host.rp0\"\nlink = \"gen3 x2\"\nacs = \"isolation\"\n[device.a]\nunder = \"s\"\nlink = \"gen3 x8\"\n[device.b]\nunder = \"s\"\nlink = \"gen3 x8\"\n[load]\na = { target = \"b\", op = \"write\", size = \"4KiB\" }\n";
-    assert_named(text, "access control between peers", 2.9..3.2);
-    assert_eq!(verdict(text).limit.change.as_deref(), Some("redirected → straight"));
+    let judged = assert_named(text, "access control between peers", 2.9..3.2);
+    assert_eq!(judged.limit.change.as_deref(), Some("redirected → straight"));
     let off = text.replace("gen3 x2\"\nacs = \"isolation\"", "gen3 x2\"\nacs = \"off\"");
     assert_named(&off, "link a → s and link s → b", 0.9..1.05);
 }
@@ -33,8 +35,8 @@ fn the_exit_of_a_domain_limits_outgoing_traffic() {
     let text = format!(
         "{TWO}[host.domain.q0]\nports = [\"host.rp1\"]\nrate = \"1Gb/s\"\n[load]\nb = {{ target = \"a\", op = \"write\", size = \"4KiB\", count = 30 }}\n"
     );
-    assert_named(&text, "rate of host.q0", 0.5..1.05);
-    assert_eq!(verdict(&text).limit.kind, tlplab_experiment::result::LimitKind::Routing);
+    let judged = assert_named(&text, "rate of host.q0", 0.5..1.05);
+    assert_eq!(judged.limit.kind, tlplab_experiment::result::LimitKind::Routing);
 }
 
 /// What comes from memory in another domain leaves it at 1 GB/s, the link carries more than three.
@@ -113,8 +115,8 @@ fn a_beginning_that_is_not_like_the_run_does_not_take_its_place() {
         "stop = \"12ms\"\nhost = { iommu = { entries = 1024, walk = \"5us\", walkers = 1 } }",
         "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"4KiB\", window = \"2MiB\" }\n",
     );
-    assert_named(&text, "link host.rp0 → d", 0.8..1.05);
-    assert!(verdict(&text).sentence.contains("resources were tried"));
+    let judged = assert_named(&text, "link host.rp0 → d", 0.8..1.05);
+    assert!(judged.sentence.contains("resources were tried"));
 }
 
 /// What makes a phase short must not be left out of its comparison.
