@@ -227,7 +227,9 @@ def test_mistakes_in_a_class_are_named() -> None:
         class Odd(tl.Bar, size=100):
             pass
 
-    with pytest.raises(ValueError, match=r"Apart: line \d+: a at 0x4 is not aligned; put a register of 8 B at a multiple of 8"):
+    with pytest.raises(
+        ValueError, match=r"Apart: line \d+: a at 0x4 is not aligned; put a register of 8 B at a multiple of 8"
+    ):
 
         class Apart(tl.Bar, size=16):
             a = tl.Reg64(4)

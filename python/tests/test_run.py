@@ -242,7 +242,7 @@ def test_an_override_has_no_line() -> None:
         tl.run(QUICKSTART, overrides=["switch.sw0.lnk=1"])
     assert (caught.value.line, caught.value.column) == (None, None)
     assert str(caught.value).startswith('overrides: switch.sw0.lnk: unknown key "lnk"')
-    with pytest.raises(tl.ExperimentError, match="^overrides: stop: there is no value; write key=value, as in switch"):
+    with pytest.raises(tl.ExperimentError, match=r"^overrides: stop: there is no value; write key=value, as in switch"):
         tl.Experiment.read("quickstart").check(overrides=["stop"])
 
 

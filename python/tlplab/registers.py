@@ -207,10 +207,14 @@ def check_places(bar: type[Bar]) -> None:
     for register in sorted(bar.registers.values(), key=lambda register: register.offset):
         here = f"{bar.__name__}: line {register.line}: {register.name} at {register.offset:#x}"
         if register.offset % register.size:
-            raise ValueError(f"{here} is not aligned; put a register of {register.size} B at a multiple of {register.size}")
+            raise ValueError(
+                f"{here} is not aligned; put a register of {register.size} B at a multiple of {register.size}"
+            )
         if register.offset < end:
             raise ValueError(f"{here} overlaps {previous}")
         end, previous = register.offset + register.size, register.name
     if end > bar.size:
         line = bar.registers[previous].line
-        raise ValueError(f"{bar.__name__}: line {line}: {previous} ends at {end:#x}, outside the BAR of {bar.size:#x} B")
+        raise ValueError(
+            f"{bar.__name__}: line {line}: {previous} ends at {end:#x}, outside the BAR of {bar.size:#x} B"
+        )
