@@ -246,7 +246,7 @@ test-more: wheel rtl/.venv/.run site/.venv/.run
 	# Other cases than every day's, and more of them. Of the whole workspace, as `make test` built it: a crate alone is built anew.
 	PROPTEST_CASES=400 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --lib --test wire --test transaction --test datalink
 	PROPTEST_CASES=400 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --test fabric exactly_once
-	TLPLAB_WHOLE_GRID=1 $(CARGO) test --workspace --quiet --test fabric saturated
+	TLPLAB_WHOLE_GRID=1 $(CARGO) test --workspace --quiet --test fabric -- saturated monotone::two monotone::a_longer
 	if command -v valgrind >/dev/null; then $(MAKE) check-instructions; else echo "skipped: instructions per hop are counted by valgrind"; fi
 	$(MAKE) prove PROVE_PROFILE=test PROVE_READS=50000 PROVE_DATAGRAMS=10000000
 	$(MAKE) rtl RTL_PROFILE=

@@ -119,9 +119,14 @@ impl Point {
     }
 }
 
-/// All points with `TLPLAB_WHOLE_GRID`, and every 37th without: each generation, width and MPS is among them.
+/// True where all points of a grid are asked for, and not those of every day.
+pub(super) fn whole_grid() -> bool {
+    std::env::var_os("TLPLAB_WHOLE_GRID").is_some()
+}
+
+/// All points, or every 37th: each generation, width and MPS is among them.
 fn grid(traffic: Traffic) -> impl Iterator<Item = Point> {
-    let step = if std::env::var_os("TLPLAB_WHOLE_GRID").is_some() { 1 } else { 37 };
+    let step = if whole_grid() { 1 } else { 37 };
     let points = Generation::ALL.into_iter().flat_map(move |generation| {
         Width::ALL.into_iter().flat_map(move |width| {
             Mps::ALL.iter().map(move |&mps| Point { generation, width, mps, traffic, flit: false })
