@@ -1,4 +1,5 @@
 tlpdma_pkg.sv
+tlpdma_ports.sv
 fifo/sync_fifo.sv
 fifo/synchronise.sv
 fifo/async_fifo.sv

@@ -33,13 +33,14 @@ module slave_trn #(
     output logic                    intx,
     output logic                    idle
 );
-  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready, tx_gone;
-  assign tx_gone = 1'b0;  // TRN has no word for it
-  logic rx_req_valid, rx_req_ready, rx_req_data_valid, rx_req_data_ready;
-  logic rx_cpl_valid, rx_cpl_ready, rx_cpl_data_valid, rx_cpl_data_ready, rx_np_ok;
-  logic [127:0] tx_hdr, tx_np_hdr, rx_req_hdr, rx_cpl_hdr;
-  logic [255:0] tx_data, rx_req_data, rx_cpl_data;
-  logic [2:0] tx_hdr_lane, tx_np_lane, rx_req_bar;
+  tx_t tx;
+  tx_ready_t tx_ready;
+  rx_t rx;
+  rx_ready_t rx_ready;
+  pcie_cfg_t cfg;
+  assign cfg = {
+    cfg_id, cfg_mps, cfg_mrrs, cfg_bus_master, cfg_ext_tag, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable
+  };
   trn_shim #(
       .W(W)
   ) shim (
@@ -48,64 +49,31 @@ module slave_trn #(
   );
 
   logic user_rst, shim_idle, core_idle;
-  logic swr_valid, swr_ready, srd_valid, srd_ready, srd_data_valid, srd_data_ready;
-  logic [31:0] swr_addr, swr_strobe, srd_addr;
-  logic [255:0] swr_data, srd_data;
+  swr_t  swr;
+  srd_t  srd;
+  word_t srd_data;
+  logic swr_ready, srd_ready, srd_data_ready;
   tlpdma_core core (
-      .mrd_valid(1'b0),
-      .mrd_addr('0),
-      .mrd_local('0),
-      .mrd_len('0),
-      .mrd_id('0),
-      .drd_valid(1'b0),
-      .drd_addr('0),
-      .drd_local('0),
-      .drd_len('0),
-      .drd_id('0),
+      .mrd('0),
+      .drd('0),
       .drd_reserve(1'b0),
       .mrd_data_ready(1'b1),
-      .mwr_valid(1'b0),
-      .mwr_addr('0),
-      .mwr_len('0),
-      .mwr_lane('0),
-      .mwr_id('0),
-      .mwr_data_valid(1'b0),
+      .mwr('0),
       .mwr_data('0),
-      .post_valid(1'b0),
-      .post_addr('0),
-      .post_data('0),
-      .post_two(1'b0),
-      .post_four(1'b0),
+      .post('0),
       .timeout_ticks('0),
       .drain(1'b0),
-      .user_bus_master(),
-      .user_msix_enable(),
-      .user_msix_mask(),
-      .user_intx_disable(),
-      .user_mps(),
-      .user_mrrs(),
+      .user_cfg(),
       .mrd_ready(),
-      .mrd_done_valid(),
-      .mrd_done_id(),
-      .mrd_done_error(),
+      .mrd_done(),
       .drd_ready(),
       .drd_waits(),
-      .drd_done_valid(),
-      .drd_done_id(),
-      .drd_done_error(),
-      .mrd_data_valid(),
-      .mrd_data_addr(),
+      .drd_done(),
       .mrd_data(),
-      .mrd_data_strobe(),
-      .mrd_data_id(),
       .mwr_ready(),
       .mwr_data_ready(),
-      .mwr_done_valid(),
-      .mwr_done_id(),
-      .mwr_done_error(),
+      .mwr_done(),
       .post_ready(),
-      .swr_bar(),
-      .srd_bar(),
       .errors(),
       .tags_in_use(),
       .drained(),
@@ -122,7 +90,7 @@ module slave_trn #(
       .clk(pcie_clk),
       .rst(pcie_rst),
       .outer_idle(shim_idle && !trn_rsrc_rdy),
-      .inner_idle(core_idle && !swr_valid && !srd_valid && !srd_data_valid),
+      .inner_idle(core_idle && !swr.valid && !srd.valid && !srd_data.valid),
       .idle(idle)
   );
 endmodule

@@ -51,12 +51,8 @@ module completion (
     output logic        busy_valid,     // `busy_tag` has data on their way
     output logic [ 7:0] busy_tag,
 
-    output logic         mrd_data_valid,
-    output logic [ 31:0] mrd_data_addr,
-    output logic [255:0] mrd_data,
-    output logic [ 31:0] mrd_data_strobe,
-    output logic [  1:0] mrd_data_id,
-    input  logic         mrd_data_ready,
+    output mrd_data_t mrd_data,
+    input  logic      mrd_data_ready,
 
     output logic [5:0] errors  // a pulse each, as in tlpdma_pkg
 );
@@ -195,11 +191,11 @@ module completion (
   assign d_done  = d_step && d_last;
 
   assign cpl_data_ready = d_valid && d_takes && (!d_gives || mrd_data_ready);
-  assign mrd_data_valid = d_valid && d_gives && (!d_takes || cpl_data_valid);
-  assign mrd_data_addr  = {d_word, 5'd0};
-  assign mrd_data_id    = d_id;
+  assign mrd_data.valid = d_valid && d_gives && (!d_takes || cpl_data_valid);
+  assign mrd_data.addr  = {d_word, 5'd0};
+  assign mrd_data.id    = d_id;
   // not before the start (in the first word), not after the end (in the last one)
-  assign mrd_data_strobe = (d_first ? 32'hffffffff << d_start : '1)
+  assign mrd_data.strobe = (d_first ? 32'hffffffff << d_start : '1)
                            & (d_last ? 32'hffffffff >> ~d_end : '1);
 
   realign align (
@@ -207,8 +203,8 @@ module completion (
       .advance(d_step),
       .shift(d_shift),
       .in_data(cpl_data),
-      .valid(mrd_data_valid),
-      .out_data(mrd_data)
+      .valid(mrd_data.valid),
+      .out_data(mrd_data.data)
   );
 
   assign next_fin   = !rst && d_done && d_ends;

@@ -21,17 +21,9 @@ module master_read #(
     input  logic        drain,
     input  logic [ 2:0] mrrs,
     output logic        busy,
-    input  logic        mrd_valid,
-    input  logic [63:0] mrd_addr,
-    input  logic [31:0] mrd_local,
-    input  logic [23:0] mrd_len,
-    input  logic [ 1:0] mrd_id,
+    input  mrd_t        mrd,
     output logic        mrd_ready,
-    input  logic        drd_valid,
-    input  logic [63:0] drd_addr,
-    input  logic [31:0] drd_local,
-    input  logic [ 9:0] drd_len,
-    input  logic [ 1:0] drd_id,
+    input  drd_t        drd,
     output logic        drd_ready,
     output logic        drd_waits,
     input  logic        reserve,
@@ -68,10 +60,10 @@ module master_read #(
   ) split (
       .clk,
       .rst(rst || (alloc_valid && refused && !single)),
-      .valid(mrd_valid && !drain),
+      .valid(mrd.valid && !drain),
       .ready(split_ready),
-      .addr(mrd_addr),
-      .len(mrd_len),
+      .addr(mrd.addr),
+      .len(mrd.len),
       .code(mrrs),
       .chunk_valid,
       .chunk_ready,
@@ -85,14 +77,14 @@ module master_read #(
   assign busy = !split_ready;
 
   // Which one goes, and whether, is decided a cycle before: so much hangs on it.
-  assign pick = drd_valid && !drain;
-  assign allowed = alloc_spare || (pick ? !reserve || drd_id == 2'd2 : !reserve && (!slow || refuse));
-  assign drd_waits = reserve && drd_id != 2'd2 && !alloc_spare;
+  assign pick = drd.valid && !drain;
+  assign allowed = alloc_spare || (pick ? !reserve || drd.id == 2'd2 : !reserve && (!slow || refuse));
+  assign drd_waits = reserve && drd.id != 2'd2 && !alloc_spare;
   assign refuse = !bus_master || drain;
   always_ff @(posedge clk) begin
     alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || (np_ready && alloc_room));
     single <= pick;
-    drd_four <= drd_addr[63:32] != '0;
+    drd_four <= drd.addr[63:32] != '0;
     refused <= refuse;
   end
   logic [$clog2(PAIR)+2:0] since;  // the last TLP of mrd
@@ -109,14 +101,14 @@ module master_read #(
   assign drd_ready = alloc_valid && single;
   assign chunk_ready = alloc_valid && !single;
 
-  assign addr = single ? drd_addr : chunk_addr;
-  assign bytes = single ? {2'd0, drd_len} : chunk_m1;
+  assign addr = single ? drd.addr : chunk_addr;
+  assign bytes = single ? {2'd0, drd.len} : chunk_m1;
 
-  assign alloc_local = single ? drd_local : local_addr;
+  assign alloc_local = single ? drd.place : local_addr;
   assign alloc_bytes = {1'b0, bytes} + {12'd0, !single};
   assign alloc_lower = addr[6:0];
   assign alloc_last = chunk_final || refused;
-  assign alloc_id = single ? drd_id : id;
+  assign alloc_id = single ? drd.id : id;
   assign alloc_single = single;
   assign alloc_error = !refused ? 3'd0 : drain ? 3'd7 : 3'd6;
 
@@ -129,7 +121,7 @@ module master_read #(
   logic [1:0] end_lane;
   logic one_dw;
   logic [3:0] first_be, last_be;
-  assign drd_end = {2'd0, drd_len} + {10'd0, drd_addr[1:0]} - 12'd1;
+  assign drd_end = {2'd0, drd.len} + {10'd0, drd.addr[1:0]} - 12'd1;
   assign end_lane = single ? drd_end[1:0] : chunk_end[1:0];
   assign one_dw = single ? drd_end[11:2] == '0 : chunk_end[11:2] == '0;
   assign first_be = 4'hf << addr[1:0];
@@ -142,9 +134,9 @@ module master_read #(
 
   always_ff @(posedge clk) begin
     if (chunk_ready) local_addr <= local_addr + {20'd0, chunk_m1} + 1'b1;
-    if (mrd_valid && mrd_ready) begin
-      local_addr <= mrd_local;
-      id <= mrd_id;
+    if (mrd.valid && mrd_ready) begin
+      local_addr <= mrd.place;
+      id <= mrd.id;
     end
   end
 

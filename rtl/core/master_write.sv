@@ -3,39 +3,35 @@
 // which they are sent. Only the bytes within a DW are moved (by addr - lane mod 4): the first DW of
 // a TLP is at tlp_lane of its first word. A word that two TLPs share is given twice.
 //
-// mwr_*   a request, 1 .. 2^24 - 1 bytes, its first byte at mwr_lane of the first data word
+// mwr_*   a request, 1 .. 2^24 - 1 bytes, its first byte at mwr.lane of the first data word
 // tlp_*   one beat a data word; the header's fields (addr, dws, be, lane) stand with the first
 // done_*  pulse with the last beat of a request; error: (part of) it was refused, because bus
 //         mastering was off. Its data were taken and dropped.
 module master_write #(
     parameter int MPS_MAX = 512
 ) (
-    input  logic         clk,
-    input  logic         rst,
-    input  logic         bus_master,
-    input  logic [  2:0] mps,
-    output logic         busy,
-    input  logic         mwr_valid,
-    input  logic [ 63:0] mwr_addr,
-    input  logic [ 23:0] mwr_len,
-    input  logic [  4:0] mwr_lane,
-    input  logic [  1:0] mwr_id,
-    output logic         mwr_ready,
-    input  logic         mwr_data_valid,
-    input  logic [255:0] mwr_data,
-    output logic         mwr_data_ready,
-    output logic         tlp_valid,
-    output logic         tlp_last,
-    output logic         tlp_four,        // the address needs 64 bits
-    output logic [ 63:2] tlp_addr,
-    output logic [  9:0] tlp_dws,
-    output logic [  7:0] tlp_be,          // last, first
-    output logic [  2:0] tlp_lane,
-    output logic [255:0] tlp_data,
-    input  logic         tlp_ready,
-    output logic         done_valid,
-    output logic [  1:0] done_id,
-    output logic         done_error
+    input  logic          clk,
+    input  logic          rst,
+    input  logic          bus_master,
+    input  logic  [  2:0] mps,
+    output logic          busy,
+    input  logic          hold,            // no request is taken
+    input  mwr_t          mwr,
+    output logic          mwr_ready,
+    input  word_t         mwr_data,
+    output logic          mwr_data_ready,
+    output logic          tlp_valid,
+    output logic          tlp_last,
+    output logic          tlp_four,        // the address needs 64 bits
+    output logic  [ 63:2] tlp_addr,
+    output logic  [  9:0] tlp_dws,
+    output logic  [  7:0] tlp_be,          // last, first
+    output logic  [  2:0] tlp_lane,
+    output logic  [255:0] tlp_data,
+    input  logic          tlp_ready,
+    output logic          done_valid,
+    output logic  [  1:0] done_id,
+    output logic          done_error
 );
   localparam int CB = $clog2(MPS_MAX / 32) + 1;  // bits of a count of words
 
@@ -43,18 +39,18 @@ module master_write #(
   // bytes are moved up by `move`; DWs of the address `a` are at lane a[4:2] + skew
   logic take;
   logic [4:0] gap;  // lane - addr
-  assign gap = mwr_lane - mwr_addr[4:0];
+  assign gap = mwr.lane - mwr.addr[4:0];
   logic [1:0] next_move, next_id;
   logic [2:0] next_skew;
   logic [4:0] next_tail, next_lane;  // lanes of the last and the first byte, before they are moved
-  assign take = mwr_valid && mwr_ready;
+  assign take = mwr.valid && mwr_ready;
   always_ff @(posedge clk) begin
     if (take) begin
       next_move <= 2'd0 - gap[1:0];
       next_skew <= gap[4:2] + {2'd0, gap[1:0] != 2'd0};
-      next_lane <= mwr_lane;
-      next_tail <= mwr_lane + mwr_len[4:0] - 5'd1;
-      next_id   <= mwr_id;
+      next_lane <= mwr.lane;
+      next_tail <= mwr.lane + mwr.len[4:0] - 5'd1;
+      next_id   <= mwr.id;
     end
   end
   // the last byte moves into one more word; the first byte leaves the first word
@@ -74,10 +70,10 @@ module master_write #(
   ) split (
       .clk,
       .rst,
-      .valid(mwr_valid),
+      .valid(mwr.valid && !hold),
       .ready(split_ready),
-      .addr(mwr_addr),
-      .len(mwr_len),
+      .addr(mwr.addr),
+      .len(mwr.len),
       .code(mps),
       .chunk_valid,
       .chunk_ready,
@@ -87,7 +83,7 @@ module master_write #(
       .chunk_four(tlp_four),
       .chunk_final
   );
-  assign mwr_ready = split_ready;
+  assign mwr_ready = split_ready && !hold;
   logic [ 2:0] lane;
   logic [10:0] end_dw;  // of the last DW from lane 0 of the first word
   assign lane   = chunk_addr[4:2] + next_skew;
@@ -99,8 +95,8 @@ module master_write #(
   logic [CB-1:0] words;  // after this one
   logic word, word_last, start, fresh;
   logic need;  // a word of the user's for this one: not if it has only what is left of the one before
-  assign tlp_valid = active && !skip && !refuse && (mwr_data_valid || !need);
-  assign word = active && !skip && (mwr_data_valid || !need) && (tlp_ready || refuse);
+  assign tlp_valid = active && !skip && !refuse && (mwr_data.valid || !need);
+  assign word = active && !skip && (mwr_data.valid || !need) && (tlp_ready || refuse);
   assign mwr_data_ready = active && (skip || (need && (tlp_ready || refuse) && (!word_last || ends || final_one)));
   assign tlp_last = word_last;
   assign chunk_ready = word && first;
@@ -113,7 +109,7 @@ module master_write #(
     if (word && refuse) refused <= 1'b1;
     if (start && fresh) refused <= 1'b0;
     if (!start) begin
-      if (active && skip && mwr_data_valid) skip <= 1'b0;
+      if (active && skip && mwr_data.valid) skip <= 1'b0;
       if (word) begin
         if (word_last) active <= 1'b0;
         need <= !(flush && final_one && words == CB'(1));
@@ -158,9 +154,9 @@ module master_write #(
 
   realign bytes_in_dw (
       .clk,
-      .advance(mwr_data_valid && mwr_data_ready),
+      .advance(mwr_data.valid && mwr_data_ready),
       .shift(move),
-      .in_data(mwr_data),
+      .in_data(mwr_data.data),
       .valid(tlp_valid),
       .out_data(tlp_data)
   );

@@ -9,7 +9,7 @@
 // * Completions end at every 128-byte boundary, so they fit any MPS. They go out a word a beat: `stx_hdr` is
 //   held for all beats of a TLP (completer ID left 0), the first DW at lane Lower Address [4:2]. A TLP starts
 //   when its first word is there; its other words come in the user's time, one is outstanding.
-// * `swr_bar` stands from a cycle before `swr_valid`, so that a user may choose by a register.
+// * `swr.bar` stands from a cycle before `swr.valid`, so that a user may choose by a register.
 // * Addresses are the low 32 bits of the PCIe address; the user takes as many as its BAR has.
 // * Messages and poisoned writes are dropped, with their data.
 module slave #(
@@ -30,19 +30,12 @@ module slave #(
     output logic         req_data_ready,
     output logic         np_room,
 
-    output logic         swr_valid,
-    output logic [  2:0] swr_bar,
-    output logic [ 31:0] swr_addr,        // 32-byte aligned
-    output logic [255:0] swr_data,
-    output logic [ 31:0] swr_strobe,
-    input  logic         swr_ready,
-    output logic         srd_valid,
-    output logic [  2:0] srd_bar,
-    output logic [ 31:0] srd_addr,        // 32-byte aligned
-    input  logic         srd_ready,
-    input  logic         srd_data_valid,
-    input  logic [255:0] srd_data,
-    output logic         srd_data_ready,
+    output swr_t  swr,
+    input  logic  swr_ready,
+    output srd_t  srd,
+    input  logic  srd_ready,
+    input  word_t srd_data,
+    output logic  srd_data_ready,
 
     output logic         stx_valid,
     output logic [127:0] stx_hdr,
@@ -92,12 +85,12 @@ module slave #(
   assign w_step = req_data_valid && req_data_ready;
 
   assign req_data_ready = w_passed || (w_shown && swr_ready);
-  assign swr_valid = w_shown && req_data_valid;
-  assign swr_bar = w_bar;
-  assign swr_addr = {w_word, 5'd0};
-  assign swr_data = req_data;
+  assign swr.valid = w_shown && req_data_valid;
+  assign swr.bar = w_bar;
+  assign swr.addr = {w_word, 5'd0};
+  assign swr.data = req_data;
   // the first DW's byte enables and all after it, the last one's and all before it
-  assign swr_strobe = (w_first ? {28'hfffffff, w_first_be} << {w_start, 2'b00} : '1)
+  assign swr.strobe = (w_first ? {28'hfffffff, w_first_be} << {w_start, 2'b00} : '1)
                       & (w_last ? {w_last_be, 28'hfffffff} >> {~w_end, 2'b00} : '1);
 
   always_ff @(posedge clk) begin
@@ -212,12 +205,12 @@ module slave #(
   assign in_word = 6'd8 - {3'd0, r_address[2:0]};
 
   assign np_pop = state == IDLE && np_valid;
-  assign srd_valid = state == ASK;
-  assign srd_bar = r_bar;
-  assign srd_addr = {r_address[29:3], 5'd0};
-  assign stx_valid = state == SEND && (!r_data || srd_data_valid);
+  assign srd.valid = state == ASK;
+  assign srd.bar = r_bar;
+  assign srd.addr = {r_address[29:3], 5'd0};
+  assign stx_valid = state == SEND && (!r_data || srd_data.valid);
   assign srd_data_ready = state == SEND && r_data && stx_ready;
-  assign stx_data = srd_data;
+  assign stx_data = srd_data.data;
   assign stx_has_data = r_data;
   assign stx_last = c_last;
   assign stx_hdr = {

@@ -10,8 +10,8 @@
 //
 // To the shim: headers of 128 bits {DW0..DW3}, payload in 256-bit words whose lane 0 is byte 0; the
 // first DW of a request's payload is at lane (last header DW)[4:2], that of a sent one at
-// tx_hdr_lane, that of a completion at (Lower Address[4:2] + tx_np_lane of its read) mod 8, which
-// the shim also writes to rx_cpl_hdr[4:2]. All data words of a sent header are in the data FIFO
+// tx.hdr_lane, that of a completion at (Lower Address[4:2] + tx.np_lane of its read) mod 8, which
+// the shim also writes to rx.cpl_hdr[4:2]. All data words of a sent header are in the data FIFO
 // before the header shows; a request is given in after (or with) the last of its data words, a
 // completion at any time: its tag is free before its data have come. Completion data have their
 // place reserved from the moment that their read is issued: 2 MRRS_MAX a tag, as 64 bytes can lie
@@ -21,12 +21,12 @@
 // pcie_rst is the one reset; all that leaves this module is synchronous to the clock it is said
 // to belong to.
 module tlpdma_core #(
-    parameter int TAGS = 32,  // 32 .. 256, a power of two; more than 32 need cfg_ext_tag
+    parameter int TAGS = 32,  // 32 .. 256, a power of two; more than 32 need cfg.ext_tag
     parameter int MPS_MAX = 512,  // bytes
     parameter int MRRS_MAX = 512,  // bytes
     parameter int CPL_HEADERS = TAGS * MRRS_MAX / 64,  // completions that the hard IP can hold
     parameter int CPL_DATA = TAGS * MRRS_MAX,  // bytes of their data, in pieces of 64; both for two reads or more
-    parameter int DROPS = 0,  // 1: the hard IP drops requests without bus mastering, also those that it has; tx_gone tells
+    parameter int DROPS = 0,  // 1: the hard IP drops requests without bus mastering, also those that it has; tx_ready.gone tells
     parameter int TX_WORDS = 64  // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
 ) (
     input  logic pcie_clk,
@@ -35,119 +35,51 @@ module tlpdma_core #(
     output logic user_rst,
 
     // ---- transmit (pcie_clk): posted requests and completions in order; reads ----
-    output logic         tx_hdr_valid,
-    output logic [127:0] tx_hdr,
-    output logic [  2:0] tx_hdr_lane,
-    input  logic         tx_hdr_ready,
-    output logic         tx_data_valid,
-    output logic [255:0] tx_data,
-    input  logic         tx_data_ready,
-    output logic         tx_np_valid,
-    output logic [127:0] tx_np_hdr,
-    output logic [  2:0] tx_np_lane,
-    input  logic         tx_np_ready,
-    input  logic         tx_gone,        // pulse, with DROPS: a posted request has left the hard IP, or was dropped
+    output tx_t tx,
+    input tx_ready_t tx_ready,
 
     // ---- receive (pcie_clk) ----
-    input  logic         rx_req_valid,
-    input  logic [127:0] rx_req_hdr,
-    input  logic [  2:0] rx_req_bar,
-    output logic         rx_req_ready,
-    input  logic         rx_req_data_valid,
-    input  logic [255:0] rx_req_data,
-    output logic         rx_req_data_ready,
-    input  logic         rx_cpl_valid,
-    input  logic [127:0] rx_cpl_hdr,
-    output logic         rx_cpl_ready,
-    input  logic         rx_cpl_data_valid,
-    input  logic [255:0] rx_cpl_data,
-    output logic         rx_cpl_data_ready,
-    output logic         rx_np_ok,
+    input rx_t rx,
+    output rx_ready_t rx_ready,
 
     // ---- configuration of the hard IP (pcie_clk, quasi static) ----
-    input logic [15:0] cfg_id,
-    input logic [ 2:0] cfg_mps,
-    input logic [ 2:0] cfg_mrrs,
-    input logic        cfg_bus_master,
-    input logic        cfg_ext_tag,
-    input logic        cfg_msix_enable,
-    input logic        cfg_msix_mask,
-    input logic        cfg_intx_disable,
+    input pcie_cfg_t cfg,
 
     // ---- the same for the user (user_clk; mps and mrrs after MPS_MAX, MRRS_MAX) ----
-    output logic       user_bus_master,
-    output logic       user_msix_enable,
-    output logic       user_msix_mask,
-    output logic       user_intx_disable,
-    output logic [2:0] user_mps,
-    output logic [2:0] user_mrrs,
+    output user_cfg_t user_cfg,
 
     // ---- master reads (user_clk): done in the order of the requests, 0 = good ----
-    input  logic         mrd_valid,
-    input  logic [ 63:0] mrd_addr,
-    input  logic [ 31:0] mrd_local,
-    input  logic [ 23:0] mrd_len,
-    input  logic [  1:0] mrd_id,
-    output logic         mrd_ready,
-    output logic         mrd_done_valid,
-    output logic [  1:0] mrd_done_id,
-    output logic [  2:0] mrd_done_error,
+    input  mrd_t      mrd,
+    output logic      mrd_ready,
+    output done_t     mrd_done,
     // reads of one TLP (never across a multiple of MRRS), ahead of the others, done in any order
-    input  logic         drd_valid,
-    input  logic [ 63:0] drd_addr,
-    input  logic [ 31:0] drd_local,
-    input  logic [  9:0] drd_len,
-    input  logic [  1:0] drd_id,
-    input  logic         drd_reserve,      // one tag is for drd with id 2 only
-    output logic         drd_ready,
-    output logic         drd_waits,        // for a second free tag: another may take its place
-    output logic         drd_done_valid,
-    output logic [  1:0] drd_done_id,
-    output logic [  2:0] drd_done_error,
+    input  drd_t      drd,
+    input  logic      drd_reserve,    // one tag is for drd with id 2 only
+    output logic      drd_ready,
+    output logic      drd_waits,      // for a second free tag: another may take its place
+    output done_t     drd_done,
     // data of both
-    output logic         mrd_data_valid,
-    output logic [ 31:0] mrd_data_addr,    // 32-byte aligned
-    output logic [255:0] mrd_data,
-    output logic [ 31:0] mrd_data_strobe,
-    output logic [  1:0] mrd_data_id,
-    input  logic         mrd_data_ready,
+    output mrd_data_t mrd_data,
+    input  logic      mrd_data_ready,
 
     // ---- master writes (user_clk): done when the last TLP is queued, or with DROPS has left; error 1: bus master off ----
-    input  logic         mwr_valid,
-    input  logic [ 63:0] mwr_addr,
-    input  logic [ 23:0] mwr_len,
-    input  logic [  4:0] mwr_lane,
-    input  logic [  1:0] mwr_id,
-    output logic         mwr_ready,
-    input  logic         mwr_data_valid,
-    input  logic [255:0] mwr_data,
-    output logic         mwr_data_ready,
-    output logic         mwr_done_valid,
-    output logic [  1:0] mwr_done_id,
-    output logic         mwr_done_error,
+    input  mwr_t  mwr,
+    output logic  mwr_ready,
+    input  word_t mwr_data,
+    output logic  mwr_data_ready,
+    output done_t mwr_done,
 
     // ---- posted writes of one or two DWs (user_clk) ----
-    input  logic        post_valid,
-    input  logic [63:0] post_addr,
-    input  logic [63:0] post_data,
-    input  logic        post_two,
-    input  logic        post_four,   // the address needs 64 bits
-    output logic        post_ready,
+    input  post_t post,
+    output logic  post_ready,
 
     // ---- slave (user_clk) ----
-    output logic         swr_valid,
-    output logic [  2:0] swr_bar,
-    output logic [ 31:0] swr_addr,
-    output logic [255:0] swr_data,
-    output logic [ 31:0] swr_strobe,
-    input  logic         swr_ready,
-    output logic         srd_valid,
-    output logic [  2:0] srd_bar,
-    output logic [ 31:0] srd_addr,
-    input  logic         srd_ready,
-    input  logic         srd_data_valid,
-    input  logic [255:0] srd_data,
-    output logic         srd_data_ready,
+    output swr_t  swr,
+    input  logic  swr_ready,
+    output srd_t  srd,
+    input  logic  srd_ready,
+    input  word_t srd_data,
+    output logic  srd_data_ready,
 
     // ---- state (user_clk) ----
     output logic [ 7:0] errors,         // pulses, tlpdma_pkg::E_*
@@ -187,7 +119,7 @@ module tlpdma_core #(
   logic [10:0] configuration, configuration_seen;
   logic [2:0] mps_seen, mrrs_seen;
   always_ff @(posedge pcie_clk) begin
-    configuration <= {cfg_bus_master, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable, cfg_ext_tag, cfg_mps, cfg_mrrs};
+    configuration <= {cfg.bus_master, cfg.msix_enable, cfg.msix_mask, cfg.intx_disable, cfg.ext_tag, cfg.mps, cfg.mrrs};
   end
   synchronise #(
       .WIDTH(11)
@@ -196,12 +128,15 @@ module tlpdma_core #(
       .in (configuration),
       .out(configuration_seen)
   );
+  logic user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable;
+  logic [2:0] user_mps, user_mrrs;
   assign {user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_ext_tag, mps_seen, mrrs_seen} =
       configuration_seen;
   always_ff @(posedge user_clk) begin
     user_mps  <= mps_seen < MPS_TOP ? mps_seen : MPS_TOP;
     user_mrrs <= mrrs_seen < MRRS_TOP ? mrrs_seen : MRRS_TOP;
   end
+  assign user_cfg = {user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_mps, user_mrrs};
 
   // ---- master reads ----
   localparam int READ_BLOCKS = MRRS_MAX / 64;
@@ -254,27 +189,25 @@ module tlpdma_core #(
       .rst(user_rst),
       .ext_tag(user_ext_tag),
       .restart(!user_bus_master),
-      .done_valid(mrd_done_valid),
-      .done_id(mrd_done_id),
-      .done_error(mrd_done_error),
-      .single_done_valid(drd_done_valid),
-      .single_done_id(drd_done_id),
-      .single_done_error(drd_done_error),
+      .done_valid(mrd_done.valid),
+      .done_id(mrd_done.id),
+      .done_error(mrd_done.error),
+      .single_done_valid(drd_done.valid),
+      .single_done_id(drd_done.id),
+      .single_done_error(drd_done.error),
       .in_use(tags_in_use),
       .*
   );
 
   // ---- master writes and posts: what may not be sent is dropped ----
-  logic tlp_valid, tlp_last, tlp_ready, tlp_four, write_busy, split_ready, post_sent;
+  logic tlp_valid, tlp_last, tlp_ready, tlp_four, write_busy, post_sent;
   logic [ 63:2] tlp_addr;
   logic [  9:0] tlp_dws;
   logic [  7:0] tlp_be;
   logic [  2:0] tlp_lane;
   logic [255:0] tlp_data;
-  logic mwr_taken, posted, queued_valid, queued_error, ends_room, ends_busy;
-  logic [1:0] queued_id;
-  assign mwr_taken = !drain && ends_room;
-  assign mwr_ready = split_ready && mwr_taken;
+  logic posted, queued_valid, queued_error, ends_room, ends_busy, ended_valid, ended_error;
+  logic [1:0] queued_id, ended_id;
   master_write #(
       .MPS_MAX(MPS_MAX)
   ) master_write (
@@ -283,8 +216,7 @@ module tlpdma_core #(
       .bus_master(user_bus_master),
       .mps(user_mps),
       .busy(write_busy),
-      .mwr_valid(mwr_valid && mwr_taken),
-      .mwr_ready(split_ready),
+      .hold(drain || !ends_room),
       .done_valid(queued_valid),
       .done_id(queued_id),
       .done_error(queued_error),
@@ -298,24 +230,27 @@ module tlpdma_core #(
           .bus_master(user_bus_master),
           .writing(write_busy),
           .room(ends_room),
-          .done_valid(mwr_done_valid),
-          .done_id(mwr_done_id),
-          .done_error(mwr_done_error),
+          .done_valid(ended_valid),
+          .done_id(ended_id),
+          .done_error(ended_error),
           .busy(ends_busy),
           .pcie_rst(pcie_reset),
-          .gone(tx_gone),
+          .gone(tx_ready.gone),
           .*
       );
     end else begin : keeps
       assign ends_room = 1'b1;
       assign ends_busy = 1'b0;
-      assign mwr_done_valid = queued_valid;
-      assign mwr_done_id = queued_id;
-      assign mwr_done_error = queued_error;
+      assign ended_valid = queued_valid;
+      assign ended_id = queued_id;
+      assign ended_error = queued_error;
       logic unused;
-      assign unused = &{1'b0, posted, tx_gone};
+      assign unused = &{1'b0, posted, tx_ready.gone};
     end
   endgenerate
+  assign mwr_done = {ended_valid, ended_id, ended_error ? tlpdma_pkg::ERR_REFUSED : tlpdma_pkg::ERR_NONE};
+  post_t post_admitted;
+  assign post_admitted = {post.valid && user_bus_master, post.two, post.four, post.addr, post.data};
   assign post_ready = post_sent || !user_bus_master;
 
   logic stx_valid, stx_has_data, stx_last, stx_ready, queue_empty, pcie_empty;
@@ -328,7 +263,7 @@ module tlpdma_core #(
       .clk(user_clk),
       .rst(user_rst),
       .empty(queue_empty),
-      .post_valid(post_valid && user_bus_master),
+      .post(post_admitted),
       .post_ready(post_sent),
       .mwr_valid(tlp_valid),
       .mwr_last(tlp_last),
@@ -341,6 +276,7 @@ module tlpdma_core #(
       .mwr_ready(tlp_ready),
       .np_tag(alloc_tag),
       .pcie_rst(pcie_reset),
+      .cfg_id(cfg.id),
       .*
   );
 
@@ -366,18 +302,18 @@ module tlpdma_core #(
   ) completion_headers (
       .wr_clk(pcie_clk),
       .wr_rst(pcie_reset),
-      .wr_valid(rx_cpl_valid),
-      .wr_ready(rx_cpl_ready),
+      .wr_valid(rx.cpl_valid),
+      .wr_ready(rx_ready.cpl),
       .wr_data({
-        rx_cpl_hdr[127:120],
-        rx_cpl_hdr[110],
-        rx_cpl_hdr[105:96],
-        rx_cpl_hdr[79:77],
-        rx_cpl_hdr[75:64],
-        rx_cpl_hdr[63:48] == cfg_id,
-        rx_cpl_hdr[47:40],
-        rx_cpl_hdr[38:32],
-        rx_cpl_hdr[4:2]
+        rx.cpl_hdr[127:120],
+        rx.cpl_hdr[110],
+        rx.cpl_hdr[105:96],
+        rx.cpl_hdr[79:77],
+        rx.cpl_hdr[75:64],
+        rx.cpl_hdr[63:48] == cfg.id,
+        rx.cpl_hdr[47:40],
+        rx.cpl_hdr[38:32],
+        rx.cpl_hdr[4:2]
       }),
       .wr_some(cpl_waiting),
       .rd_clk(user_clk),
@@ -402,9 +338,9 @@ module tlpdma_core #(
   ) completion_data (
       .wr_clk  (pcie_clk),
       .wr_rst  (pcie_reset),
-      .wr_valid(rx_cpl_data_valid),
-      .wr_ready(rx_cpl_data_ready),
-      .wr_data (rx_cpl_data),
+      .wr_valid(rx.cpl_data_valid),
+      .wr_ready(rx_ready.cpl_data),
+      .wr_data (rx.cpl_data),
       .wr_some (cpl_words),
       .rd_clk  (user_clk),
       .rd_rst  (user_rst),
@@ -432,8 +368,8 @@ module tlpdma_core #(
   logic [31:0] req_low;  // lower half of the address: what lies in a BAR
   logic [2:0] req_bar;
   logic rx_write, rx_answer, req_write, req_answer;  // what kind it is, known before it crosses
-  assign rx_write  = rx_req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx_req_hdr[124:120] == 5'b00000;
-  assign rx_answer = !rx_write && rx_req_hdr[124:123] != 2'b10;  // a message wants none
+  assign rx_write  = rx.req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx.req_hdr[124:120] == 5'b00000;
+  assign rx_answer = !rx_write && rx.req_hdr[124:123] != 2'b10;  // a message wants none
   logic [255:0] req_data;
   logic req_waiting, req_words;
   async_fifo #(
@@ -443,16 +379,16 @@ module tlpdma_core #(
   ) request_headers (
       .wr_clk(pcie_clk),
       .wr_rst(pcie_reset),
-      .wr_valid(rx_req_valid),
-      .wr_ready(rx_req_ready),
+      .wr_valid(rx.req_valid),
+      .wr_ready(rx_ready.req),
       .wr_data({
-        rx_req_hdr[127:120],
-        rx_req_hdr[118:116],
-        rx_req_hdr[114],
-        rx_req_hdr[110:108],
-        rx_req_hdr[105:64],
-        rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32],
-        rx_req_bar,
+        rx.req_hdr[127:120],
+        rx.req_hdr[118:116],
+        rx.req_hdr[114],
+        rx.req_hdr[110:108],
+        rx.req_hdr[105:64],
+        rx.req_hdr[125] ? rx.req_hdr[31:0] : rx.req_hdr[63:32],
+        rx.req_bar,
         rx_write,
         rx_answer
       }),
@@ -485,9 +421,9 @@ module tlpdma_core #(
   ) request_data (
       .wr_clk  (pcie_clk),
       .wr_rst  (pcie_reset),
-      .wr_valid(rx_req_data_valid),
-      .wr_ready(rx_req_data_ready),
-      .wr_data (rx_req_data),
+      .wr_valid(rx.req_data_valid),
+      .wr_ready(rx_ready.req_data),
+      .wr_data (rx.req_data),
       .wr_some (req_words),
       .rd_clk  (user_clk),
       .rd_rst  (user_rst),
@@ -500,7 +436,7 @@ module tlpdma_core #(
   synchronise room_crossing (
       .clk(pcie_clk),
       .in (np_room_kept),
-      .out(rx_np_ok)
+      .out(rx_ready.np)
   );
   logic [1:0] slave_errors;
   slave slave (
@@ -517,18 +453,25 @@ module tlpdma_core #(
   assign pcie_busy = !pcie_empty || cpl_waiting || req_waiting;
   assign core_idle = !read_busy && !write_busy && none_open && queue_empty && !ends_busy && !pcie_busy_seen &&
                      !cpl_valid && !req_valid && !slave_busy && !early_valid && !busy_valid &&
-                     !mrd_valid && !drd_valid && !mwr_valid && !post_valid;
+                     !mrd.valid && !drd.valid && !mwr.valid && !post.valid;
 
 `ifndef SYNTHESIS
-  shim_rules shim_rules (.*);
+  shim_rules shim_rules (
+      .hdr_valid(tx.hdr_valid),
+      .hdr(tx.hdr),
+      .hdr_lane(tx.hdr_lane),
+      .hdr_ready(tx_ready.hdr),
+      .data_valid(tx.data_valid),
+      .data_ready(tx_ready.data),
+      .*
+  );
   user_rules user_rules (
-      .clk (user_clk),
-      .rst (user_rst),
-      .mrrs(user_mrrs),
+      .clk(user_clk),
+      .rst(user_rst),
       .*
   );
 `endif
 
   logic unused;
-  assign unused = &{1'b0, completion_errors[4], cpl_words, req_words, rx_cpl_hdr, rx_req_hdr};
+  assign unused = &{1'b0, completion_errors[4], cpl_words, req_words, cfg, tx_ready, rx};
 endmodule

@@ -15,55 +15,42 @@ module tx_queue #(
     parameter int TX_WORDS = 64,  // of the 512 that the data FIFO could hold
     parameter int HEADERS = 32
 ) (
-    input  logic         clk,
-    input  logic         rst,
-    output logic         posted,        // pulse: a posted TLP was put in line
-    output logic         empty,         // all headers have left for the PCIe clock's side
-    input  logic         stx_valid,
-    input  logic [127:0] stx_hdr,
-    input  logic [255:0] stx_data,
-    input  logic         stx_has_data,
-    input  logic         stx_last,
-    output logic         stx_ready,
-    input  logic         post_valid,
-    input  logic [ 63:0] post_addr,
-    input  logic [ 63:0] post_data,
-    input  logic         post_two,
-    input  logic         post_four,
-    output logic         post_ready,
-    input  logic         mwr_valid,
-    input  logic         mwr_last,
-    input  logic         mwr_four,
-    input  logic [ 63:2] mwr_addr,
-    input  logic [  9:0] mwr_dws,
-    input  logic [  7:0] mwr_be,
-    input  logic [  2:0] mwr_lane,
-    input  logic [255:0] mwr_data,
-    output logic         mwr_ready,
-    input  logic         np_valid,
-    input  logic         np_four,
-    input  logic [ 63:2] np_addr,
-    input  logic [  9:0] np_dws,
-    input  logic [  7:0] np_be,
-    input  logic [  7:0] np_tag,
-    input  logic [  2:0] np_lane,
-    output logic         np_ready,
+    input  logic          clk,
+    input  logic          rst,
+    output logic          posted,        // pulse: a posted TLP was put in line
+    output logic          empty,         // all headers have left for the PCIe clock's side
+    input  logic          stx_valid,
+    input  logic  [127:0] stx_hdr,
+    input  logic  [255:0] stx_data,
+    input  logic          stx_has_data,
+    input  logic          stx_last,
+    output logic          stx_ready,
+    input  post_t         post,
+    output logic          post_ready,
+    input  logic          mwr_valid,
+    input  logic          mwr_last,
+    input  logic          mwr_four,
+    input  logic  [ 63:2] mwr_addr,
+    input  logic  [  9:0] mwr_dws,
+    input  logic  [  7:0] mwr_be,
+    input  logic  [  2:0] mwr_lane,
+    input  logic  [255:0] mwr_data,
+    output logic          mwr_ready,
+    input  logic          np_valid,
+    input  logic          np_four,
+    input  logic  [ 63:2] np_addr,
+    input  logic  [  9:0] np_dws,
+    input  logic  [  7:0] np_be,
+    input  logic  [  7:0] np_tag,
+    input  logic  [  2:0] np_lane,
+    output logic          np_ready,
 
-    input  logic         pcie_clk,
-    input  logic         pcie_rst,
-    input  logic [ 15:0] cfg_id,
-    output logic         pcie_empty,     // (pcie_clk) no header waits here
-    output logic         tx_hdr_valid,
-    output logic [127:0] tx_hdr,
-    output logic [  2:0] tx_hdr_lane,
-    input  logic         tx_hdr_ready,
-    output logic         tx_data_valid,
-    output logic [255:0] tx_data,
-    input  logic         tx_data_ready,
-    output logic         tx_np_valid,
-    output logic [127:0] tx_np_hdr,
-    output logic [  2:0] tx_np_lane,
-    input  logic         tx_np_ready
+    input  logic             pcie_clk,
+    input  logic             pcie_rst,
+    input  logic      [15:0] cfg_id,
+    output logic             pcie_empty,  // (pcie_clk) no header waits here
+    output tx_t              tx,
+    input  tx_ready_t        tx_ready
 );
   // A header without its constant bits:
   //   [99:97] lane of the first DW
@@ -100,6 +87,8 @@ module tx_queue #(
   logic [255:0] data;
   logic [SHORT-1:0] stx_short, post_short, mwr_short;
   logic [255:0] post_word;
+  logic post_valid;
+  assign post_valid = post.valid;
   assign stx_short = {
     stx_has_data ? stx_hdr[36:34] : 3'd0,
     1'b1,
@@ -114,10 +103,10 @@ module tx_queue #(
     stx_hdr[63:32]
   };
   assign post_short = {
-    3'd0, 7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f, post_addr[63:2], 2'd0
+    3'd0, 7'b0100000, 8'd0, post.two, !post.two, 8'd0, post.two ? 8'hff : 8'h0f, post.addr[63:2], 2'd0
   };
   assign mwr_short = {mwr_lane, 7'b0100000, mwr_dws, 8'd0, mwr_be, mwr_addr, 2'd0};
-  assign post_word = {mwr_data[255:64], post_data};
+  assign post_word = {mwr_data[255:64], post.data};
   always_comb begin
     if (stx_turn) begin
       valid = stx_valid;
@@ -149,7 +138,7 @@ module tx_queue #(
       if (stx_turn) ready_hdr <= stx_short;
       else if (post_turn) ready_hdr <= post_short;
       else ready_hdr <= mwr_short;
-      ready_four <= mwr_turn ? mwr_four : post_turn && post_four;
+      ready_four <= mwr_turn ? mwr_four : post_turn && post.four;
     end
     posted <= ending && !stx_turn && !rst;
     if (ending || (!midway && !word)) begin
@@ -190,7 +179,7 @@ module tx_queue #(
       .rd_clk  (pcie_clk),
       .rd_rst  (pcie_rst),
       .rd_valid(line_valid),
-      .rd_ready(tx_hdr_ready),
+      .rd_ready(tx_ready.hdr),
       .rd_data (line_out)
   );
 
@@ -243,21 +232,21 @@ module tx_queue #(
       .wr_some (data_some),
       .rd_clk  (pcie_clk),
       .rd_rst  (pcie_rst),
-      .rd_valid(tx_data_valid),
-      .rd_ready(tx_data_ready),
-      .rd_data (tx_data)
+      .rd_valid(tx.data_valid),
+      .rd_ready(tx_ready.data),
+      .rd_data (tx.data)
   );
 
   // ---- PCIe side ----
   logic [15:0] our_id;
   always_ff @(posedge pcie_clk) our_id <= cfg_id;
-  assign tx_hdr_valid = line_valid;
-  assign tx_hdr_lane = line_out[99:97];
+  assign tx.hdr_valid = line_valid;
+  assign tx.hdr_lane = line_out[99:97];
   // only when there is one: a simulator has nothing to work out in the other cycles
-  assign tx_hdr = line_valid ? whole(line_out[100], line_out[96:0], our_id) : 'x;
-  assign tx_np_hdr = tx_np_valid ? whole(read_hdr[93], {7'd0, read_hdr[89:0]}, our_id) : 'x;
-  assign tx_np_lane = read_hdr[92:90];
-  assign pcie_empty = !line_valid && !come_valid && !tx_np_valid;
+  assign tx.hdr = line_valid ? whole(line_out[100], line_out[96:0], our_id) : 'x;
+  assign tx.np_hdr = tx.np_valid ? whole(read_hdr[93], {7'd0, read_hdr[89:0]}, our_id) : 'x;
+  assign tx.np_lane = read_hdr[92:90];
+  assign pcie_empty = !line_valid && !come_valid && !tx.np_valid;
 
   // A line that stays empty beside a read has nothing left that was before it: should a read ever
   // stand here for so long that the counts do not tell any more, it does not stand for ever.
@@ -271,7 +260,7 @@ module tx_queue #(
   always_ff @(posedge pcie_clk) begin
     left <= left + CW'(leaves);
     if (pcie_rst) left <= '0;
-    leaves <= tx_hdr_valid && tx_hdr_ready && !pcie_rst;
+    leaves <= tx.hdr_valid && tx_ready.hdr && !pcie_rst;
     if (!(&quiet)) quiet <= quiet + 1'b1;
     if (line_valid || !come_valid || come_ready) quiet <= '0;
   end
@@ -286,13 +275,13 @@ module tx_queue #(
       .wr_valid(come_valid && may_pass),
       .wr_ready(read_room),
       .wr_data(come),
-      .rd_valid(tx_np_valid),
-      .rd_ready(tx_np_ready),
+      .rd_valid(tx.np_valid),
+      .rd_ready(tx_ready.np),
       .rd_data(read_hdr),
       .count(read_count)
   );
 
   // nobody looks at the parts of a completion's header that are not kept, nor at these counts
   logic unused;
-  assign unused = &{1'b0, stx_hdr, post_addr, data_some, read_count};
+  assign unused = &{1'b0, stx_hdr, post, tx_ready, data_some, read_count};
 endmodule

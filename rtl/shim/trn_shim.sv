@@ -27,49 +27,29 @@ module trn_shim #(
     input  logic [             2:0] trn_tbuf_av,
 
     // core, transmit
-    input  logic         tx_hdr_valid,
-    input  logic [127:0] tx_hdr,
-    input  logic [  2:0] tx_hdr_lane,
-    output logic         tx_hdr_ready,
-    input  logic         tx_data_valid,
-    input  logic [255:0] tx_data,
-    output logic         tx_data_ready,
-    input  logic         tx_np_valid,
-    input  logic [127:0] tx_np_hdr,
-    input  logic [  2:0] tx_np_lane,         // bits [4:2] of (local - PCIe address) of that read
-    output logic         tx_np_ready,
+    input tx_t tx,
+    output tx_ready_t tx_ready,
     // core, receive
-    output logic         rx_req_valid,
-    output logic [127:0] rx_req_hdr,
-    output logic [  2:0] rx_req_bar,
-    input  logic         rx_req_ready,
-    output logic         rx_req_data_valid,
-    output logic [255:0] rx_req_data,
-    input  logic         rx_req_data_ready,
-    output logic         rx_cpl_valid,
-    output logic [127:0] rx_cpl_hdr,
-    input  logic         rx_cpl_ready,
-    output logic         rx_cpl_data_valid,
-    output logic [255:0] rx_cpl_data,
-    input  logic         rx_cpl_data_ready,
-    input  logic         rx_np_ok,
+    output rx_t rx,
+    input rx_ready_t rx_ready,
 
     output logic idle  // no part of a TLP is in the shim
 );
   localparam int TW = $clog2(TAGS);
   logic rx_idle, tx_idle;
 
-  assign trn_rnp_ok = rx_np_ok;
-  assign idle       = rx_idle && tx_idle;
+  assign tx_ready.gone = 1'b0;  // TRN has no word for it
+  assign trn_rnp_ok    = rx_ready.np;
+  assign idle          = rx_idle && tx_idle;
 
   // Where the data of a read belong: written when the read leaves, looked up when its completions come.
   logic [2:0] lanes[0:TAGS-1];
   logic [7:0] look_tag;
-  always_ff @(posedge pcie_clk) if (tx_np_valid && tx_np_ready) lanes[tx_np_hdr[tlpdma_pkg::TAG_LSB+:TW]] <= tx_np_lane;
+  always_ff @(posedge pcie_clk) if (tx.np_valid && tx_ready.np) lanes[tx.np_hdr[tlpdma_pkg::TAG_LSB+:TW]] <= tx.np_lane;
 
   trn_rx #(
       .W(W)
-  ) rx (
+  ) receive (
       .clk(pcie_clk),
       .rst(pcie_rst),
       .src_rdy(trn_rsrc_rdy),
@@ -81,37 +61,37 @@ module trn_shim #(
       .dst_rdy(trn_rdst_rdy),
       .look_tag(look_tag),
       .look_lane(lanes[look_tag[TW-1:0]]),
-      .req_valid(rx_req_valid),
-      .req_hdr(rx_req_hdr),
-      .req_bar(rx_req_bar),
-      .req_ready(rx_req_ready),
-      .req_data_valid(rx_req_data_valid),
-      .req_data(rx_req_data),
-      .req_data_ready(rx_req_data_ready),
-      .cpl_valid(rx_cpl_valid),
-      .cpl_hdr(rx_cpl_hdr),
-      .cpl_ready(rx_cpl_ready),
-      .cpl_data_valid(rx_cpl_data_valid),
-      .cpl_data(rx_cpl_data),
-      .cpl_data_ready(rx_cpl_data_ready),
+      .req_valid(rx.req_valid),
+      .req_hdr(rx.req_hdr),
+      .req_bar(rx.req_bar),
+      .req_ready(rx_ready.req),
+      .req_data_valid(rx.req_data_valid),
+      .req_data(rx.req_data),
+      .req_data_ready(rx_ready.req_data),
+      .cpl_valid(rx.cpl_valid),
+      .cpl_hdr(rx.cpl_hdr),
+      .cpl_ready(rx_ready.cpl),
+      .cpl_data_valid(rx.cpl_data_valid),
+      .cpl_data(rx.cpl_data),
+      .cpl_data_ready(rx_ready.cpl_data),
       .idle(rx_idle)
   );
 
   trn_tx #(
       .W(W)
-  ) tx (
+  ) transmit (
       .clk(pcie_clk),
       .rst(pcie_rst),
-      .hdr_valid(tx_hdr_valid),
-      .hdr(tx_hdr),
-      .hdr_lane(tx_hdr_lane),
-      .hdr_ready(tx_hdr_ready),
-      .data_valid(tx_data_valid),
-      .data(tx_data),
-      .data_ready(tx_data_ready),
-      .np_valid(tx_np_valid),
-      .np_hdr(tx_np_hdr),
-      .np_ready(tx_np_ready),
+      .hdr_valid(tx.hdr_valid),
+      .hdr(tx.hdr),
+      .hdr_lane(tx.hdr_lane),
+      .hdr_ready(tx_ready.hdr),
+      .data_valid(tx.data_valid),
+      .data(tx.data),
+      .data_ready(tx_ready.data),
+      .np_valid(tx.np_valid),
+      .np_hdr(tx.np_hdr),
+      .np_ready(tx_ready.np),
       .src_rdy(trn_tsrc_rdy),
       .sof(trn_tsof),
       .eof(trn_teof),
@@ -123,5 +103,5 @@ module trn_shim #(
   );
 
   logic unused;
-  assign unused = &{1'b0, look_tag};
+  assign unused = &{1'b0, look_tag, tx, rx_ready};
 endmodule

@@ -4,7 +4,7 @@
 // hard IP (its `tuser` of 62, 75, 88 and 33 bits).
 //
 // The hard IP hands over non-posted requests against credits (`pcie_cq_np_req`, one a cycle, which it adds up):
-// NP_CREDITS at most are out, as many as the core takes after rx_np_ok fell.
+// NP_CREDITS at most are out, as many as the core takes after rx_ready.np fell.
 module usp_shim #(
     parameter int TAGS       = 32,
     parameter int NP_CREDITS = 4
@@ -42,32 +42,10 @@ module usp_shim #(
     input  logic [  3:0] pcie_tfc_nph_av,
     input  logic         cfg_bus_master,
 
-    input  logic         tx_hdr_valid,
-    input  logic [127:0] tx_hdr,
-    input  logic [  2:0] tx_hdr_lane,
-    output logic         tx_hdr_ready,
-    input  logic         tx_data_valid,
-    input  logic [255:0] tx_data,
-    output logic         tx_data_ready,
-    input  logic         tx_np_valid,
-    input  logic [127:0] tx_np_hdr,
-    input  logic [  2:0] tx_np_lane,
-    output logic         tx_np_ready,
-    output logic         tx_gone,
-    output logic         rx_req_valid,
-    output logic [127:0] rx_req_hdr,
-    output logic [  2:0] rx_req_bar,
-    input  logic         rx_req_ready,
-    output logic         rx_req_data_valid,
-    output logic [255:0] rx_req_data,
-    input  logic         rx_req_data_ready,
-    output logic         rx_cpl_valid,
-    output logic [127:0] rx_cpl_hdr,
-    input  logic         rx_cpl_ready,
-    output logic         rx_cpl_data_valid,
-    output logic [255:0] rx_cpl_data,
-    input  logic         rx_cpl_data_ready,
-    input  logic         rx_np_ok,
+    input tx_t tx,
+    output tx_ready_t tx_ready,
+    output rx_t rx,
+    input rx_ready_t rx_ready,
 
     output logic idle
 );
@@ -78,19 +56,19 @@ module usp_shim #(
   logic [1:0] rq_mark;
   logic       tx_idle;
 
-  usp_tx tx (
+  usp_tx transmit (
       .clk(pcie_clk),
       .rst(pcie_rst),
-      .hdr_valid(tx_hdr_valid),
-      .hdr(tx_hdr),
-      .hdr_lane(tx_hdr_lane),
-      .hdr_ready(tx_hdr_ready),
-      .data(tx_data),
-      .data_ready(tx_data_ready),
+      .hdr_valid(tx.hdr_valid),
+      .hdr(tx.hdr),
+      .hdr_lane(tx.hdr_lane),
+      .hdr_ready(tx_ready.hdr),
+      .data(tx.data),
+      .data_ready(tx_ready.data),
       .bus_master(cfg_bus_master),
-      .np_valid(tx_np_valid),
-      .np_hdr(tx_np_hdr),
-      .np_ready(tx_np_ready),
+      .np_valid(tx.np_valid),
+      .np_hdr(tx.np_hdr),
+      .np_ready(tx_ready.np),
       .np_credits(pcie_tfc_nph_av),
       .tdata(m_axis_rq_tdata),
       .tkeep(m_axis_rq_tkeep),
@@ -103,7 +81,7 @@ module usp_shim #(
       .cc_tready(m_axis_cc_tready),
       .sent_valid(pcie_rq_seq_num_vld0),
       .sent_mark(pcie_rq_seq_num0[1:0]),
-      .gone(tx_gone),
+      .gone(tx_ready.gone),
       .idle(tx_idle)
   );
   assign m_axis_rq_tuser = {2'b00, 32'd0, 2'd0, rq_mark, 16'd0, rq_be};
@@ -116,7 +94,7 @@ module usp_shim #(
   logic [ 2:0] lanes[0:TAGS-1];
   logic [95:0] rc;
   logic rc_idle, rc_has_data, rc_void;
-  always_ff @(posedge pcie_clk) if (tx_np_valid && tx_np_ready) lanes[tx_np_hdr[tlpdma_pkg::TAG_LSB+:TW]] <= tx_np_lane;
+  always_ff @(posedge pcie_clk) if (tx.np_valid && tx_ready.np) lanes[tx.np_hdr[tlpdma_pkg::TAG_LSB+:TW]] <= tx.np_lane;
 
   logic [2:0] rc_lane;
   assign rc          = s_axis_rc_tdata[95:0];
@@ -165,12 +143,12 @@ module usp_shim #(
       }),
       .lane(rc_lane),
       .dws(rc_has_data ? rc[42:32] : 11'd0),
-      .hdr_valid(rx_cpl_valid),
-      .hdr_out(rx_cpl_hdr),
-      .hdr_ready(rx_cpl_ready),
-      .data_valid(rx_cpl_data_valid),
-      .data(rx_cpl_data),
-      .data_ready(rx_cpl_data_ready),
+      .hdr_valid(rx.cpl_valid),
+      .hdr_out(rx.cpl_hdr),
+      .hdr_ready(rx_ready.cpl),
+      .data_valid(rx.cpl_data_valid),
+      .data(rx.cpl_data),
+      .data_ready(rx_ready.cpl_data),
       .idle(rc_idle)
   );
 
@@ -180,6 +158,8 @@ module usp_shim #(
   logic [  7:0] fmt_type;
   logic [ 10:0] cq_dws;
   logic cq_has_data, cq_idle, cq_first;
+  logic [2:0] req_bar;
+  assign rx.req_bar  = req_bar;
   assign cq          = s_axis_cq_tdata[127:0];
   assign kind        = cq[78:75];
   assign cq_dws      = cq[74:64];
@@ -200,7 +180,7 @@ module usp_shim #(
   always_ff @(posedge pcie_clk) begin
     if (s_axis_cq_tvalid && s_axis_cq_tready) begin
       cq_first <= s_axis_cq_tlast;
-      if (cq_first) rx_req_bar <= cq[114:112];
+      if (cq_first) req_bar <= cq[114:112];
     end
     if (pcie_rst) cq_first <= 1'b1;
   end
@@ -234,12 +214,12 @@ module usp_shim #(
       }),
       .lane(cq[4:2]),
       .dws(cq_has_data ? cq_dws : 11'd0),
-      .hdr_valid(rx_req_valid),
-      .hdr_out(rx_req_hdr),
-      .hdr_ready(rx_req_ready),
-      .data_valid(rx_req_data_valid),
-      .data(rx_req_data),
-      .data_ready(rx_req_data_ready),
+      .hdr_valid(rx.req_valid),
+      .hdr_out(rx.req_hdr),
+      .hdr_ready(rx_ready.req),
+      .data_valid(rx.req_data_valid),
+      .data(rx.req_data),
+      .data_ready(rx_ready.req_data),
       .idle(cq_idle)
   );
 
@@ -247,7 +227,7 @@ module usp_shim #(
   localparam int NW = $clog2(NP_CREDITS + 1);
   logic [NW-1:0] credits;
   logic give, used;
-  assign give = rx_np_ok && credits != NW'(NP_CREDITS);
+  assign give = rx_ready.np && credits != NW'(NP_CREDITS);
   assign used = s_axis_cq_tvalid && s_axis_cq_tready && cq_first && kind != 4'b0001 && !kind[3];
   always_ff @(posedge pcie_clk) begin
     pcie_cq_np_req <= {1'b0, give};
@@ -262,5 +242,5 @@ module usp_shim #(
   assign idle = tx_idle && rc_idle && cq_idle;
 
   logic unused;
-  assign unused = &{1'b0, tx_data_valid, s_axis_rc_tuser, s_axis_cq_tuser, pcie_rq_seq_num0, rc, cq};
+  assign unused = &{1'b0, tx, rx_ready, s_axis_rc_tuser, s_axis_cq_tuser, pcie_rq_seq_num0, rc, cq};
 endmodule

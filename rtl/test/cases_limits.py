@@ -399,7 +399,7 @@ async def widths(dut: Any) -> None:
     ports = (dut.m_axis_rq_tdata, dut.s_axis_rc_tdata) if ULTRASCALE_PLUS else (dut.trn_td, dut.trn_rd)
     assert {len(port) for port in ports} == {WIDTH}
     core = dut.device.core
-    for name in ("mrd_data", "mwr_data", "tx_data", "rx_cpl_data", "rx_req_data", "swr_data", "srd_data"):
+    for name in ("tlp_data", "stx_data", "cpl_data", "req_data"):
         assert len(getattr(core, name)) == 256, name
     await Timer(1, "ns")
 

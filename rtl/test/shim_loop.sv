@@ -37,25 +37,20 @@ module shim_loop #(
     output logic intx,
     output logic idle
 );
-  logic rx_req_valid, rx_req_ready, rx_req_data_valid, rx_cpl_valid, rx_cpl_data_valid;
-  logic [127:0] rx_req_hdr, rx_cpl_hdr, tx_hdr, np_hdr;
-  logic [255:0] rx_req_data, rx_cpl_data, tx_data;
-  logic [2:0] rx_req_bar, tx_hdr_lane, tx_np_lane;
-  logic
-      hdr_ready,
-      data_ready,
-      np_ready,
-      tx_hdr_valid,
-      tx_hdr_ready,
-      tx_data_valid,
-      tx_data_ready,
-      tx_np_valid,
-      tx_np_ready;
+  tx_t tx;
+  tx_ready_t tx_ready;
+  rx_t rx;
+  rx_ready_t rx_ready;
+  logic hdr_ready, data_ready, np_ready;
   logic hdr_some, data_some, np_some;
   logic is_read;
 
-  assign is_read = !rx_req_hdr[126] && !loop_cpl;
-  assign rx_req_ready = is_read ? np_ready : hdr_ready;
+  assign is_read = !rx.req_hdr[126] && !loop_cpl;
+  assign rx_ready.req = is_read ? np_ready : hdr_ready;
+  assign rx_ready.req_data = data_ready;
+  assign rx_ready.cpl = hdr_ready;
+  assign rx_ready.cpl_data = data_ready;
+  assign rx_ready.np = np_ok;
 
   sync_fifo #(
       .WIDTH(128),
@@ -63,12 +58,12 @@ module shim_loop #(
   ) headers (
       .clk(pcie_clk),
       .rst(pcie_rst),
-      .wr_valid(loop_cpl ? rx_cpl_valid : rx_req_valid && !is_read),
+      .wr_valid(loop_cpl ? rx.cpl_valid : rx.req_valid && !is_read),
       .wr_ready(hdr_ready),
-      .wr_data(loop_cpl ? rx_cpl_hdr : rx_req_hdr),
+      .wr_data(loop_cpl ? rx.cpl_hdr : rx.req_hdr),
       .rd_valid(hdr_some),
-      .rd_ready(tx_hdr_valid && tx_hdr_ready),
-      .rd_data(tx_hdr),
+      .rd_ready(tx.hdr_valid && tx_ready.hdr),
+      .rd_data(tx.hdr),
       .count()
   );
   sync_fifo #(
@@ -77,12 +72,12 @@ module shim_loop #(
   ) payload (
       .clk(pcie_clk),
       .rst(pcie_rst),
-      .wr_valid(loop_cpl ? rx_cpl_data_valid : rx_req_data_valid),
+      .wr_valid(loop_cpl ? rx.cpl_data_valid : rx.req_data_valid),
       .wr_ready(data_ready),
-      .wr_data(loop_cpl ? rx_cpl_data : rx_req_data),
+      .wr_data(loop_cpl ? rx.cpl_data : rx.req_data),
       .rd_valid(data_some),
-      .rd_ready(tx_data_ready),
-      .rd_data(tx_data),
+      .rd_ready(tx_ready.data),
+      .rd_data(tx.data),
       .count()
   );
   sync_fifo #(
@@ -91,47 +86,38 @@ module shim_loop #(
   ) reads (
       .clk(pcie_clk),
       .rst(pcie_rst),
-      .wr_valid(rx_req_valid && is_read),
+      .wr_valid(rx.req_valid && is_read),
       .wr_ready(np_ready),
-      .wr_data(rx_req_hdr),
+      .wr_data(rx.req_hdr),
       .rd_valid(np_some),
-      .rd_ready(tx_np_ready && !hold),
-      .rd_data(np_hdr),
+      .rd_ready(tx_ready.np && !hold),
+      .rd_data(tx.np_hdr),
       .count()
   );
   // A completion's header comes before its words, but is sent only when they are there.
   logic [10:0] span;
   logic [15:0] words_in, words_used;
-  assign span = tx_hdr[126] ? 11'(({8'd0, tx_hdr_lane} + {1'b0, tx_hdr[105:96]} + 11'd7) >> 3) : 11'd0;
+  assign span = tx.hdr[126] ? 11'(({8'd0, tx.hdr_lane} + {1'b0, tx.hdr[105:96]} + 11'd7) >> 3) : 11'd0;
   always_ff @(posedge pcie_clk) begin
     if (pcie_rst) begin
       words_in   <= '0;
       words_used <= '0;
     end else begin
-      if ((loop_cpl ? rx_cpl_data_valid : rx_req_data_valid) && data_ready) words_in <= words_in + 1'b1;
-      if (tx_hdr_valid && tx_hdr_ready) words_used <= words_used + {5'd0, span};
+      if ((loop_cpl ? rx.cpl_data_valid : rx.req_data_valid) && data_ready) words_in <= words_in + 1'b1;
+      if (tx.hdr_valid && tx_ready.hdr) words_used <= words_used + {5'd0, span};
     end
   end
-  assign tx_hdr_valid = hdr_some && !hold && words_in - words_used >= {5'd0, span};
-  assign tx_data_valid = data_some;
-  assign tx_np_valid = np_some && !hold;
+  assign tx.hdr_valid = hdr_some && !hold && words_in - words_used >= {5'd0, span};
+  assign tx.data_valid = data_some;
+  assign tx.np_valid = np_some && !hold;
   // A completion's third word is its last; the fourth says where its data lie.
-  assign tx_hdr_lane = loop_cpl || tx_hdr[125] ? tx_hdr[4:2] : tx_hdr[36:34];
-  assign tx_np_lane = np_hdr[74:72];
+  assign tx.hdr_lane = loop_cpl || tx.hdr[125] ? tx.hdr[4:2] : tx.hdr[36:34];
+  assign tx.np_lane = tx.np_hdr[74:72];
 
-  trn_shim #(
-      .W(W)
-  ) shim (
-      .*,
-      .tx_np_hdr(np_hdr),
-      .rx_req_data_ready(data_ready),
-      .rx_cpl_ready(hdr_ready),
-      .rx_cpl_data_ready(data_ready),
-      .rx_np_ok(np_ok)
-  );
+  trn_shim #(.W(W)) shim (.*);
   assign intx = 1'b0;
   logic unused;
   always_ff @(posedge user_clk)
-    unused <= ^{rx_req_bar, cfg_id, cfg_mps, cfg_mrrs, cfg_bus_master, cfg_ext_tag, cfg_msix_enable,
+    unused <= ^{rx.req_bar, tx_ready.gone, cfg_id, cfg_mps, cfg_mrrs, cfg_bus_master, cfg_ext_tag, cfg_msix_enable,
         cfg_msix_mask, cfg_intx_disable};
 endmodule

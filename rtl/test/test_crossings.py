@@ -43,7 +43,7 @@ def test_every_crossing_is_synchronised_and_constrained(top: str, tmp_path: Path
 
 FIFO = "device/core/completion_data/to_reader"
 ANOTHER = """  logic another_kept, another_seen;
-  always_ff @(posedge pcie_clk) another_kept <= cfg_id[0];
+  always_ff @(posedge pcie_clk) another_kept <= cfg.id[0];
   synchronise another_crossing (
       .clk(user_clk),
       .in (another_kept),
@@ -66,7 +66,7 @@ DEFECTS = [
             "device/core/configuration (pcie_clk) to device/core/user_mps (user_clk): logic",
         ),
         (
-            ("tlpdma_core.sv", "      .in (configuration),", "      .in ({configuration[10:1], cfg_mrrs[0]}),"),
+            ("tlpdma_core.sv", "      .in (configuration),", "      .in ({configuration[10:1], cfg.mrrs[0]}),"),
             "port/cfg_mrrs (pcie_clk) to device/core/configuration_crossing/first (user_clk): from a port",
         ),
         (

@@ -14,35 +14,35 @@ from simulation import HERE, RTL
 #: What breaks it in user_rules_bench.sv, and what is said.
 CHANGED = "changed before it was taken"
 BROKEN = {
-    1: f"mrd_* {CHANGED}",
-    2: f"mrd_* {CHANGED}",
-    3: f"drd_* {CHANGED}",
-    4: f"drd_* {CHANGED}",
-    5: f"mwr_* {CHANGED}",
-    6: f"mwr_* {CHANGED}",
-    7: f"post_* {CHANGED}",
-    8: f"post_* {CHANGED}",
+    1: f"mrd {CHANGED}",
+    2: f"mrd {CHANGED}",
+    3: f"drd {CHANGED}",
+    4: f"drd {CHANGED}",
+    5: f"mwr {CHANGED}",
+    6: f"mwr {CHANGED}",
+    7: f"post {CHANGED}",
+    8: f"post {CHANGED}",
     9: f"mwr_data {CHANGED}",
     10: f"mwr_data {CHANGED}",
-    11: f"mrd_data {CHANGED}",
-    12: f"swr_* {CHANGED}",
-    13: f"srd_* {CHANGED}",
-    14: f"mrd_data_* {CHANGED}",
-    20: "mrd_len is 0",
-    21: "drd_len is 0",
-    22: "drd_* crosses a multiple of Max Read Request Size",
-    23: "mwr_len is 0",
-    24: "post_four contradicts post_addr: it is 1 exactly for an address of 64 bits",
-    25: "post_four contradicts post_addr: it is 1 exactly for an address of 64 bits",
-    26: "post_* crosses 4 KiB",
+    11: f"mrd_data.data {CHANGED}",
+    12: f"swr {CHANGED}",
+    13: f"srd {CHANGED}",
+    14: f"mrd_data {CHANGED}",
+    20: "mrd.len is 0",
+    21: "drd.len is 0",
+    22: "drd crosses a multiple of Max Read Request Size",
+    23: "mwr.len is 0",
+    24: "post.four contradicts post.addr: it is 1 exactly for an address of 64 bits",
+    25: "post.four contradicts post.addr: it is 1 exactly for an address of 64 bits",
+    26: "post crosses 4 KiB",
     27: "mwr_data has more words than requested",
-    28: "the core takes a word before its mwr_*",
+    28: "the core takes a word before its mwr",
     29: "mwr_done before the last word was taken",
     30: "mwr_data has fewer words than requested",
-    31: "srd_* while another read is open",
+    31: "srd while another read is open",
     32: "srd_data without a read",
     33: f"srd_data {CHANGED}",
-    34: "post_* waits without bus mastering",
+    34: "post waits without bus mastering",
 }
 
 
@@ -52,7 +52,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert not os.environ.get("TLPLAB_STRICT"), "iverilog is not installed: .ci/install-rtl --system"
         pytest.skip("iverilog is not installed: .ci/install-rtl --system")
     built = tmp_path_factory.mktemp("user-rules") / "bench.vvp"
-    sources = [RTL / "core/user_rules.sv", HERE / "user_rules_bench.sv"]
+    sources = [RTL / "tlpdma_ports.sv", RTL / "core/user_rules.sv", HERE / "user_rules_bench.sv"]
     subprocess.run(["iverilog", "-g2012", "-o", built, *sources], check=True)
     return built
 

@@ -53,12 +53,14 @@ module tlpdma_usp #(
     output logic        intx,
     output logic        idle
 );
-  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready, tx_gone;
-  logic rx_req_valid, rx_req_ready, rx_req_data_valid, rx_req_data_ready;
-  logic rx_cpl_valid, rx_cpl_ready, rx_cpl_data_valid, rx_cpl_data_ready, rx_np_ok;
-  logic [127:0] tx_hdr, tx_np_hdr, rx_req_hdr, rx_cpl_hdr;
-  logic [255:0] tx_data, rx_req_data, rx_cpl_data;
-  logic [2:0] tx_hdr_lane, tx_np_lane, rx_req_bar;
+  tx_t tx;
+  tx_ready_t tx_ready;
+  rx_t rx;
+  rx_ready_t rx_ready;
+  pcie_cfg_t cfg;
+  assign cfg = {
+    cfg_id, cfg_mps, cfg_mrrs, cfg_bus_master, cfg_ext_tag, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable
+  };
   logic shim_idle, device_idle;
 
   usp_shim #(

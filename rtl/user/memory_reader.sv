@@ -20,11 +20,8 @@ module memory_reader #(
     output logic [31:0] mem_rd_addr,
     input  logic        mem_rd_ready,
 
-    output logic        mwr_valid,
-    output logic [63:0] mwr_addr,
-    output logic [23:0] mwr_len,
-    output logic [ 4:0] mwr_lane,
-    input  logic        mwr_ready
+    output mwr_t mwr,
+    input  logic mwr_ready
 );
   logic room;
   logic [7:0] left;  // words to ask for after this one
@@ -37,7 +34,8 @@ module memory_reader #(
   assign span = {9'b0, piece_local[4:0]} + {1'b0, piece_len} - 14'd1;
   assign piece_ready = room && !mem_rd_valid;
   assign mem_rd_addr = {word, 5'b0};
-  assign mwr_len[23:13] = '0;
+  assign mwr.len[23:13] = '0;
+  assign mwr.id = '0;
 
   always_ff @(posedge clk) begin
     if (mem_rd_ready) begin
@@ -62,9 +60,9 @@ module memory_reader #(
       .wr_valid(piece_valid && !mem_rd_valid),
       .wr_ready(room),
       .wr_data({piece_len, piece_local[4:0], piece_host}),
-      .rd_valid(mwr_valid),
+      .rd_valid(mwr.valid),
       .rd_ready(mwr_ready),
-      .rd_data({mwr_len[12:0], mwr_lane, mwr_addr}),
+      .rd_data({mwr.len[12:0], mwr.lane, mwr.addr}),
       .count(count)
   );
 endmodule

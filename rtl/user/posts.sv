@@ -7,7 +7,7 @@
 // after the write of a record has its place in line, behind which all that is sent then comes,
 // `record_sent` says so.
 //
-// Interface rules: record_valid and message_valid may change until taken; post_* is held while
+// Interface rules: record_valid and message_valid may change until taken; post is held while
 // valid && !ready.
 module posts (
     input  logic        clk,
@@ -27,13 +27,9 @@ module posts (
     input  logic [ 1:0] message_vector,
     output logic        message_taken,
 
-    output logic        idle,
-    output logic        post_valid,
-    output logic [63:0] post_addr,
-    output logic [63:0] post_data,
-    output logic        post_two,
-    output logic        post_four,   // the address needs 64 bits
-    input  logic        post_ready
+    output logic  idle,
+    output post_t post,
+    input  logic  post_ready
 );
   logic [31:0] low_mem[0:7];
   logic [31:0] high_mem[0:7];
@@ -64,8 +60,10 @@ module posts (
     if (high_written) four_mem[high_entry] <= four_written;
   end
 
-  assign post_two  = entry[2];
-  assign post_data = {27'b0, held};
+  logic post_valid, post_two, post_four;
+  logic [63:0] post_addr;
+  assign post_two = entry[2];
+  assign post = {post_valid, post_two, post_four, post_addr, {27'b0, held}};
 
   // each of the three in turn
   logic [1:0] turn;

@@ -31,11 +31,7 @@ module prefetch #(
     output logic [     1:0] arrived,
     output logic [  IW-6:0] arrived_block,
     // to the core
-    output logic            drd_valid,
-    output logic [    63:0] drd_addr,
-    output logic [    31:0] drd_local,
-    output logic [     9:0] drd_len,
-    output logic            drd_channel,
+    output drd_t            drd,
     input  logic            drd_ready,
     input  logic            drd_waits,
     input  logic            data_valid,
@@ -63,6 +59,11 @@ module prefetch #(
   end
 
   // ---- requests: the channel whose turn it is; it stands until its request is taken ----
+  logic drd_valid, drd_channel;
+  logic [63:0] drd_addr;
+  logic [31:0] drd_place;
+  logic [ 9:0] drd_len;
+  assign drd = {drd_valid, drd_channel, !drd_channel, drd_len, drd_place, drd_addr};
   logic [31:0] base_lo_mem[0:1];
   logic [31:0] base_hi_mem[0:1];
   logic wanted, load;
@@ -84,11 +85,11 @@ module prefetch #(
       slot = turn ? fetch_slot[31:16] : fetch_slot[15:0];
       // a ring begins at a multiple of 4 KiB, or of its size if that is less
       drd_addr <= {base[63:12] + {44'b0, slot[15:8]}, base[11:4] | slot[7:0], 4'b0};
-      drd_local <= {{(28 - IW) {1'b0}}, turn ? fetch_index[2*IW-1:IW] : fetch_index[IW-1:0], 4'b0};
+      drd_place <= {{(28 - IW) {1'b0}}, turn ? fetch_index[2*IW-1:IW] : fetch_index[IW-1:0], 4'b0};
       drd_len <= {turn ? fetch_count[11:6] : fetch_count[5:0], 4'b0};
       drd_channel <= turn;
     end else if (!drd_valid) begin
-      {drd_addr, drd_local, drd_len, drd_channel} <= 'x;
+      {drd_addr, drd_place, drd_len, drd_channel} <= 'x;
     end
     drd_valid <= !rst && (drd_valid ? !drd_ready : wanted);
   end

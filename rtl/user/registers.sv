@@ -15,62 +15,55 @@ module registers #(
     parameter int TAGS = 32,
     parameter int MEMORY_MIB = 256
 ) (
-    input  logic         clk,
-    input  logic         rst,
+    input  logic          clk,
+    input  logic          rst,
     // the core's slave side
-    input  logic         swr_valid,
-    input  logic [  2:0] swr_bar,
-    input  logic [ 19:0] swr_addr,
-    input  logic [255:0] swr_data,
-    input  logic [ 31:0] swr_strobe,
-    output logic         swr_ready,
-    input  logic         srd_valid,
-    input  logic [  2:0] srd_bar,
-    input  logic [ 19:5] srd_addr,
-    output logic         srd_ready,
-    output logic         srd_data_valid,
-    input  logic         srd_data_ready,
-    output logic [255:0] srd_data,
+    input  swr_t          swr,
+    output logic          swr_ready,
+    input  srd_t          srd,
+    output logic          srd_ready,
+    output word_t         srd_data,
+    input  logic          srd_data_ready,
     // the window into local memory
-    output logic         win_wr_valid,
-    output logic [ 31:0] win_wr_addr,
-    output logic [255:0] win_wr_data,
-    output logic [ 31:0] win_wr_strobe,
-    input  logic         win_wr_ready,
-    output logic         win_rd_valid,
-    output logic [ 31:0] win_rd_addr,
-    input  logic         win_rd_ready,
-    input  logic         win_rd_data_valid,
-    input  logic [255:0] win_rd_data,
-    output logic         win_rd_data_ready,
+    output logic          win_wr_valid,
+    output logic  [ 31:0] win_wr_addr,
+    output logic  [255:0] win_wr_data,
+    output logic  [ 31:0] win_wr_strobe,
+    input  logic          win_wr_ready,
+    output logic          win_rd_valid,
+    output logic  [ 31:0] win_rd_addr,
+    input  logic          win_rd_ready,
+    input  logic          win_rd_data_valid,
+    input  logic  [255:0] win_rd_data,
+    output logic          win_rd_data_ready,
     // the bus to the blocks that keep registers of their own
-    output logic         write,
-    output logic [ 13:0] at,                 // number of the DW in BAR0
-    output logic         at_table,           // in the MSI-X table, in the channels' blocks
-    output logic         at_channel,
-    output logic [ 31:0] write_data,
-    output logic         read,
-    input  logic [ 31:0] h2c_data,           // what the channels read there, a cycle later
-    input  logic [ 31:0] c2h_data,
-    input  logic [ 31:0] h2c_bytes,
-    input  logic [ 31:0] c2h_bytes,
+    output logic          write,
+    output logic  [ 13:0] at,                 // number of the DW in BAR0
+    output logic          at_table,           // in the MSI-X table, in the channels' blocks
+    output logic          at_channel,
+    output logic  [ 31:0] write_data,
+    output logic          read,
+    input  logic  [ 31:0] h2c_data,           // what the channels read there, a cycle later
+    input  logic  [ 31:0] c2h_data,
+    input  logic  [ 31:0] h2c_bytes,
+    input  logic  [ 31:0] c2h_bytes,
     // state of the device
-    output logic         enable,
-    output logic         reset_channels,
-    output logic         clear,              // everything but the MSI-X table
-    output logic         drain,
-    input  logic         stopped,            // channels and posts have nothing under way
-    input  logic         drained,
-    input  logic [  2:0] irq_status,
-    input  logic [  3:0] irq_pending,
-    input  logic [  7:0] errors,
-    input  logic [  7:0] tags_in_use,
-    input  logic         bus_master,
-    input  logic         msix_enable,
-    input  logic [  2:0] mps,
-    input  logic [  2:0] mrrs,
-    output logic [ 15:0] timeout_ticks,
-    output logic         idle
+    output logic          enable,
+    output logic          reset_channels,
+    output logic          clear,              // everything but the MSI-X table
+    output logic          drain,
+    input  logic          stopped,            // channels and posts have nothing under way
+    input  logic          drained,
+    input  logic  [  2:0] irq_status,
+    input  logic  [  3:0] irq_pending,
+    input  logic  [  7:0] errors,
+    input  logic  [  7:0] tags_in_use,
+    input  logic          bus_master,
+    input  logic          msix_enable,
+    input  logic  [  2:0] mps,
+    input  logic  [  2:0] mrrs,
+    output logic  [ 15:0] timeout_ticks,
+    output logic          idle
 );
   localparam logic [31:0] ID = 32'h544c5044, VERSION = 32'h00010000;
   localparam logic [15:0] TIMEOUT = 16'h0c35;
@@ -84,24 +77,33 @@ module registers #(
   logic [ 2:0] lane;
   logic [14:0] read_word;  // of a read: its 32-byte word in the BAR
   logic from_window, from_registers, clearing;
-  logic        closed;  // no word is begun
-  logic [11:0] window;
-  logic [31:0] read_data;
-  logic        answering;  // a read was taken and its answer not yet
+  logic         closed;  // no word is begun
+  logic [ 11:0] window;
+  logic [ 31:0] read_data;
+  logic         answering;  // a read was taken and its answer not yet
+  logic         srd_data_valid;
+  logic [255:0] answer;
+  assign srd_data = {srd_data_valid, answer};
 
-  logic        in_window;  // the word goes to the window; its BAR stands from a cycle before
-  logic        accepts;  // the word may go: to the window, or all its DWs are written (in state WRITE)
+  // Icarus 11 takes no variable index into a field.
+  logic [ 31:0] swr_strobe;
+  logic [255:0] swr_data;
+  assign swr_strobe = swr.strobe;
+  assign swr_data   = swr.data;
+
+  logic in_window;  // the word goes to the window; its BAR stands from a cycle before
+  logic accepts;  // the word may go: to the window, or all its DWs are written (in state WRITE)
   always_ff @(posedge clk) begin
-    in_window <= swr_bar == 3'd2;
-    accepts   <= swr_bar == 3'd2 || (state == WRITE && lane == 3'd6);
+    in_window <= swr.bar == 3'd2;
+    accepts   <= swr.bar == 3'd2 || (state == WRITE && lane == 3'd6);
   end
-  assign win_wr_valid  = swr_valid && in_window;
-  assign win_wr_addr   = {window, swr_addr[19:0]};
+  assign win_wr_valid  = swr.valid && in_window;
+  assign win_wr_addr   = {window, swr.addr[19:0]};
   assign win_wr_data   = swr_data;
   assign win_wr_strobe = swr_strobe;
   logic [7:0] enabled;  // the DWs of which it has a byte
   assign swr_ready = accepts && (!in_window || win_wr_ready);
-  assign srd_ready = state == IDLE && !closed && !answering && !(swr_valid && !in_window);
+  assign srd_ready = state == IDLE && !closed && !answering && !(swr.valid && !in_window);
   assign win_rd_valid = state == FETCH;
   assign win_rd_addr = {window, read_word, 5'b0};
   assign win_rd_data_ready = state == READ && from_window && lane == 3'd7;
@@ -112,14 +114,14 @@ module registers #(
     case (state)
       IDLE: begin
         if (closed) state <= IDLE;
-        else if (swr_valid && !in_window) begin
+        else if (swr.valid && !in_window) begin
           state <= WRITE;
           for (int i = 0; i < 8; i++) enabled[i] <= swr_strobe[4*i+:4] != '0;
-        end else if (srd_valid && !answering) begin
-          state <= srd_bar == 3'd2 ? FETCH : READ;
-          read_word <= srd_addr;
-          from_window <= srd_bar == 3'd2;
-          from_registers <= srd_bar == 3'd0;
+        end else if (srd.valid && !answering) begin
+          state <= srd.bar == 3'd2 ? FETCH : READ;
+          read_word <= srd.addr[19:5];
+          from_window <= srd.bar == 3'd2;
+          from_registers <= srd.bar == 3'd0;
           answering <= 1'b1;
         end
       end
@@ -143,8 +145,7 @@ module registers #(
   logic of_global, of_h2c, of_c2h;  // which of them
   assign read = reading[0];
   always_ff @(posedge clk) begin
-    if (reading[1])
-      srd_data <= {of_c2h ? c2h_data : of_h2c ? h2c_data : of_global ? global_value : word, srd_data[255:32]};
+    if (reading[1]) answer <= {of_c2h ? c2h_data : of_h2c ? h2c_data : of_global ? global_value : word, answer[255:32]};
     if (srd_data_ready) srd_data_valid <= 1'b0;
     if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     if (reading[0]) begin
@@ -227,13 +228,13 @@ module registers #(
   always_ff @(posedge clk) begin
     if (clearing || state != IDLE) begin : address
       logic [13:0] next;
-      next = clearing ? {clear_page, step[3:0]} : {state == WRITE ? swr_addr[15:5] : read_word[10:0], lane};
+      next = clearing ? {clear_page, step[3:0]} : {state == WRITE ? swr.addr[15:5] : read_word[10:0], lane};
       at <= next;
       global_word <= next[13:5] == '0;
       at_pending <= next == AT_PENDING;
       at_channel <= next[13:6] == 8'h01;
       at_table <= next[13:4] == 10'h200;
-      write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled[lane]));
+      write <= !rst && (clearing || (state == WRITE && swr.bar == 3'd0 && enabled[lane]));
       write_data <= clearing ? {16'b0, initial_data} : swr_data[32*lane+:32];
     end else begin
       {at, global_word, at_pending, at_channel, at_table, write_data} <= 'x;
@@ -312,4 +313,7 @@ module registers #(
       : at_table || global_word || at_channel ? copied : '0;
 
   assign idle = phase == RUN && state == IDLE && !answering && !write;
+
+  logic unused;
+  assign unused = &{1'b0, swr.addr, srd.addr};
 endmodule

@@ -14,84 +14,40 @@ module tlpdma_device #(
     parameter int DROPS = 0,  // the hard IP drops requests without bus mastering: see tlpdma_core
     parameter int MEMORY_MIB = 256  // size of the local memory, a power of two
 ) (
-    input  logic         pcie_clk,
-    input  logic         pcie_rst,
-    input  logic         user_clk,
+    input  logic      pcie_clk,
+    input  logic      pcie_rst,
+    input  logic      user_clk,
     // transmit
-    output logic         tx_hdr_valid,
-    output logic [127:0] tx_hdr,
-    output logic [  2:0] tx_hdr_lane,
-    input  logic         tx_hdr_ready,
-    output logic         tx_data_valid,
-    output logic [255:0] tx_data,
-    input  logic         tx_data_ready,
-    output logic         tx_np_valid,
-    output logic [127:0] tx_np_hdr,
-    output logic [  2:0] tx_np_lane,
-    input  logic         tx_np_ready,
-    input  logic         tx_gone,
+    output tx_t       tx,
+    input  tx_ready_t tx_ready,
     // receive
-    input  logic         rx_req_valid,
-    input  logic [127:0] rx_req_hdr,
-    input  logic [  2:0] rx_req_bar,
-    output logic         rx_req_ready,
-    input  logic         rx_req_data_valid,
-    input  logic [255:0] rx_req_data,
-    output logic         rx_req_data_ready,
-    input  logic         rx_cpl_valid,
-    input  logic [127:0] rx_cpl_hdr,
-    output logic         rx_cpl_ready,
-    input  logic         rx_cpl_data_valid,
-    input  logic [255:0] rx_cpl_data,
-    output logic         rx_cpl_data_ready,
-    output logic         rx_np_ok,
+    input  rx_t       rx,
+    output rx_ready_t rx_ready,
     // configuration, quasi static
-    input  logic [ 15:0] cfg_id,
-    input  logic [  2:0] cfg_mps,
-    input  logic [  2:0] cfg_mrrs,
-    input  logic         cfg_bus_master,
-    input  logic         cfg_ext_tag,
-    input  logic         cfg_msix_enable,
-    input  logic         cfg_msix_mask,
-    input  logic         cfg_intx_disable,
-    output logic         intx,
-    output logic         idle
+    input  pcie_cfg_t cfg,
+    output logic      intx,
+    output logic      idle
 );
   localparam int BLOCKS = 4;  // of 32 descriptors, prefetched for each channel
   localparam int IW = 5 + $clog2(BLOCKS);
 
   logic user_rst, core_idle, drain, drained;
-  logic user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable;
-  logic [2:0] user_mps, user_mrrs;
+  user_cfg_t user_cfg;
   logic [7:0] errors, tags_in_use;
   logic [15:0] timeout_ticks;
 
   // ---- the core and its user side ----
-  logic mrd_valid, mrd_ready, mrd_data_valid, mrd_data_ready, mrd_done_valid;
-  logic [63:0] mrd_addr;
-  logic [31:0] mrd_local, mrd_data_addr, mrd_data_strobe;
-  logic [ 12:0] mrd_len;
-  logic [255:0] mrd_data;
-  logic [1:0] mrd_data_id, mrd_done_id;
-  logic [2:0] mrd_done_error;
-  logic drd_valid, drd_ready, drd_waits, drd_done_valid, drd_channel;
-  logic [63:0] drd_addr;
-  logic [31:0] drd_local;
-  logic [ 9:0] drd_len;
-  logic [ 1:0] drd_done_id;
-  logic [ 2:0] drd_done_error;
-  logic mwr_valid, mwr_ready, mwr_data_valid, mwr_data_ready, mwr_done_valid, mwr_done_error;
-  logic [ 63:0] mwr_addr;
-  logic [ 23:0] mwr_len;
-  logic [  4:0] mwr_lane;
-  logic [255:0] mwr_data;
-  logic [  1:0] mwr_done_id;
-  logic post_valid, post_ready, post_two, post_four;
-  logic [63:0] post_addr, post_data;
-  logic swr_valid, swr_ready, srd_valid, srd_ready, srd_data_valid, srd_data_ready;
-  logic [2:0] swr_bar, srd_bar;
-  logic [31:0] swr_addr, swr_strobe, srd_addr;
-  logic [255:0] swr_data, srd_data;
+  mrd_t mrd;
+  drd_t drd;
+  mrd_data_t mrd_data;
+  mwr_t mwr;
+  word_t mwr_data, srd_data;
+  post_t post;
+  swr_t  swr;
+  srd_t  srd;
+  done_t mrd_done, drd_done, mwr_done;
+  logic mrd_ready, drd_ready, drd_waits, mrd_data_ready, mwr_ready, mwr_data_ready, post_ready;
+  logic swr_ready, srd_ready, srd_data_ready;
   logic [1:0] active;
   logic reserve;  // a tag for the descriptors of the channel to the host
   always_ff @(posedge user_clk) reserve <= active[1];
@@ -104,16 +60,12 @@ module tlpdma_device #(
       .CPL_DATA(CPL_DATA),
       .DROPS(DROPS)
   ) core (
-      .mrd_len({11'b0, mrd_len}),
-      .mrd_id(2'd0),
-      .drd_id({drd_channel, !drd_channel}),  // 1 host to card, 2 card to host
       .drd_reserve(reserve),
-      .mwr_id(2'd0),
       .*
   );
 
   logic unused;
-  assign unused = &{1'b0, mrd_done_id, drd_done_id, mwr_done_id, swr_addr, srd_addr, active};
+  assign unused = &{1'b0, mrd_done.id, drd_done.id, mwr_done.id, active};
 
   // ---- registers ----
   logic write, read, enable, reset_channels, clear, stopped, registers_idle;
@@ -132,14 +84,12 @@ module tlpdma_device #(
   ) registers_ (
       .clk(user_clk),
       .rst(user_rst),
-      .swr_addr(swr_addr[19:0]),
-      .srd_addr(srd_addr[19:5]),
       .h2c_data(h2c_read),
       .c2h_data(c2h_read),
-      .bus_master(user_bus_master),
-      .msix_enable(user_msix_enable),
-      .mps(user_mps),
-      .mrrs(user_mrrs),
+      .bus_master(user_cfg.bus_master),
+      .msix_enable(user_cfg.msix_enable),
+      .mps(user_cfg.mps),
+      .mrrs(user_cfg.mrrs),
       .idle(registers_idle),
       .*
   );
@@ -165,7 +115,7 @@ module tlpdma_device #(
   logic [ 2:0] batch_log2;
   assign {c2h_read, h2c_read} = channel_read;
   assign {c2h_bytes, h2c_bytes} = channel_bytes;
-  assign batch_log2 = user_mrrs >= 3'd2 ? 3'd5 : user_mrrs + 3'd3;
+  assign batch_log2 = user_cfg.mrrs >= 3'd2 ? 3'd5 : user_cfg.mrrs + 3'd3;
 
   genvar c;
   generate
@@ -193,7 +143,7 @@ module tlpdma_device #(
           .fetch_index(fetch_index[IW*c+:IW]),
           .fetch_ready(fetch_ready[c]),
           .fetch_done(fetch_done[c]),
-          .fetch_error(drd_done_error),
+          .fetch_error(drd_done.error),
           .arrived(arrived[c]),
           .arrived_block(arrived_block),
           .pio_index(pio_index[IW*c+:IW]),
@@ -219,7 +169,7 @@ module tlpdma_device #(
           .resetting(resetting[c]),
           .idle(channel_idle[c])
       );
-      assign fetch_done[c] = drd_done_valid && drd_done_id[1] == (c == 1);
+      assign fetch_done[c] = drd_done.valid && drd_done.id[1] == (c == 1);
     end
   endgenerate
 
@@ -233,11 +183,11 @@ module tlpdma_device #(
       .base_channel(at[5]),
       .base_high(at[0]),
       .base_data(write_data),
-      .data_valid(mrd_data_valid && mrd_data_id != '0),
-      .data_channel(mrd_data_id[1]),
-      .data_pair(mrd_data_addr[IW+3:5]),
-      .data(mrd_data),
-      .data_halves({mrd_data_strobe[16], mrd_data_strobe[0]}),
+      .data_valid(mrd_data.valid && mrd_data.id != '0),
+      .data_channel(mrd_data.id[1]),
+      .data_pair(mrd_data.addr[IW+3:5]),
+      .data(mrd_data.data),
+      .data_halves({mrd_data.strobe[16], mrd_data.strobe[0]}),
       .data_ready(descriptors_ready),
       .pio_write(write && at_channel && at[4:2] == 3'b011 && pio_room[at[5]]),
       .pio_channel(at[5]),
@@ -252,15 +202,16 @@ module tlpdma_device #(
 
   // ---- data: host to card ----
   logic mem_wr_valid, mem_wr_ready;
-  assign mrd_valid = piece_valid[0];
-  assign mrd_addr = piece_host[63:0];
-  assign mrd_local = piece_local[31:0];
-  assign mrd_len = piece_len[12:0];
+  assign mrd.valid = piece_valid[0];
+  assign mrd.addr = piece_host[63:0];
+  assign mrd.place = piece_local[31:0];
+  assign mrd.len = {11'd0, piece_len[12:0]};
+  assign mrd.id = '0;
   assign piece_ready[0] = mrd_ready;
-  assign piece_done[0] = mrd_done_valid;
-  assign piece_error[2:0] = mrd_done_error;
-  assign mem_wr_valid = mrd_data_valid && mrd_data_id == '0;
-  assign mrd_data_ready = mrd_data_id == '0 ? mem_wr_ready : descriptors_ready;
+  assign piece_done[0] = mrd_done.valid;
+  assign piece_error[2:0] = mrd_done.error;
+  assign mem_wr_valid = mrd_data.valid && mrd_data.id == '0;
+  assign mrd_data_ready = mrd_data.id == '0 ? mem_wr_ready : descriptors_ready;
 
   // ---- data: card to host ----
   logic mem_rd_valid, mem_rd_ready;
@@ -275,19 +226,19 @@ module tlpdma_device #(
       .piece_ready(piece_ready[1]),
       .*
   );
-  assign piece_done[1] = mwr_done_valid;
-  assign piece_error[5:3] = mwr_done_error ? tlpdma_pkg::ERR_REFUSED : '0;
+  assign piece_done[1] = mwr_done.valid;
+  assign piece_error[5:3] = mwr_done.error;
 
   ddr_model #(
       .MIB(MEMORY_MIB)
   ) memory (
       .clk(user_clk),
       .rst(user_rst),
-      .mem_wr_addr(mrd_data_addr),
-      .mem_wr_data(mrd_data),
-      .mem_wr_strobe(mrd_data_strobe),
-      .mem_rd_data_valid(mwr_data_valid),
-      .mem_rd_data(mwr_data),
+      .mem_wr_addr(mrd_data.addr),
+      .mem_wr_data(mrd_data.data),
+      .mem_wr_strobe(mrd_data.strobe),
+      .mem_rd_data_valid(mwr_data.valid),
+      .mem_rd_data(mwr_data.data),
       .mem_rd_data_ready(mwr_data_ready),
       .*
   );
@@ -306,10 +257,10 @@ module tlpdma_device #(
       .mask_vector(at[3:2]),
       .status(irq_status),
       .pending(irq_pending),
-      .bus_master(user_bus_master),
-      .msix_enable(user_msix_enable),
-      .msix_mask(user_msix_mask),
-      .intx_disable(user_intx_disable),
+      .bus_master(user_cfg.bus_master),
+      .msix_enable(user_cfg.msix_enable),
+      .msix_mask(user_cfg.msix_mask),
+      .intx_disable(user_cfg.intx_disable),
       .idle(interrupts_idle),
       .*
   );
@@ -329,7 +280,7 @@ module tlpdma_device #(
   assign stopped = channel_idle == 2'b11 && resetting == '0 && posts_idle;
   always_ff @(posedge user_clk) begin
     idle <= 1'b0;
-    if (stopped) idle <= registers_idle && interrupts_idle && core_idle && !swr_valid && !srd_valid;
+    if (stopped) idle <= registers_idle && interrupts_idle && core_idle && !swr.valid && !srd.valid;
   end
 
   // the legacy level crosses as any slow signal
