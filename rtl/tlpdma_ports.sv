@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The ports between hard IP, shim, core and user design: a struct for each channel in each direction, beside it one wire
-// `<channel>_ready` for the other. A channel's fields are held while `valid` and not ready.
+// The ports between hard IP, shim, core and user design: a packed struct for each channel. The wire `<channel>_ready`
+// answers it; fields are held while `valid` is set and it is not.
 //
-// These types stand outside of a package: Icarus 11 takes no type of a package in a list of ports, Yosys no import there. So all
-// files are one compilation unit, in the order of files.f.
+// The types stand outside of a package: Icarus 11 accepts no type of a package in a list of ports, Yosys no import there.
+// So all files are one compilation unit, in the order of files.f.
 
 // ---- hard IP to core: the configuration (pcie_clk), quasi static ----
 typedef struct packed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A user design that the host reads and writes (module user_slave), behind a hard IP with a TRN interface of W bits: the
-// core's slave port alone. Its masters and its time-out have nothing to do.
+// A user design that the host reads and writes (module user_slave), behind a hard IP with a TRN interface of W bits:
+// the core's slave port alone. Its masters and its time-out are unused.
 module slave_trn #(
     parameter int W = 64
 ) (

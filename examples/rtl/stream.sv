@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// An end point on the streams of an UltraScale+ hard IP, 64 bits wide: 4 KiB of memory in BAR 0, and a DMA that moves up to 128 bytes
-// between host memory and the begin of it. Its registers are words of the memory:
+// An end point on the streams of an UltraScale+ hard IP, 64 bits wide: 4 KiB of memory in BAR 0, and a DMA that moves
+// up to 128 bytes between host memory and the start of that memory. Its registers are words of the memory:
 //
 //   F00h  address in host memory, F04h its upper half
-//   F08h  writing 1 reads from there, 2 writes there; 0 when that is done, 80000000h and the error code if it failed
-//   F10h  bytes: a multiple of 4 up to 128 that crosses none of 4 KiB
+//   F08h  1 starts a read from that address, 2 a write to it; 0 when done, 80000000h and the error code if it failed
+//   F10h  bytes: a multiple of 4 up to 128 that crosses no multiple of 4 KiB
 //
-// Each transfer ends with an MSI. Descriptors are those of the hard IP's guide: of a request four DWs, two beats; of a completion
-// three, so that data begin in the upper half of the second beat.
+// Each transfer ends with an MSI. Descriptors are as in the hard IP's guide: four DWs, two beats, for a request; three
+// DWs for a completion, so that its data begin in the upper half of the second beat.
 module stream (
     input logic clk,
     input logic rst,
@@ -43,7 +43,7 @@ module stream (
   localparam logic [9:0] HOST = 10'h3C0, GO = 10'h3C2, BYTES = 10'h3C4;
   logic [31:0] memory[1024];
 
-  // Of each stream: the beat of the TLP, 2 for all but the first two, and the word of memory that the beat's data begin with.
+  // For each stream: the beat of the TLP, 2 for all but the first two, and the memory word where the beat's data begin.
   logic [1:0] cq_beat, cc_beat, rq_beat, rc_beat;
   logic [9:0] cq_at, cc_at, rq_at, rc_at;
 
@@ -59,10 +59,10 @@ module stream (
   logic [5:0] dws;
   assign dws = memory[BYTES][7:2];
 
-  // ---- CC ------------------------------------------------------------------------------------------------------------------------
-  logic [1:0] skip, gap;  // bytes before the first one and behind the last one that are asked for
+  // ---- CC -----------------------------------------------------------------------------------------------------------
+  logic [1:0] skip, gap;  // bytes before the first and after the last requested byte
   logic [3:0] last_be;
-  logic refuses;  // it answers no more than 128 bytes at once: Completer Abort
+  logic refuses;  // more than 128 bytes are requested: Completer Abort
   logic [12:0] count;
   always_comb begin
     skip    = be[0] ? 0 : be[1] ? 1 : be[2] ? 2 : be[3] ? 3 : 0;
@@ -84,7 +84,7 @@ module stream (
   assign m_axis_cc_tvalid = answers;
   assign m_axis_cc_tuser  = '0;
 
-  // ---- RQ ------------------------------------------------------------------------------------------------------------------------
+  // ---- RQ -----------------------------------------------------------------------------------------------------------
   always_comb begin
     case (rq_beat)
       0: m_axis_rq_tdata = {memory[HOST+1], memory[HOST]};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// 4 KiB of memory behind BAR 0: what docs/attach-rtl.md attaches.
+// 4 KiB of memory behind BAR 0: the design attached in docs/attach-rtl.md.
 module user_slave (
     input  logic  clk,
     input  logic  rst,

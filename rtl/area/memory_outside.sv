@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Local memory for the area: outside of what is counted, a memory controller is another's design.
+// Local memory for the area flow: not counted, as a memory controller is a separate design.
 (* blackbox *)
 module ddr_model #(
     parameter int MIB           = 256,

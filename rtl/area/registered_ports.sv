@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The card for place and route, without pads: a hard IP stands on the same chip and is clocked, so every port is
-// driven by a flip-flop or ends in one. What goes in comes through a shift register, what comes out is folded
-// into one bit. So the paths from and to the hard IP are timed, too, and no pads draw the design apart.
+// The card for place and route, without pads: a hard IP is on the same chip and is clocked, so every port is driven
+// by a flip-flop or ends in one. The inputs come from a shift register, the outputs are folded into one bit. So the
+// paths from and to the hard IP are timed, too, and no pads draw the design apart.
 module registered_ports #(
     parameter int W = 64
 ) (

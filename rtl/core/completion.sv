@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Takes every completion: checks it against what its tag still expects and writes good data to the user port,
-// at their local addresses, with byte strobes. Nothing of a completion that fails a check is written.
+// Takes every completion: checks it against the expected state of its tag and writes good data to the user port,
+// at their local addresses, with byte strobes. A completion that fails a check writes no data.
 //
-// * The data words of a header, which may come later than it, start at lane `cpl_hdr[4:2]`: the DW where they
-//   lie in local memory. What is left to do here is a shift by 0-3 bytes.
+// * The data words of a header may arrive later than the header. They start at lane `cpl_hdr[4:2]`, the lane of
+//   their DW in local memory; the remaining shift is 0 to 3 bytes.
 // * Checks: requester, tag live with bytes left (else: unexpected), status, kind, Byte Count, Lower Address,
-//   Length, poison. `upd` moves the tag's expectation, or frees it after the read's last completion, without
-//   waiting for the data or for those before; `fin` says that the last data of a read were taken, and its error.
-// * The next header is looked up while data go out. A completion takes as many cycles as it has words to
+//   Length, poison. `upd` advances the tag's expected state, or frees the tag after the read's last completion,
+//   without waiting for this or earlier data; `fin` reports that the last data of a read were taken, with its error.
+// * The next header is looked up while data are written. A completion takes as many cycles as it has words to
 //   write, at least three.
 module completion (
     input logic        clk,
@@ -27,19 +27,19 @@ module completion (
     input  logic [31:0] look_local,     // local address of the next byte
     input  logic [12:0] look_left,      // bytes still to come
     input  logic [ 6:0] look_lower,     // Lower Address of the next byte
-    input  logic        look_poisoned,  // one of the completions before
+    input  logic        look_poisoned,  // an earlier completion was poisoned
     input  logic [ 1:0] look_id,
     input  logic        look_single,
-    input  logic [ 8:0] look_place,     // the read's own, to say which one is over
+    input  logic [ 8:0] look_place,     // the read's place in the order, returned with fin
     output logic        next_upd,       // upd_valid in the next cycle
     output logic        upd_valid,
     output logic [ 7:0] upd_tag,
-    output logic [31:0] upd_local,      // what look_* are from now on
+    output logic [31:0] upd_local,      // new values of look_*
     output logic [12:0] upd_left,
     output logic [ 6:0] upd_lower,
     output logic        upd_poisoned,
     output logic        upd_end,        // or: the read has ended
-    output logic        upd_hold,       // and more may come of it
+    output logic        upd_hold,       // and more completions may come
     output logic        next_fin,       // fin_valid in the next cycle
     output logic        fin_valid,
     output logic [ 8:0] fin_place,
@@ -57,7 +57,7 @@ module completion (
     output logic [5:0] errors  // a pulse each, as in tlpdma_pkg
 );
 
-  // ---- 1: the header and what its tag expects --------------------------------------------------------
+  // ---- 1: the header and the expected state of its tag -----------------------------------------------
   logic a_valid, b_valid, d_valid;  // a header is in stage 2, 3, 4
   logic look;
   logic a_single, a_was_poisoned, a_known, a_asked, a_poisoned, a_kind_ok, a_count_ok, a_lower_ok;
@@ -71,7 +71,7 @@ module completion (
   logic [ 7:0] a_tag;
   logic [1:0] a_id, a_offset;
   logic [12:0] a_left, look_need;
-  logic [10:0] a_need;  // Length if it is the last one
+  logic [10:0] a_need;  // Length if this is the read's last completion
   logic [31:0] a_local;
 
   assign hdr_length  = {cpl_hdr[tlpdma_pkg::LENGTH_LSB+:10] == 10'd0, cpl_hdr[tlpdma_pkg::LENGTH_LSB+:10]};
@@ -117,9 +117,9 @@ module completion (
   logic [ 5:0] b_extent;  // bytes less one, modulo two words
   logic [31:0] b_local;
 
-  // The tag is moved on. The one that is over is free from here: nothing of it is looked up any more.
+  // The tag's state advances. The tag of a finished read is free from here: no completion of it is looked up any more.
   assign next_upd    = !rst && a_valid && a_known;
-  assign early_valid = a_valid || b_valid;   // b is of the same tag: none is looked up before it has left
+  assign early_valid = a_valid || b_valid;   // b has the same tag: no header is looked up before b has left
   assign early_tag   = a_tag;
 
   always_ff @(posedge clk) begin
@@ -130,11 +130,11 @@ module completion (
       logic [2:0] error;
       logic [3:0] place, end_dw;
       last   = a_room >= a_left;
-      // The last one has no DW too many; the others end at a Read Completion Boundary (64 bytes at least), so
-      // that a completion whose Length is too short is found at once.
+      // The last completion has no DW too many; the others end at a Read Completion Boundary (64 bytes at least),
+      // so that a completion whose Length is too short is detected at once.
       end_dw = a_dw + a_words32[3:0];
       fits   = last ? a_need == a_words32 : end_dw == 4'd0;
-      // How far the bytes still are from their place, and the lane of that (bit 3: it is in the next word).
+      // The remaining shift of the bytes, and the lane of their place (bit 3: in the next word).
       shift  = a_local[1:0] - a_offset;
       place  = {1'b0, a_lane} + {3'd0, a_local[1:0] < a_offset};
       if (!a_asked)
@@ -178,9 +178,9 @@ module completion (
 
   // ---- 4: data -------------------------------------------------------------------------------------------
   logic d_ends, d_single, d_known, d_write, d_first, d_last, d_step, d_fresh;
-  logic d_takes, d_gives;  // this step takes a word, gives one
+  logic d_takes, d_gives;  // this step takes a word, gives a word
   logic [2:0] d_error, d_verdict;  // of the read so far; of this completion
-  logic       d_tail;  // the last step takes none
+  logic       d_tail;  // the last step takes no word
   logic [8:0] d_order;
   logic [7:0] d_tag, d_left;  // d_left: steps after this one
   logic [1:0] d_id, d_shift;
@@ -194,7 +194,7 @@ module completion (
   assign mrd_data.valid = d_valid && d_gives && (!d_takes || cpl_data_valid);
   assign mrd_data.addr  = {d_word, 5'd0};
   assign mrd_data.id    = d_id;
-  // not before the start (in the first word), not after the end (in the last one)
+  // no byte before the start (in the first word), none after the end (in the last word)
   assign mrd_data.strobe = (d_first ? 32'hffffffff << d_start : '1)
                            & (d_last ? 32'hffffffff >> ~d_end : '1);
 
@@ -246,7 +246,7 @@ module completion (
       write    = b_known && b_error == tlpdma_pkg::ERR_NONE;
       last     = 8'((b_words32 + (b_lane == 3'd0 ? 11'h7ff : {8'd0, b_lane - 3'd1})) >> 3);
       end_byte = b_extent + {1'b0, b_local[4:0]};
-      // The bytes may end one word later than they came: a word is given then for which none is taken.
+      // The bytes may end one word later than they arrived: a word is then given for which no word is taken.
       tail     = write && last[0] != end_byte[5] ^ b_skip;
       d_known <= b_known;
       d_write <= write;

@@ -2,15 +2,16 @@
 // Master reads: cuts requests into TLPs, gives each a tag and hands its header to the queue.
 //
 // mrd_*  requests of any length, in order. drd_*: reads of one TLP, taken ahead of the TLPs of mrd.
-// With bus mastering off, or once `drain` is set, what is not sent yet ends with an error, by one
-// entry in the tag memory for which nothing is sent. While drain is set nothing is taken, but for what
-// was picked in the cycle before.
-// reserve: the last free tag, and the last room for completions, goes to drd with id 2 only. drd_waits: one with another
-// id waits for a second one, and may be exchanged for another request.
-// Where tags come back slowly, one by one, TLPs of mrd go in pairs: if none went for PAIR cycles, and one or two before
-// that, the next waits for a second free tag (until 8 PAIR cycles). A narrow link is full then, and its other end, which
-// must acknowledge each of two requests that are further apart than the latency limit of Ack (416 symbols at x1), has one
-// Ack for both beside the data. Where many go at once and then wait for a slow host, none waits for another.
+// With bus mastering off, or once `drain` is set, the unsent part of a request ends with an error, by one
+// entry in the tag memory for which no TLP is sent. While drain is set no request is taken, except one
+// picked in the cycle before.
+// reserve: the last free tag, and the last room for completions, goes to drd with id 2 only. drd_waits: a drd with
+// another id waits for a second free tag and room, and may be exchanged for another request.
+// Where tags come back slowly, one by one, TLPs of mrd are sent in pairs: if none was sent for PAIR cycles, and one or
+// two before that, the next waits for a second free tag (until 8 PAIR cycles). A narrow link is full then, and its
+// other end, which must acknowledge each of two requests that are further apart than the Ack latency limit (416 symbols
+// at x1), sends one Ack for both besides the data. Where many are sent at once and then wait for a slow host, no TLP
+// waits for another.
 module master_read #(
     parameter int MRRS_MAX = 512,
     parameter int PAIR     = 256   // cycles, a power of two
@@ -49,7 +50,7 @@ module master_read #(
     input  logic        np_ready
 );
   logic chunk_valid, chunk_ready, chunk_four, chunk_final, split_ready, refuse, refused, pick, single, allowed;
-  logic drd_four;  // its address needs 64 bits; it stands for a cycle before it goes
+  logic drd_four;  // its address needs 64 bits; the request is shown for a cycle before it is taken
   logic [63:0] chunk_addr, addr;
   logic [11:0] chunk_m1, chunk_end, bytes;  // bytes: less one, unless single
   logic [31:0] local_addr;
@@ -76,7 +77,7 @@ module master_read #(
   assign mrd_ready = split_ready && !drain;
   assign busy = !split_ready;
 
-  // Which one goes, and whether, is decided a cycle before: so much hangs on it.
+  // The TLP to be sent, if any, is decided a cycle before: much logic depends on it.
   assign pick = drd.valid && !drain;
   assign allowed = alloc_spare || (pick ? !reserve || drd.id == 2'd2 : !reserve && (!slow || refuse));
   assign drd_waits = reserve && drd.id != 2'd2 && !alloc_spare;
@@ -87,8 +88,8 @@ module master_read #(
     drd_four <= drd.addr[63:32] != '0;
     refused <= refuse;
   end
-  logic [$clog2(PAIR)+2:0] since;  // the last TLP of mrd
-  logic [             1:0] at_once;  // how many of them without such a pause between, up to 3
+  logic [$clog2(PAIR)+2:0] since;  // cycles since the last TLP of mrd
+  logic [             1:0] at_once;  // TLPs of mrd without such a pause between them, up to 3
   logic pause, slow;
   assign pause = since[$clog2(PAIR)+:3] != '0;
   always_ff @(posedge clk) begin
@@ -116,7 +117,7 @@ module master_read #(
   assign gap = alloc_local[4:0] - addr[4:0];
   assign np_lane = gap[4:2];
 
-  // the last byte's offset from the first DW, for each of the two: which one it is comes last
+  // the last byte's offset from the first DW, for drd and for mrd: the choice between them comes last
   logic [11:0] drd_end;
   logic [1:0] end_lane;
   logic one_dw;

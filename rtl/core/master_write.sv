@@ -35,7 +35,7 @@ module master_write #(
 );
   localparam int CB = $clog2(MPS_MAX / 32) + 1;  // bits of a count of words
 
-  // ---- what holds for a whole request ----
+  // ---- per request ----
   // bytes are moved up by `move`; DWs of the address `a` are at lane a[4:2] + skew
   logic take;
   logic [4:0] gap;  // lane - addr
@@ -85,16 +85,16 @@ module master_write #(
   );
   assign mwr_ready = split_ready && !hold;
   logic [ 2:0] lane;
-  logic [10:0] end_dw;  // of the last DW from lane 0 of the first word
+  logic [10:0] end_dw;  // offset of the last DW from lane 0 of the first word
   assign lane   = chunk_addr[4:2] + next_skew;
   assign end_dw = {1'b0, chunk_end[11:2]} + {8'd0, lane};
 
-  // ---- the words of a TLP: its header stands in the splitter until the first was taken ----
+  // ---- the words of a TLP: its header stays in the splitter until the first word is taken ----
   logic active, first, final_one, ends, flush, skip, refuse, refused;
   logic [1:0] move, id;
   logic [CB-1:0] words;  // after this one
   logic word, word_last, start, fresh;
-  logic need;  // a word of the user's for this one: not if it has only what is left of the one before
+  logic need;  // this word needs a user word: not if it has only the remaining bytes of the word before
   assign tlp_valid = active && !skip && !refuse && (mwr_data.valid || !need);
   assign word = active && !skip && (mwr_data.valid || !need) && (tlp_ready || refuse);
   assign mwr_data_ready = active && (skip || (need && (tlp_ready || refuse) && (!word_last || ends || final_one)));

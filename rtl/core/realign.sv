@@ -4,9 +4,9 @@
 //
 // Combinational from in_data to out_data; `advance` = in_data is taken in this cycle, its upper
 // lanes are kept for the next word. `shift` must not change within a stream. The first word of a
-// stream has old bytes below `shift` (nobody may look at them: strobes or byte enables say so);
-// the last bytes of a stream may need one more output word, during which in_data is not looked at.
-// `valid` = somebody looks at out_data; a simulator has nothing to work out in the other cycles.
+// stream has old bytes below `shift` (to be masked by strobes or byte enables); the last bytes of a
+// stream may need one more output word, during which in_data is ignored.
+// `valid` = out_data is used; a simulator need not evaluate it in the other cycles.
 module realign (
     input  logic         clk,
     input  logic         advance,

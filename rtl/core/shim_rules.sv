@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The promises of tlpdma_core to its shim, for simulation: all words of a header are there when it shows, so that no TLP stops in
-// the middle for lack of data. A shim then looks only at its own ready. Synthesis does not see this.
+// The rules that tlpdma_core keeps towards its shim, for simulation: all words of a header are there when it is shown,
+// so that no TLP stops in the middle for lack of data. A shim then checks only its own ready. Not for synthesis.
 `ifndef SYNTHESIS
 module shim_rules (
     input logic         pcie_clk,
@@ -12,9 +12,9 @@ module shim_rules (
     input logic         data_valid,
     input logic         data_ready
 );
-  // Words of the headers that were taken, less the words that were: below 0 where a shim takes words before their header.
+  // Words of the headers taken, less the words taken: below 0 where a shim takes words before their header.
   int owed, shown;
-  logic begun;  // before the first reset anything may stand at the ports
+  logic begun;  // before the first reset the ports may have any value
   initial begun = 1'b0;
   function automatic int words(input logic [9:0] length, input logic [2:0] lane);
     words = ((length == '0 ? 1024 : int'(length)) + int'(lane) + 7) / 8;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Answers the requests of others: memory writes go to the user as address-aligned words with byte strobes,
-// memory reads come back as completions, anything else that wants an answer gets Unsupported Request.
+// Serves inbound requests: memory writes go to the user as address-aligned words with byte strobes, memory reads
+// are answered by completions, any other request that needs a completion gets Unsupported Request.
 //
-// * Requests are taken in order. A write is given to the user before anything behind it is looked at; what wants
-//   an answer moves to a queue of its own, so that writes pass reads that wait and taking a write never depends
-//   on sending anything. `np_room` says that this queue has room for RESERVE more: as many as can still be on
-//   their way when the hard IP sees it fall.
-// * Completions end at every 128-byte boundary, so they fit any MPS. They go out a word a beat: `stx_hdr` is
+// * Requests are taken in order. A write is given to the user before any request behind it is examined; requests
+//   that need a completion move to a queue of their own, so that writes pass waiting reads and taking a write never
+//   depends on sending a TLP. `np_room` says that this queue has room for RESERVE more requests: as many as can
+//   still be on their way when the hard IP sees it fall.
+// * Completions end at every 128-byte boundary, so they fit any MPS. They are sent one word a beat: `stx_hdr` is
 //   held for all beats of a TLP (completer ID left 0), the first DW at lane Lower Address [4:2]. A TLP starts
-//   when its first word is there; its other words come in the user's time, one is outstanding.
-// * `swr.bar` stands from a cycle before `swr.valid`, so that a user may choose by a register.
-// * Addresses are the low 32 bits of the PCIe address; the user takes as many as its BAR has.
+//   when its first word is there; its other words come at the user's pace, with one outstanding.
+// * `swr.bar` is valid from a cycle before `swr.valid`, so that a user may select by a register.
+// * Addresses are the low 32 bits of the PCIe address; the user decodes as many bits as its BAR has.
 // * Messages and poisoned writes are dropped, with their data.
 module slave #(
     parameter int NP_DEPTH = 32,
@@ -23,7 +23,7 @@ module slave #(
     input  logic [127:0] req_hdr,
     input  logic [  2:0] req_bar,
     input  logic         req_write,       // a memory write
-    input  logic         req_answer,      // it wants an answer
+    input  logic         req_answer,      // it needs a completion
     output logic         req_ready,
     input  logic         req_data_valid,
     input  logic [255:0] req_data,
@@ -49,7 +49,7 @@ module slave #(
 );
   localparam int CW = $clog2(NP_DEPTH);
 
-  // ---- what kind of request ----------------------------------------------------------------------------
+  // ---- decoding of the request -------------------------------------------------------------------------
   logic has_data, four, memory, locked;
   logic [10:0] length;  // 1 .. 1024
   logic [ 2:0] lane;
@@ -69,7 +69,7 @@ module slave #(
 
   // ---- writes, and payloads to be dropped ----------------------------------------------------------------
   logic w_valid, w_drop, w_first, w_last, w_step;
-  logic w_shown, w_passed;  // its BAR has stood for a cycle: words are given, or dropped
+  logic w_shown, w_passed;  // its BAR has been shown for a cycle: words are given, or dropped
   logic [7:0] w_left;  // words
   logic [2:0] w_start, w_end;  // lanes of the first and the last DW
   logic [3:0] w_first_be, w_last_be;
@@ -89,7 +89,7 @@ module slave #(
   assign swr.bar = w_bar;
   assign swr.addr = {w_word, 5'd0};
   assign swr.data = req_data;
-  // the first DW's byte enables and all after it, the last one's and all before it
+  // the first DW's byte enables and all bytes after it, the last DW's and all bytes before it
   assign swr.strobe = (w_first ? {28'hfffffff, w_first_be} << {w_start, 2'b00} : '1)
                       & (w_last ? {w_last_be, 28'hfffffff} >> {~w_end, 2'b00} : '1);
 
@@ -124,7 +124,7 @@ module slave #(
     end
   end
 
-  // ---- the queue of those that want an answer --------------------------------------------------------------
+  // ---- the queue of requests that need a completion --------------------------------------------------------
   typedef struct packed {
     logic [2:0]  bar;
     logic [29:0] address;
@@ -174,7 +174,7 @@ module slave #(
   );
 
   // ---- reads -------------------------------------------------------------------------------------------------
-  // Bytes before the first and after the last one asked for, within their DWs. If there is none, one is counted.
+  // Bytes before the first and after the last requested byte, within their DWs. If none is requested, one is counted.
   function automatic logic [1:0] bytes_before(input logic [3:0] be);
     bytes_before = be[0] ? 2'd0 : be[1] ? 2'd1 : be[2] ? 2'd2 : be[3] ? 2'd3 : 2'd0;
   endfunction
@@ -184,20 +184,20 @@ module slave #(
 
   localparam logic [1:0] IDLE = 2'd0, CUT = 2'd1, ASK = 2'd2, SEND = 2'd3;
   logic [1:0] state;
-  logic r_data, r_memory, r_locked;  // r_data: an answer with data
+  logic r_data, r_memory, r_locked;  // r_data: a completion with data
   logic [ 2:0] r_bar;
-  logic [29:0] r_address;  // DW address of the next word to ask for
-  logic [10:0] r_length;  // DWs that no completion has yet
+  logic [29:0] r_address;  // DW address of the next word to read
+  logic [10:0] r_length;  // DWs not yet in a completion
   logic [23:0] r_who;
   logic [ 5:0] r_class;
-  logic [1:0] r_offset, r_after;  // bytes of its first and last DW that nobody asked for
+  logic [1:0] r_offset, r_after;  // bytes of its first and last DW that are not requested
   logic [ 6:0] c_lower;  // of the completion under way
   logic [ 5:0] c_length;  // its DWs: 1 .. 32
-  logic [ 5:0] c_left;  // its DWs that are not sent
+  logic [ 5:0] c_left;  // its DWs not sent yet
   logic [12:0] c_count;
   logic [ 5:0] to_boundary;  // DWs to the next 128 bytes
-  logic measured, ends_before;  // the read ends before them
-  logic       c_last;  // no more than a word of it is left
+  logic measured, ends_before;  // ends_before: the read ends before that boundary
+  logic       c_last;  // at most a word of it is left
   logic [5:0] c_next;
   logic [5:0] in_word;
 
@@ -253,15 +253,15 @@ module slave #(
       to_boundary <= 'x;
       ends_before <= 'x;
     end else begin
-      c_last      <= !r_data || c_left <= in_word;  // both stand while a word is asked for
-      // two cycles for a cut: what is left is measured, then cut
+      c_last      <= !r_data || c_left <= in_word;  // both are stable while a word is requested
+      // a cut takes two cycles: the rest is measured, then cut
       to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
       ends_before <= r_length < 11'd32 - {6'd0, r_address[4:0]};
     end
     if (srd_data_ready && stx_valid) c_left <= c_left - in_word;
     if (state == CUT && measured) begin
       c_lower  <= r_memory ? {r_address[4:0], r_offset} : 7'd0;
-      // Byte Count: what is left of the request; 4 for what is no memory read
+      // Byte Count: the remaining bytes of the request; 4 for any request but a memory read
       c_count  <= r_memory ? {r_length, 2'b00} - {10'd0, {1'b0, r_offset} + {1'b0, r_after}} : 13'd4;
       c_length <= c_next;
       c_left   <= c_next;

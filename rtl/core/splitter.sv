@@ -26,7 +26,7 @@ module splitter #(
   // log2 of the limit in units of 128 bytes is 0 .. TOP
   localparam int TOP = $clog2(MAX / 128);
 
-  // of a block of 128 << code bytes: its last byte's offset, from bit 7 on
+  // offset of the last byte of a block of 128 << code bytes, from bit 7 up
   function automatic logic [4:0] ones(input logic [2:0] log);
     for (int i = 0; i < 5; i++) ones[i] = (i < TOP) && (i < {29'd0, log});
   endfunction
@@ -61,7 +61,7 @@ module splitter #(
       logic [11:0] begun;  // the TLP's first byte in its block
       here  = (rest[24:7] & ~{13'd0, mask}) == '0;
       begun = {at[11:7] & mask, at[6:0]};
-      // To the end of the block it is what `begun` lacks of it: no carry, and `here` decides last.
+      // The length to the end of the block is the complement of `begun`: no carry, and `here` decides last.
       bytes_m1 <= here ? rest[11:0] - begun : {mask, 7'h7f} & ~begun;
       end_byte <= here ? rest[11:0] - {begun[11:2], 2'b00} : {mask, 7'h7f} & ~{begun[11:2], 2'b00};
       final_one <= here;

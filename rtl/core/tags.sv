@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The tag memory: which read a completion belongs to, and what is still to come of it; and the order
+// The tag memory: the read that a completion belongs to, and its bytes still to come; and the order
 // in which reads end.
 //
 // A tag is free, live (completions of its read are still to come) or quarantined: its read ended
-// before its completions did (mismatch, time-out), so late ones may come and the tag must name no
-// other read for a while. It is free as soon as the last completion is known, whatever its data
-// wait for. Free tags queue: the longest free one is given out next. Each read has a place in the
-// order, of which there are twice as many as tags, until it and all before it are over.
+// before its completions did (mismatch, time-out), so late completions may come and the tag must not
+// be reused for a while. It is free as soon as the last completion is known, even if its data still
+// wait. Free tags queue: the tag free for longest is allocated next. Each read has a place in the
+// order, of which there are twice as many as tags, until it and all reads before it are over.
 //
 // alloc_*  a new read, only in a cycle after alloc_next. alloc_single: outside of the order, done as
-//          soon as it is over. alloc_error not 0: nothing was sent, the read is over with this error.
-//          alloc_room: nothing is sent but in a cycle after it. alloc_spare: this is not the last free tag, and there
-//          is room for another one beside it.
+//          soon as it is over. alloc_error not 0: no TLP was sent, the read is over with this error.
+//          alloc_room: a TLP is sent only in a cycle after it. alloc_spare: this is not the last free tag, and there
+//          is room for another read besides this one.
 // look_*   combinational look-up of a completion's tag; not taken while look_ready is low.
-// upd_*    what a completion leaves of its read, before the next look-up. upd_end: nothing, the
-//          tag is not live any more; upd_hold: but quarantined.
+// upd_*    the state of a read after a completion, before the next look-up. upd_end: the read has
+//          ended, its tag is not live any more; upd_hold: the tag is quarantined.
 // fin_*    a read that has ended (upd_end) is over: all its data were taken. fin_error is the first
-//          one of its completions. New reads wait for both; next_* tell of them a cycle before.
-// early_*, busy_*  tags of completions on their way, before their upd or with data: their time is
-//          not over now.
-// done_*   pulses, in the order of the allocations, at those with alloc_last; the error is the
-//          first one of the reads since the last done. single_done_*: of alloc_single.
-// Time-out: timeout_ticks ticks of 2^TICK cycles (0: never), of which the last two bits do not count: 4 at least. A
-// read ends between 1 and 1.25 of it after its allocation. A quarantine lasts 4 to 4.25 of it (timeout 0: of 65532).
-// Each tag's time is looked at once in 4 TAGS cycles.
+//          error of its completions. New reads wait for upd and fin; next_* announce them a cycle before.
+// early_*, busy_*  tags of completions on their way, before their upd or with data: their reads do
+//          not time out now.
+// done_*   pulses, in the order of the allocations, one for each with alloc_last; the error is the
+//          first error of the reads since the last done. single_done_*: for alloc_single.
+// Time-out: timeout_ticks ticks of 2^TICK cycles (0: never); its last two bits are ignored: at least 4. A read ends
+// between 1 and 1.25 time-outs after its allocation. A quarantine lasts 4 to 4.25 time-outs (timeout_ticks 0: of 65532
+// ticks). Each tag's time is checked once in 4 TAGS cycles.
 //
-// Room: an end point advertises infinite credits for completions, so what the hard IP cannot hold until it is taken is
-// lost. A read reserves as many blocks as it touches of 64 bytes, the smallest Read Completion Boundary, until its tag
-// is free: it brings no more completions, each with one header, and no more data, however the completer cuts them.
-// Where all reads that have tags fit at once, this is left out.
+// Room: an end point advertises infinite credits for completions, so completions that the hard IP cannot hold until
+// they are taken are lost. A read reserves the blocks of 64 bytes, the smallest Read Completion Boundary, that it
+// touches, until its tag is free: it brings no more completions, each with one header, and no more data, however the
+// completer cuts them. Where the reads of all tags fit at once, this logic is omitted.
 module tags #(
     parameter int TAGS = 32,
     parameter int TICK = 8,  // a tick is 2^TICK cycles
-    parameter int READ_BLOCKS = 8,  // that a read touches at most, a power of two
-    parameter int CPL_BLOCKS = TAGS * READ_BLOCKS,  // for which the hard IP has room, 2 READ_BLOCKS or more
+    parameter int READ_BLOCKS = 8,  // blocks that a read touches at most, a power of two
+    parameter int CPL_BLOCKS = TAGS * READ_BLOCKS,  // blocks that the hard IP has room for, 2 READ_BLOCKS or more
     localparam int TB = $clog2(TAGS),
     localparam int PB = TB + 1  // bits of a place in the order
 ) (
@@ -97,7 +97,7 @@ module tags #(
   logic [TAGS-1:0] live, held;  // held: quarantined
   logic [52:0] progress[0:TAGS-1];  // poisoned, local, left, lower
   logic [PB+2:0] owner[0:TAGS-1];  // single, id, place
-  logic [4:0] stamp[0:TAGS-1];  // epoch of the allocation or of the quarantine's begin
+  logic [4:0] stamp[0:TAGS-1];  // epoch of the allocation or of the quarantine's start
   logic [4:0] epoch;  // counts quarters of the time-out
   logic [3:0] entry[0:2*TAGS-1];  // by place: over, error
   logic [2:0] kind[0:2*TAGS-1];  // by place: last, id
@@ -106,17 +106,17 @@ module tags #(
   logic [TB-1:0] scan, give_tag, next_tag;
   logic [PB-1:0] next_place;
 
-  // ---- free tags: those never used since the restart, then the queue; the next one in a register ----
+  // ---- free tags: tags never used since the restart, then the queue; the next tag in a register ----
   logic next_valid, load, used_fresh, queue_valid, passed_on, again;
   logic [TB-1:0] queue_tag;
   logic [TB:0] fresh, limit, use_count, queued;
-  logic all, change;  // all tags may be used; that is to change
+  logic all, change;  // all tags may be used; `all` is to change
   logic spare_tag, spare_room;
   assign change = TAGS > 32 && all != ext_tag;
   assign limit = (all || TAGS < 32) ? TAGS[TB:0] : 32;
   assign used_fresh = fresh < limit;
   assign alloc_tag = {{(8 - TB) {1'b0}}, next_tag};
-  // one write port to each memory: what is under way goes first
+  // one write port to each memory: updates under way go first
   assign alloc_next = !alloc_valid && (next_valid || used_fresh || queue_valid || give) && places_left &&
                       !next_upd && !next_fin && !next_due && !change;
   assign take = alloc_valid && alloc_error == 3'd0;
@@ -125,7 +125,7 @@ module tags #(
 
   assign again = (restart || change) && use_count == '0 && !alloc_valid;  // restart now
   assign load = !next_valid || take;
-  assign passed_on = !next_valid && !used_fresh && !queue_valid;  // straight from its end
+  assign passed_on = !next_valid && !used_fresh && !queue_valid;  // straight from the end of its read
   logic queue_room;
   sync_fifo #(
       .WIDTH(TB),
@@ -182,7 +182,7 @@ module tags #(
   assign {look_single, look_id, owner_place} = owner[look_tag[TB-1:0]];
   assign look_place = {{(9 - PB) {1'b0}}, owner_place};
 
-  // ---- the end of a tag's read: by a completion, or because its time is over ----
+  // ---- the end of a tag's read: by a completion or by a time-out ----
   logic [TB-1:0] move_tag, end_tag;
   logic ends, hold;
   assign end_tag = upd_valid ? upd_tag[TB-1:0] : scan;
@@ -200,7 +200,7 @@ module tags #(
     if (take) owner[next_tag] <= {alloc_single, alloc_id, next_place};
   end
 
-  // As and/or of masks, not as multiplexers: of those Yosys makes a clock enable for every tag.
+  // As and/or of masks, not as multiplexers: from multiplexers Yosys makes a clock enable for every tag.
   logic [TAGS-1:0] one, at_take, at_end, at_release;
   assign one = {{(TAGS - 1) {1'b0}}, 1'b1};
   assign at_take = {TAGS{take}} & (one << next_tag);
@@ -211,13 +211,13 @@ module tags #(
     held <= {TAGS{!rst}} & ((held & ~at_release) | (at_end & {TAGS{hold}}));
   end
 
-  // ---- room: what is left of it after the largest read, negative when that does not fit ----
+  // ---- room: blocks left after the largest read, negative when that read does not fit ----
   generate
     if (CPL_BLOCKS < TAGS * READ_BLOCKS) begin : limited_room
       localparam int BW = $clog2(READ_BLOCKS), LW = $clog2(CPL_BLOCKS) + 1;
       logic [LW-1:0] left;
       logic [BW-1:0] blocks[0:TAGS-1];  // reserved, less one
-      // As much as the largest read needs is taken with the tag, and what is too much comes back.
+      // The room of the largest read is reserved with the tag, and the surplus is returned.
       logic counted;
       logic [TB-1:0] new_tag;
       logic [5:0] new_lower;
@@ -270,7 +270,7 @@ module tags #(
   assign retire = placed != '0 && over;
   assign first_error = kept_error != 3'd0 ? kept_error : head_error;
   always_ff @(posedge clk) begin
-    // never both: alloc_next sees to that, and an end is known later in the cycle
+    // never both: alloc_next prevents it, and an end is known later in the cycle
     if (placing || (place_ends && !end_single))
       entry[placing?next_place : end_place] <= placing ? {alloc_error != 3'd0, alloc_error} : {1'b1, end_error};
     if (placing) kind[next_place] <= {alloc_last, alloc_id};
@@ -293,15 +293,15 @@ module tags #(
     end
   end
 
-  // ---- time: a tag is looked at in two steps and ended two later, if nothing is in the way ----
+  // ---- time: a tag is checked in two steps and ended two steps later, if nothing is in the way ----
   localparam logic [1:0] FETCH = 2'd0, MEASURE = 2'd1, ACT = 2'd3;
   logic [1:0] step;
   logic [4:0] age, seen_stamp;
-  logic seen_live, seen_held, limited, late, old, rested;  // late: for a live tag; old: for a quarantined one
-  // Nothing is looked up in the cycle before, so that what was not on its way then is not now.
+  logic seen_live, seen_held, limited, late, old, rested;  // late: for a live tag; old: for a quarantined tag
+  // No completion is looked up in the cycle before: if none of this tag was on its way then, none is now.
   assign expire = due && !upd_valid && !fin_valid;
   assign release_now = rested;
-  logic ended;  // by itself in the meantime
+  logic ended;  // by a completion in the meantime
   assign ended = upd_valid && upd_end && upd_tag[TB-1:0] == scan;
   assign age = epoch - seen_stamp;
   assign next_due = late && seen_live && !ended;
@@ -345,7 +345,7 @@ module tags #(
     end
   end
 
-  // what is never looked at
+  // never read
   logic unused;
   assign unused = &{1'b0, queue_room, queued, upd_tag, early_tag, busy_tag, fin_place};
 

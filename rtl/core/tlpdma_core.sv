@@ -9,24 +9,22 @@
 // of the configuration (128 << code bytes); the core uses at most MPS_MAX and MRRS_MAX.
 //
 // To the shim: headers of 128 bits {DW0..DW3}, payload in 256-bit words whose lane 0 is byte 0; the
-// first DW of a request's payload is at lane (last header DW)[4:2], that of a sent one at
-// tx.hdr_lane, that of a completion at (Lower Address[4:2] + tx.np_lane of its read) mod 8, which
-// the shim also writes to rx.cpl_hdr[4:2]. All data words of a sent header are in the data FIFO
-// before the header shows; a request is given in after (or with) the last of its data words, a
-// completion at any time: its tag is free before its data have come. Completion data have their
-// place reserved from the moment that their read is issued: 2 MRRS_MAX a tag, as 64 bytes can lie
-// in three words, and the two completions at work that have given back their tags need less than
-// the quarter that is left.
+// first payload DW of a request is at lane (last header DW)[4:2], of a sent TLP at tx.hdr_lane, of a
+// completion at (Lower Address[4:2] + tx.np_lane of its read) mod 8, which the shim also writes to
+// rx.cpl_hdr[4:2]. All data words of a sent header are in the data FIFO before the header is shown;
+// a received request header is given after (or with) the last of its data words, a completion
+// header at any time: its tag is free before its data have come. Room for the data of a completion
+// is reserved when the read is issued: 2 MRRS_MAX a tag, as 64 bytes can lie in three words, and the
+// two completions in progress that have given back their tags need less than the remaining quarter.
 //
-// pcie_rst is the one reset; all that leaves this module is synchronous to the clock it is said
-// to belong to.
+// pcie_rst is the only reset; every output of this module is synchronous to the clock stated for it.
 module tlpdma_core #(
     parameter int TAGS = 32,  // 32 .. 256, a power of two; more than 32 need cfg.ext_tag
     parameter int MPS_MAX = 512,  // bytes
     parameter int MRRS_MAX = 512,  // bytes
     parameter int CPL_HEADERS = TAGS * MRRS_MAX / 64,  // completions that the hard IP can hold
     parameter int CPL_DATA = TAGS * MRRS_MAX,  // bytes of their data, in pieces of 64; both for two reads or more
-    parameter int DROPS = 0,  // 1: the hard IP drops requests without bus mastering, also those that it has; tx_ready.gone tells
+    parameter int DROPS = 0,  // 1: without bus mastering the hard IP drops requests, also accepted ones (tx_ready.gone)
     parameter int TX_WORDS = 64  // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
 ) (
     input  logic pcie_clk,
@@ -45,7 +43,7 @@ module tlpdma_core #(
     // ---- configuration of the hard IP (pcie_clk, quasi static) ----
     input pcie_cfg_t cfg,
 
-    // ---- the same for the user (user_clk; mps and mrrs after MPS_MAX, MRRS_MAX) ----
+    // ---- the same for the user (user_clk; mps and mrrs limited by MPS_MAX, MRRS_MAX) ----
     output user_cfg_t user_cfg,
 
     // ---- master reads (user_clk): done in the order of the requests, 0 = good ----
@@ -56,13 +54,13 @@ module tlpdma_core #(
     input  drd_t      drd,
     input  logic      drd_reserve,    // one tag is for drd with id 2 only
     output logic      drd_ready,
-    output logic      drd_waits,      // for a second free tag: another may take its place
+    output logic      drd_waits,      // for a second free tag: another request may take its place
     output done_t     drd_done,
     // data of both
     output mrd_data_t mrd_data,
     input  logic      mrd_data_ready,
 
-    // ---- master writes (user_clk): done when the last TLP is queued, or with DROPS has left; error 1: bus master off ----
+    // ---- master writes (user_clk): done when the last TLP is queued (DROPS: has left); error 1: bus master off ----
     input  mwr_t  mwr,
     output logic  mwr_ready,
     input  word_t mwr_data,
@@ -142,7 +140,7 @@ module tlpdma_core #(
   localparam int READ_BLOCKS = MRRS_MAX / 64;
   localparam int CPL_BLOCKS = CPL_HEADERS < CPL_DATA / 64 ? CPL_HEADERS : CPL_DATA / 64;
   generate
-    // Two: of one, `drd_reserve` leaves nothing to the others. No tool knows this module.
+    // Two reads: with room for one, `drd_reserve` leaves none for the others. No tool can resolve this module.
     if (CPL_BLOCKS < 2 * READ_BLOCKS) begin : refused
       CPL_HEADERS_and_CPL_DATA_must_have_room_for_two_reads_of_MRRS_MAX refuse ();
     end
@@ -199,7 +197,7 @@ module tlpdma_core #(
       .*
   );
 
-  // ---- master writes and posts: what may not be sent is dropped ----
+  // ---- master writes and posts: requests that may not be sent are dropped ----
   logic tlp_valid, tlp_last, tlp_ready, tlp_four, write_busy, post_sent;
   logic [ 63:2] tlp_addr;
   logic [  9:0] tlp_dws;
@@ -280,7 +278,7 @@ module tlpdma_core #(
       .*
   );
 
-  // ---- completions. Of a header only what is looked at crosses: whether it is for our ID, not the IDs ----
+  // ---- completions. Only the header fields in use cross: whether the requester ID is ours, not the IDs ----
   localparam int CPL_WORDS = TAGS * MRRS_MAX / 16;
   logic cpl_valid, cpl_ready, cpl_data_valid, cpl_data_ready, cpl_ours;
   logic [127:0] cpl_hdr;
@@ -292,10 +290,10 @@ module tlpdma_core #(
   logic [6:0] cpl_lower;
   logic cpl_poisoned;
   logic cpl_waiting, cpl_words;
-  // Reads that are open can bring CPL_BLOCKS completions, far more than these 64 headers. None is lost: a queue that
-  // is full holds the shim, and that the hard IP, in which tags has reserved room for all of them. Nor can that last: a
-  // completion leaves in the larger of four cycles and its words whatever else waits, as nothing on its way needs a
-  // request to be taken or a TLP to be sent; only the user's memory can hold it.
+  // Open reads can bring CPL_BLOCKS completions, far more than these 64 headers. None is lost: a full queue holds back
+  // the shim, and the shim the hard IP, in which `tags` has reserved room for all of them. Nor can that last: a
+  // completion leaves in the larger of four cycles and its words regardless of other traffic, as its path needs no
+  // request to be taken and no TLP to be sent; only the user's memory can hold it back.
   async_fifo #(
       .WIDTH(53),
       .DEPTH(64)
@@ -357,7 +355,7 @@ module tlpdma_core #(
       .*
   );
 
-  // ---- requests for us; of their headers, too, only what is looked at crosses ----
+  // ---- requests to the core; of their headers, too, only the fields in use cross ----
   logic req_valid, req_ready, req_data_valid, req_data_ready, np_room, slave_busy;
   logic [127:0] req_hdr;
   logic [  7:0] req_fmt_type;
@@ -365,11 +363,11 @@ module tlpdma_core #(
   logic req_poisoned;
   logic [9:0] req_length;
   logic [31:0] req_dw1;
-  logic [31:0] req_low;  // lower half of the address: what lies in a BAR
+  logic [31:0] req_low;  // lower half of the address: the part within a BAR
   logic [2:0] req_bar;
-  logic rx_write, rx_answer, req_write, req_answer;  // what kind it is, known before it crosses
+  logic rx_write, rx_answer, req_write, req_answer;  // the kind of the request, known before it crosses
   assign rx_write  = rx.req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx.req_hdr[124:120] == 5'b00000;
-  assign rx_answer = !rx_write && rx.req_hdr[124:123] != 2'b10;  // a message wants none
+  assign rx_answer = !rx_write && rx.req_hdr[124:123] != 2'b10;  // a message needs no completion
   logic [255:0] req_data;
   logic req_waiting, req_words;
   async_fifo #(

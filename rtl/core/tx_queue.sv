@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The way out, into the PCIe clock: whole TLPs of slave completions, small posted writes and master
-// writes in a line, in this priority between TLPs; and the headers of reads in a queue of their own.
+// The transmit path into the PCIe clock: whole TLPs of slave completions, small posted writes and master
+// writes in one line, in this priority between TLPs; and the headers of reads in a queue of their own.
 //
-// A read brings along how many TLPs were complete before it; at the far end it waits until as many
-// have left the line, and then in a queue with a place for every tag. So it is held back by what
-// was before it, and holds back nothing.
+// A read carries the number of TLPs complete before it; at the far end it waits until as many have left
+// the line, and then in a queue with a place for every tag. So it is held back by the TLPs before it,
+// and holds back none.
 //
 // stx_*  completions as 128-bit headers, held for all beats; a beat is a word, or just the header
 // mwr_*  see master_write: the header's fields stand with the first beat
@@ -17,7 +17,7 @@ module tx_queue #(
 ) (
     input  logic          clk,
     input  logic          rst,
-    output logic          posted,        // pulse: a posted TLP was put in line
+    output logic          posted,        // pulse: a posted TLP was put in the line
     output logic          empty,         // all headers have left for the PCIe clock's side
     input  logic          stx_valid,
     input  logic  [127:0] stx_hdr,
@@ -55,11 +55,11 @@ module tx_queue #(
   // A header without its constant bits:
   //   [99:97] lane of the first DW
   //   [96] completion  [95] with data  [94:92] TC  [91:90] Attr  [89:80] Length
-  //   [79:64] tag and byte enables, or status, whether the read was a locked one, and byte count
+  //   [79:64] tag and byte enables, or status, a bit for a locked read, and byte count
   //   [63:0] address, or the third DW of a completion
   localparam int SHORT = 100;
 
-  // A short header without lane, of four DWs or not, as it is sent; `id` is ours as requester or completer
+  // The header as sent, of three or four DWs, from a short one without lane; `id` is our requester or completer ID
   function automatic logic [127:0] whole(input logic four, input logic [96:0] h, input logic [15:0] id);
     whole = {
       1'b0,
@@ -79,8 +79,8 @@ module tx_queue #(
     };
   endfunction
 
-  // ---- whose turn it is; changes between TLPs only ----
-  logic stx_turn, post_turn, mwr_turn;  // one of them
+  // ---- arbitration; changes between TLPs only ----
+  logic stx_turn, post_turn, mwr_turn;  // one of them is set
   logic midway, valid, last, has_data, room, data_room, line_room, word, ending, pushed, waiting;
   logic [SHORT-1:0] ready_hdr;
   logic ready_four;
@@ -125,7 +125,7 @@ module tx_queue #(
       data = mwr_data;
     end
   end
-  // a TLP begins when the header before it has its place, or gets it now
+  // a TLP begins when the header before it has its place in the line, or gets it now
   assign room = data_room && (midway || !waiting || line_room);
   assign word = valid && room;
   assign ending = word && last;
@@ -161,7 +161,7 @@ module tx_queue #(
   logic line_some, line_valid;
   logic [SHORT:0] line_in, line_out;
   assign pushed = waiting && line_room;
-  // the address in its place: one DW if the upper one is 0 (nobody looks at the fourth DW then)
+  // the address in its place: one DW if the upper DW is 0 (the fourth DW is unused then)
   assign line_in = {
     ready_four, ready_hdr[SHORT-1:64], ready_four ? ready_hdr[63:32] : ready_hdr[31:0], ready_hdr[31:0]
   };
@@ -183,9 +183,9 @@ module tx_queue #(
       .rd_data (line_out)
   );
 
-  // ---- reads: {four, lane, Length, tag, byte enables, address}, and the TLPs complete before ----
-  // The count has room for all that can be in line before a read (HEADERS and a few registers) and
-  // for what can leave the line while a read is behind others here, one a cycle.
+  // ---- reads: {four, lane, Length, tag, byte enables, address}, and the number of TLPs complete before ----
+  // The count has room for all TLPs that can be in the line before a read (HEADERS and a few registers)
+  // and for the TLPs that can leave it, one a cycle, while a read is behind other reads here.
   localparam int CW = $clog2(HEADERS) + 2, READ = 94, READS = 16;
   logic [CW-1:0] complete, earlier;
   logic come_valid, come_ready, come_some, ended;
@@ -196,7 +196,7 @@ module tx_queue #(
   always_ff @(posedge clk) begin
     complete <= complete + CW'(ended);
     if (rst) complete <= '0;
-    ended <= ending && !rst;  // nobody who waits for a write can ask for a read so soon
+    ended <= ending && !rst;  // no requester that waits for a write can request a read so soon
   end
   async_fifo #(
       .WIDTH (CW + READ),
@@ -242,17 +242,17 @@ module tx_queue #(
   always_ff @(posedge pcie_clk) our_id <= cfg_id;
   assign tx.hdr_valid = line_valid;
   assign tx.hdr_lane = line_out[99:97];
-  // only when there is one: a simulator has nothing to work out in the other cycles
+  // only when there is a header: a simulator need not evaluate it in the other cycles
   assign tx.hdr = line_valid ? whole(line_out[100], line_out[96:0], our_id) : 'x;
   assign tx.np_hdr = tx.np_valid ? whole(read_hdr[93], {7'd0, read_hdr[89:0]}, our_id) : 'x;
   assign tx.np_lane = read_hdr[92:90];
   assign pcie_empty = !line_valid && !come_valid && !tx.np_valid;
 
-  // A line that stays empty beside a read has nothing left that was before it: should a read ever
-  // stand here for so long that the counts do not tell any more, it does not stand for ever.
+  // A line that stays empty while a read waits has no TLP left from before the read: should a read ever
+  // wait here for so long that the counts become ambiguous, it does not wait for ever.
   logic read_room, may_pass, leaves;
   logic [3:0] quiet;
-  logic [CW-1:0] left, ahead;  // TLPs that have left the line; of them, after the read
+  logic [CW-1:0] left, ahead;  // TLPs that have left the line, in all and after the read
   logic [$clog2(TAGS):0] read_count;
   assign ahead = left - earlier;
   assign may_pass = !ahead[CW-1] || &quiet;
@@ -281,7 +281,7 @@ module tx_queue #(
       .count(read_count)
   );
 
-  // nobody looks at the parts of a completion's header that are not kept, nor at these counts
+  // unused: the fields of a completion's header that are not kept, and these counts
   logic unused;
   assign unused = &{1'b0, stx_hdr, post, tx_ready, data_some, read_count};
 endmodule

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The rules of the user's port of tlpdma_core for both sides, as rtl/README.md has them ("The user's port"), for simulation:
-// a broken rule ends the run with a message. Synthesis does not see this.
+// The rules of the user's port of tlpdma_core for both sides, as in rtl/README.md ("The user's port"), for simulation:
+// a broken rule ends the run with a message. Not for synthesis.
 //
-// Waiting signals are kept and compared later, field by field so that no simulator puts a struct together for it; large requests
-// and words when they are taken; no part of a port is evaluated in a cycle in which it is idle. Co-simulation under load takes 5 %
-// more instructions.
+// Waiting signals are kept and compared later, field by field so that no simulator assembles a struct for it; large
+// requests and words when they are taken; no part of a port is evaluated in a cycle in which it is idle. Co-simulation
+// under load takes 5 % more instructions.
 `ifndef SYNTHESIS
 module user_rules #(
-    parameter int STARVED = 1 << 20  // cycles for which a master write may wait for a word: it holds all that is sent
+    parameter int STARVED = 1 << 20  // cycles for which a master write may wait for a word: it blocks other TLPs
 ) (
     input logic      clk,
     input logic      rst,
@@ -33,7 +33,7 @@ module user_rules #(
     input word_t     srd_data,
     input logic      srd_data_ready
 );
-  // Before the first reset anything may stand at the ports.
+  // Before the first reset the ports may have any value.
   logic begun;
   initial begun = 1'b0;
   always @(posedge clk) if (rst) begun <= 1'b1;
@@ -87,7 +87,7 @@ module user_rules #(
         if (post_waited) begin
           if (!post.valid || {post.two, post.four, post.addr} !== post_kept[129:64])
             $fatal(1, "%m: post changed before it was taken");
-          // a single DW leaves the upper one open
+          // the upper DW may have any value if only one is written
           if (post.data[31:0] !== post_kept[31:0] || (post.two && post.data[63:32] !== post_kept[63:32]))
             $fatal(1, "%m: post changed before it was taken");
         end else begin
@@ -102,7 +102,7 @@ module user_rules #(
     if (rst) {mrd_waited, drd_waited, mwr_waited, post_waited} <= '0;
   end
 
-  // ---- the words of master writes: the request is shown before the first of them, or with it ----
+  // ---- the words of master writes: the request is shown before the first word, or with it ----
   logic mwr_data_waited;
   logic [255:0] mwr_data_kept;
   logic [31:0] owed, waiting, span;  // words; cycles
@@ -146,7 +146,7 @@ module user_rules #(
     end
   end
 
-  // ---- what the core gives: data of reads, slave requests; and the answer to one ----
+  // ---- outputs of the core: data of reads, slave requests; and the answer to a slave read ----
   logic mrd_data_waited, swr_waited, srd_waited, srd_data_waited, srd_open;
   function automatic logic [255:0] bytes(input logic [31:0] strobe);
     for (int i = 0; i < 32; i++) bytes[8*i+:8] = {8{strobe[i]}};
@@ -162,7 +162,7 @@ module user_rules #(
         if (mrd_data_waited) begin
           if (!mrd_data.valid || {mrd_data.addr, mrd_data.strobe, mrd_data.id} !== mrd_place_kept)
             $fatal(1, "%m: mrd_data changed before it was taken");
-          // bytes that are not strobed may be those of the next word
+          // bytes without a strobe may be bytes of the next word
           if (mrd_data.data !== mrd_data_kept)
             if ((mrd_data.data & bytes(mrd_data.strobe)) !== (mrd_data_kept & bytes(mrd_data.strobe)))
               $fatal(1, "%m: mrd_data.data changed before it was taken");

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Master writes end when their last TLP has left the hard IP: one that drops requests without bus mastering, those that it
-// was given before, too, loses writes that are queued already. Until then the end of a write waits here; if bus mastering
-// was off meanwhile, it ends with an error, whether its TLPs were dropped or had left.
+// Master writes end when their last TLP has left the hard IP: a hard IP that drops requests without bus mastering,
+// including requests accepted before, loses writes that are queued already. Until then the end of a write waits here;
+// if bus mastering was off meanwhile, the write ends with an error, whether its TLPs were dropped or had left.
 //
-// Posted TLPs are counted on both sides: `posted` when one is put in line (clk), `gone` when one has left the hard IP or
-// was dropped (pcie_clk). The count crosses as Gray code, later than `bus_master` does.
+// Posted TLPs are counted on both sides: `posted` when a TLP is put in line (clk), `gone` when a TLP has left the hard
+// IP or was dropped (pcie_clk). The count crosses as Gray code, later than `bus_master` does.
 module write_ends #(
-    parameter int DEPTH = 64  // writes that wait, a power of two; `room` keeps four places for those in master_write
+    parameter int DEPTH = 64  // waiting writes, a power of two; `room` keeps four places for the writes in master_write
 ) (
     input  logic       clk,
     input  logic       rst,
     input  logic       bus_master,
-    input  logic       writing,       // part of a write may be in line, its end is not
+    input  logic       writing,       // part of a write may be in line, but not its end
     input  logic       posted,        // pulse, with queued_valid or before it
     input  logic       queued_valid,  // pulse: the last TLP of a write is in line
     input  logic [1:0] queued_id,
@@ -26,7 +26,7 @@ module write_ends #(
     input logic pcie_rst,
     input logic gone       // pulse
 );
-  // More than twice as many as can be between the two counts: 33 headers in line, and 128 in the shim and the hard IP.
+  // More than twice the largest difference of the two counts: 33 headers in line, and 128 in the shim and the hard IP.
   localparam int CW = 9;
 
   // ---- PCIe side ----
@@ -80,7 +80,7 @@ module write_ends #(
     done_valid <= pop;
     done_id <= head_id;
     done_error <= head_error || doubtful != '0 || !bus_master;
-    // All that wait when bus mastering was off last.
+    // All writes that waited when bus mastering was last off.
     if (pop && doubtful != '0) doubtful <= doubtful - 1'b1;
     if (!bus_master) doubtful <= count + ($clog2(DEPTH) + 1)'(queued_valid) - ($clog2(DEPTH) + 1)'(pop);
     broken <= (writing && !bus_master) || (broken && !queued_valid);

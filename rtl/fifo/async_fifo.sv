@@ -3,16 +3,16 @@
 //
 // Pointers cross as Gray code through the two flip-flops of `synchronise`, and SYNC - 2 more towards the reader. A
 // word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with BLOCK), so a FIFO of headers
-// whose data lie in another FIFO takes a larger SYNC than that one.
+// whose data lie in another FIFO needs a larger SYNC than the data FIFO.
 //
-// DIRECT shows words as they stand in the memory (no block RAM): a cycle sooner, and later in it.
+// DIRECT shows words straight from the memory (no block RAM): a cycle sooner, but later in the cycle.
 //
 // Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
 // Both resets must be active at once for a few cycles of the slower clock, so that the pointers' zeros have
-// crossed; nothing is taken while the writer's is.
+// crossed; no word is taken while the writer's reset is active.
 // BLOCK = 1 reads through the memory's own register, too (block RAM). The address of the memory is
-// a register and what the reader's ready decides is only whether the registers move on, so that
-// it may come late in the cycle.
+// a register, and the reader's ready decides only whether the registers advance, so that it may
+// come late in the cycle.
 // LIMIT < DEPTH takes that many words only (a shorter queue in a memory that is there anyway).
 module async_fifo #(
     parameter int WIDTH = 32,
@@ -36,8 +36,8 @@ module async_fifo #(
     input  logic             rd_ready,
     output logic [WIDTH-1:0] rd_data
 );
-  // Of a small memory one bit is kept inverted, so that synthesis does not make it and the output
-  // register one block RAM, whose outputs come late in the cycle.
+  // In a small memory one bit is kept inverted, so that synthesis does not merge the memory and the
+  // output register into a block RAM, whose outputs come late in the cycle.
   localparam logic [WIDTH-1:0] INVERTED = WIDTH'(BLOCK == 0 && DIRECT == 0);
   logic [WIDTH-1:0] mem[0:DEPTH-1];
   logic [AW:0] wr_ptr, wr_gray;
@@ -65,11 +65,11 @@ module async_fifo #(
         binary = gray;
         for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
       endfunction
-      // a cycle late, so that the count is not in the way of the data: one word less is let in at once
+      // a cycle late, so that the count is not in the path of the data: one word less is accepted at once
       localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
       logic [AW:0] rd_ptr_seen, count;
       assign count = wr_ptr - rd_ptr_seen;
-      // two flip-flops: one beside the memory, which is large, and one beside the writer
+      // two flip-flops: one near the memory, which is large, and one near the writer
       always_ff @(posedge wr_clk) begin
         wr_ready <= count < MOST;
         closed <= count >= MOST;
@@ -81,7 +81,7 @@ module async_fifo #(
         end
       end
     end else begin : whole
-      // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
+      // full: the same place, one turn ahead; known a cycle before, so that it delays no other logic
       logic [AW:0] full;
       assign closed = !wr_ready;
       assign full   = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
@@ -92,7 +92,7 @@ module async_fifo #(
     end
   endgenerate
   always_ff @(posedge wr_clk) begin
-    // into a block RAM whenever there is a free place: whether it is a word, the pointer says
+    // into a block RAM whenever there is a free place: only the pointer makes it a word
     if (BLOCK != 0 ? !closed : push) mem[wr_ptr[AW-1:0]] <= wr_data ^ INVERTED;
     if (push) begin
       wr_ptr  <= wr_next;
@@ -108,9 +108,9 @@ module async_fifo #(
 
   // ---- reader ----
   logic [AW:0] rd_next, rd_next_gray;  // rd_next: rd_ptr + 1, a register of its own
-  logic more;  // words that it has not fetched
+  logic more;  // words not fetched yet
   logic fetch;  // a word leaves the memory
-  logic take;  // the word at its end may go: to the output register or, with DIRECT, to the reader
+  logic take;  // the word at the memory's end may leave: to the output register or, with DIRECT, to the reader
   assign rd_next_gray = rd_next ^ (rd_next >> 1);
 
   assign more = rd_gray != wr_gray_seen;
@@ -158,7 +158,7 @@ module async_fifo #(
       always_ff @(posedge rd_clk) begin
         if (take) begin
           rd_valid <= front_valid;
-          // what nobody looks at may be anything: a simulator has nothing to do
+          // invalid data may have any value: a simulator need not evaluate them
           if (front_valid) rd_data <= front ^ INVERTED;
           else rd_data <= 'x;
         end
@@ -185,7 +185,7 @@ module async_fifo #(
   endgenerate
 
 
-  // of the pointers only the address is left
+  // only the address bits of the pointers are used
   logic unused;
   assign unused = &{1'b0, rd_ptr[AW], wr_ptr[AW]};
 

@@ -4,8 +4,8 @@
 // Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
 // A word is seen one cycle after it was written (two with BLOCK). BLOCK = 1 reads through the
 // memory's own output register (block RAM); see async_fifo.
-// EAGER = 1 writes whenever there is a free place: whether it is a word may come late in the cycle,
-// as only the pointer says so.
+// EAGER = 1 writes the memory whenever there is a free place: wr_valid may come late in the cycle,
+// as only the pointer makes it a word.
 module sync_fifo #(
     parameter int WIDTH = 32,
     parameter int DEPTH = 16,
@@ -26,7 +26,7 @@ module sync_fifo #(
   logic [WIDTH-1:0] mem[0:DEPTH-1];
   logic [AW:0] wr_ptr, rd_ptr, rd_next;
   logic push, pop;
-  logic full, nearly;  // known a cycle before: what comes late, push and pop, decides last
+  logic full, nearly;  // known a cycle before: push and pop, which come late, decide last
 
   assign count = wr_ptr - rd_ptr;
   assign nearly = count[AW-1:0] == '1;
@@ -52,7 +52,7 @@ module sync_fifo #(
       logic some;
       logic [AW:0] front;
       assign front = pop ? rd_next : rd_ptr;
-      // the word of this cycle's push is not counted: the memory still gives the old one
+      // the word of this cycle's push is not counted: the memory still gives the old word
       always_ff @(posedge clk) begin
         rd_data <= mem[front[AW-1:0]];
         some <= !rst && front != wr_ptr;

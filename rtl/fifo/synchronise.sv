@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Two flip-flops on the way into another clock, with nothing before, between or in their reset: every crossing of
-// the design goes through here, but the words of async_fifo's memory.
+// Two flip-flops on the way into another clock, without logic before or between them and without a reset: every
+// crossing of the design goes through here, except the words of async_fifo's memory.
 //
 // `in` comes from flip-flops of one other clock. Of several bits only one may change at a time (a Gray pointer), or
-// whoever looks at them must not mind that they arrive one after the other (quasi-static configuration).
+// the receiver must tolerate bits that arrive one after the other (quasi-static configuration).
 // rtl/constraints has each instance by its name.
 module synchronise #(
     parameter int WIDTH = 1

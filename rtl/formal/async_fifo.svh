@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Proof of the FIFO between two clocks, whatever their edges: no overflow, any one word (the one
-// written with f_place as write pointer) comes out as it went in and in its turn, and the pointers
-// that cross change in one bit at a time. The last is what makes the crossing safe in hardware: a
-// bit that is caught while it changes gives the pointer before or after, both of which are proven
-// to be right (the clocks here may stop for any time).
-// It starts from the state after reset. The chain of distances is what makes the induction close.
+// Proof of the FIFO between two clocks with any edges: no overflow, any one word (the word written
+// with f_place as write pointer) comes out as it went in and in its turn, and the pointers that cross
+// change in one bit at a time. The last property makes the crossing safe in hardware: a bit that is
+// sampled while it changes gives the pointer before or after, both of which are proven to be right
+// (the clocks here may stop for any time).
+// It starts from the state after reset. The chain of distances makes the induction close.
 (* anyconst *) logic [AW:0] f_place;
 logic [WIDTH-1:0] f_word;
 
@@ -17,7 +17,7 @@ initial begin
   rd_gray = '0;
 end
 
-// The pointers between the two flip-flops of a synchroniser. Yosys merges them with its first ones: it makes one
+// The pointers between the two flip-flops of a synchroniser. Yosys merges them with its first flip-flops: it makes one
 // register of two with the same input, clock and initial value.
 logic [AW:0] f_to_reader = '0, f_to_writer = '0;
 always_ff @(posedge rd_clk) f_to_reader <= wr_gray;
@@ -54,7 +54,7 @@ logic [AW:0] f_wr_flips, f_rd_flips;
 assign f_wr_flips = f_wr_old ^ wr_gray;
 assign f_rd_flips = f_rd_old ^ rd_gray;
 
-// distances from the oldest pointer that anybody still believes in: with a LIMIT a cycle later still
+// distances from the oldest pointer still in use: with a LIMIT a cycle later still
 logic [AW:0] f_base, f_rd_seen, f_rd_crossing, f_rd, f_seen, f_crossing, f_wr;
 logic [AW:0] f_words;
 generate

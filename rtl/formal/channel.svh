@@ -4,8 +4,8 @@
 //   request; the buffer has room for it;
 // - HEAD <= taken <= ready <= FETCHED <= TAIL; HEAD counts each descriptor once and in order;
 // - the pieces of a descriptor cover it once, in order, none crosses a page of the host.
-// Assumed: the software's contract (TAIL only grows, at most one turn ahead of HEAD), and that what
-// was not asked for does not come. Of sync_fifo only that it gives back what was put in (proved
+// Assumed: the software's contract (TAIL only grows, at most one turn ahead of HEAD), and that no
+// response comes without its request. Of sync_fifo only that it gives back the words put in (proved
 // for itself).
 (* anyconst *) logic [4:0] f_log2;
 (* anyconst *) logic [2:0] f_batch;
@@ -35,7 +35,7 @@ always_comb begin
   if (write && write_at == AT_TAIL) assume (f_new <= f_size && f_new <= f_size - (tail[16:0] - head[16:0]));
 end
 
-// ---- what is in flight ----
+// ---- pieces in flight ----
 localparam int FW = $clog2(FLIGHT);
 logic [FLIGHT-1:0] f_lasts;
 logic [FW:0] f_in, f_out, f_held;
@@ -65,7 +65,7 @@ end
 
 // ---- counters ----
 logic [16:0] f_taken;  // as `taken`, wide
-logic [16:0] f_lost;  // over without being counted: halted or being reset
+logic [16:0] f_lost;  // ended without being counted: halted or being reset
 logic f_cutting, f_loading;
 assign f_cutting = cutter == CUT || cutter == FIT || cutter == CHECK || cutter == SEND || cutter == REJECT;
 assign f_loading = cutter == HOST || cutter == LOCAL;
@@ -137,7 +137,7 @@ always_comb begin
 end
 
 // ---- pieces ----
-logic [23:0] f_sum, f_moved;  // bytes of the descriptor given away, and as they are kept
+logic [23:0] f_sum, f_moved;  // bytes of the descriptor sent, and as the channel keeps them
 assign f_moved = later ? {pages, first} : '0;
 always_ff @(posedge clk) begin
   if (cutter == LOCAL) f_sum <= '0;
@@ -167,7 +167,7 @@ always_comb begin
 end
 
 // ---- arrival: no descriptor is read while its fetch waits for data ----
-logic [BLOCKS-1:0][5:0] f_left;  // descriptors of each block that were asked for and have not arrived
+logic [BLOCKS-1:0][5:0] f_left;  // descriptors of each block that were requested and have not arrived
 always_ff @(posedge clk) begin
   for (int b = 0; b < BLOCKS; b++) begin
     if (asked && fetch_block == (IW - 5)'(b)) f_left[b] <= fetch_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Stands in for sync_fifo in the proof of tags: counts, and gives any word at all. tags.svh assumes
-// of it what the proof of sync_fifo shows.
+// Stands in for sync_fifo in the proof of tags: counts, and gives arbitrary words. tags.svh assumes
+// for it the properties that the proof of sync_fifo shows.
 module sync_fifo #(
     parameter int WIDTH = 32,
     parameter int DEPTH = 16,

@@ -36,7 +36,7 @@ always_comb begin
       assert (chunk_final || f_offset + {1'b0, chunk_bytes_m1} == f_limit - 13'd1);
       assert ({1'b0, chunk_addr[11:0]} + {1'b0, chunk_bytes_m1} < 13'd4096);
     end
-    // what makes the induction close
+    // invariants that make the induction close
     assert (mask == '0 || mask == 5'd1 || mask == 5'd3 || mask == 5'd7 || mask == 5'd15 || mask == 5'd31 || ready);
     if (state != IDLE) begin
       assert (at == f_next);

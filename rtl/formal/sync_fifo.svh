@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Proof of the FIFO in one clock: never more than DEPTH words, and any one word (the one written
-// with f_place as write pointer, whatever that is) comes out as it went in, in its turn.
+// Proof of the FIFO in one clock: never more than DEPTH words, and any one word (the word written
+// with f_place, an arbitrary value, as write pointer) comes out as it went in, in its turn.
 (* anyconst *) logic [AW:0] f_place;
 logic [WIDTH-1:0] f_word;
 logic f_in = 1'b0;  // the word is in the FIFO

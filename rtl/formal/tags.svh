@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Proof of the tag memory, by induction:
-//  * a tag is given out only when it is free: neither live nor quarantined; a completion's tag that
-//    was live when it was looked up is so when its upd comes, whatever time-outs do meanwhile;
+//  * a tag is allocated only when it is free: neither live nor quarantined; a completion's tag that
+//    was live when it was looked up is still live when its upd comes, regardless of time-outs meanwhile;
 //  * a tag with a time-out or a mismatch is quarantined, for at least 16 quarters of the time-out
-//    after the one in which that began;
-//  * a tag comes back exactly once; none is lost or doubled: those in use, in the queue, next and
-//    never used are all there are;
-//  * a read retires only when it is over, exactly once, in the order of the allocations: a place is
-//    one of a live tag, of a read whose data are on their way, or over;
-//  * what the reads of all tags in use may bring, in completions of 64 bytes, never exceeds CPL_BLOCKS; all of it is
-//    there again when none is in use.
-// The FIFO is a stand-in (queue_stand_in.sv) of which is assumed what the proof of sync_fifo says:
-// a tag comes out in its turn.
+//    after the quarter in which the quarantine began;
+//  * a tag comes back exactly once; none is lost or doubled: the tags in use, in the queue, next and
+//    never used are all tags;
+//  * a read retires only when it is over, exactly once, in the order of the allocations: a place
+//    belongs to a live tag or to a read whose data are on their way, or its read is over;
+//  * the completions of 64 bytes that the reads of all tags in use may bring never exceed CPL_BLOCKS; all of the room
+//    is there again when no tag is in use.
+// The FIFO is a stand-in (queue_stand_in.sv), assumed to have the property that the proof of sync_fifo
+// shows: a tag comes out in its turn.
 localparam int PLACES = 2 * TAGS;
 logic f_begun = 1'b0;
 
-// ---- the completion block: look_*, early_*, upd_*, fin_* as it makes them ----
+// ---- the completion block: look_*, early_*, upd_*, fin_* as it drives them ----
 (* anyseq *) logic f_look, f_leaves;
 logic f_next_upd, f_next_fin, f_alloc_next, f_alloc_room, f_again;
 always_ff @(posedge clk)
@@ -109,7 +109,7 @@ always_comb begin
   if (f_begun) begin
     assert (fresh <= TAGS);
     assert (use_count == f_uses && queued == f_queues);
-    // A spare tag is told only while another one is free: the last one is for descriptors.
+    // A spare tag is reported only while another tag is free: the last tag is for descriptors.
     assert (!spare_tag || use_count + 1'b1 < limit);
     if (f_push) assert (queue_room);
     if (alloc_valid) assert (placed < PLACES && !upd_valid && !fin_valid && !due);
@@ -118,7 +118,7 @@ always_comb begin
     if (f_upd) assert (f_waits && !f_early);
     if (f_early) assert (!f_waits);
     for (int t = 0; t < TAGS; t++) begin
-      // never used, queued, next or in use: one of them
+      // exactly one of never used, queued, next and in use
       assert ({1'b0, f_fresh[t]} + f_queued[t] + f_next[t] + f_used[t] == 2'd1);
       assert (!(live[t] && held[t]));
       if (take && next_tag == t) assert (!f_used[t]);
@@ -127,7 +127,7 @@ always_comb begin
       // the ages agree, so an early release would be seen
       if (held[t]) assert (f_epochs[t] == 5'd31 || f_epochs[t] == (epoch - stamp[t]));
       if (release_now && give && scan == t && !upd_valid) assert (f_epochs[t] > 5'd16);
-      // places in the queue are those of a queue
+      // places in the queue are below its count and distinct
       if (f_queued[t]) assert (f_queue_place[t] < queued);
       for (int u = 0; u < t; u++) if (f_queued[t] && f_queued[u]) assert (f_queue_place[t] != f_queue_place[u]);
     end
@@ -138,7 +138,7 @@ always_comb begin
       if (retire && head == p) assert (f_open[p] && f_tagged[p] == 2'd0 && !f_await[p]);
       if (placing && next_place == p) assert (!f_open[p]);
     end
-    // what was seen of a tag still holds
+    // the fetched state of a tag still holds
     assert (!due || (step == ACT && seen_live));
     assert (!due || (!f_early && !((f_upd || f_waits) && f_early_tag == scan)));
     assert (!rested || (step == ACT && seen_held));
@@ -169,7 +169,7 @@ generate
         if (f_used[t]) reserved = reserved + blocks[t];
       end
       if (f_begun) begin
-        // the largest read is reserved at first
+        // the room of the largest read is reserved at first
         assert (spent == reserved + given_back + (limited_room.counted ? READ_BLOCKS - blocks[limited_room.new_tag] : 0));
         assert (spent <= CPL_BLOCKS && reserved <= CPL_BLOCKS);
         if (limited_room.counted) begin
@@ -196,7 +196,7 @@ generate
   end
 endgenerate
 
-// what must be reachable, or the proof says little (the end of a quarantine is too deep for this)
+// states that must be reachable, or the proof says little (the end of a quarantine is too deep for this)
 always_ff @(posedge clk) begin
   if (f_begun && !rst) begin
     cover (f_pop);

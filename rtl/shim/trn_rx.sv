@@ -5,9 +5,9 @@
 //   the first DW of a beat; every beat is full except the one with `eof`. The hard IP has checked the TLP
 //   (Length matches its beats) and has stripped a digest.
 // * A payload word has its bytes in little-endian lanes. The first payload DW of a request stands at lane
-//   `address [4:2]`, that of a completion at `Lower Address [4:2] + look_lane`: where the data of that tag lie
-//   in local memory, so that nobody behind shifts by DWs. Words = ceil((lane + Length) / 8). Lanes outside the
-//   payload hold anything.
+//   `address [4:2]`, of a completion at `Lower Address [4:2] + look_lane`: the lane of that tag's data in local
+//   memory, so that no later stage shifts by DWs. Words = ceil((lane + Length) / 8). Lanes outside the payload
+//   have any value.
 // * A completion's header has its lane in DW3 [4:2] (it has no fourth DW).
 // * A request's header is shown with or after its last payload word, a completion's as soon as it is known.
 // * No bubble: as long as the FIFOs behind are ready, a beat is taken every cycle, between TLPs too.
@@ -57,15 +57,15 @@ module trn_rx #(
   logic [W-1:0] held_data;
   logic [S-1:0] held_rem;
   logic [  2:0] held_bar;
-  logic [  2:0] lane;  // if it is the last of a header: of the first payload DW
+  logic [  2:0] lane;  // if the held beat is the last of a header: of the first payload DW
   logic has_data, four, is_cpl;  // of its TLP
 
-  // The word and header being gathered; `*_full`: shown to the FIFOs, must be taken before anything moves.
+  // The word and header being gathered; `*_full`: shown to the FIFOs, must be taken before any beat moves.
   logic [255:0] word;
   logic [127:0] hdr;
   logic [  2:0] hdr_bar;
   logic word_full, hdr_full;
-  logic          is_cpl_shown;  // to which FIFO the word goes
+  logic          is_cpl_shown;  // the word goes to the FIFO of completions
   logic          dirty;  // the word has lanes that were not shown yet
 
   // -- the place of the payload within the beats -----------------------------------------------------
@@ -78,7 +78,7 @@ module trn_rx #(
   logic [ S-1:0] shift;  // the group's first lane stands at this DW of the held beat
   logic [GW-1:0] group;
 
-  // Of the TLP that comes in, so that nothing has to be looked up while it is moved.
+  // Of the incoming TLP, so that no look-up is needed while it is moved.
   assign next_four   = sof ? data[W-3] : four;
   assign next_is_cpl = sof ? data[W-4 -: 4] == 4'b0101 : is_cpl;
   assign last_hdr_beat = (N == 4) ? held_sof : second;
@@ -100,7 +100,7 @@ module trn_rx #(
   assign dst_rdy = !stall;
   assign take = src_rdy && !stall;
   // Does the group hold payload? The last header beat: always after three DWs; after four only if lanes
-  // come from the next beat. The last beat: only if a DW is left that did not go out before.
+  // come from the next beat. The last beat: only if a DW is left that was not in an earlier group.
   assign emit = leave && has_data && (last_hdr_beat ? !four || shift != 0 : body && (!held_eof || held_rem >= shift));
   assign push = (emit && group == GW'(G - 1)) || (leave && held_eof && (emit || dirty));
 
@@ -146,7 +146,7 @@ module trn_rx #(
       body         <= (last_hdr_beat || body) && !held_eof;
       is_cpl_shown <= is_cpl;
     end
-    // Whatever is held, as long as nothing is shown that must stay: what does not leave yet comes again.
+    // In every cycle, unless a shown word or header must stay: lanes that do not leave yet are written again.
     if (!full) begin
       for (int g = 0; g < G; g++) if (group == GW'(g)) word[W*g+:W] <= lanes;
     end
@@ -186,7 +186,7 @@ module trn_rx #(
     end
   endgenerate
 
-  // A header waits for the word shown beside it.
+  // A header waits for the word shown with it.
   assign req_valid      = hdr_full && (!word_full || req_data_ready);
   assign cpl_valid      = ends_cpl_hdr && (held_eof || src_rdy) && !full;
   assign req_hdr        = hdr;

@@ -38,11 +38,11 @@ module trn_shim #(
   localparam int TW = $clog2(TAGS);
   logic rx_idle, tx_idle;
 
-  assign tx_ready.gone = 1'b0;  // TRN has no word for it
+  assign tx_ready.gone = 1'b0;  // TRN does not report it
   assign trn_rnp_ok    = rx_ready.np;
   assign idle          = rx_idle && tx_idle;
 
-  // Where the data of a read belong: written when the read leaves, looked up when its completions come.
+  // The lane of a read's data: written when the read leaves, looked up when its completions come.
   logic [2:0] lanes[0:TAGS-1];
   logic [7:0] look_tag;
   always_ff @(posedge pcie_clk) if (tx.np_valid && tx_ready.np) lanes[tx.np_hdr[tlpdma_pkg::TAG_LSB+:TW]] <= tx.np_lane;

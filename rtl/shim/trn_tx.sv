@@ -3,10 +3,10 @@
 //
 // * Two queues: ordered (posted requests and completions, with data) and non-posted (reads, no data). Their
 //   heads take turns; a head whose class has no room (`buf_av`) does not hold back the other queue.
-// * `buf_av` (bit 0 posted, 1 non-posted, 2 completion: room for one more TLP) is looked at in the cycle
+// * `buf_av` (bit 0 posted, 1 non-posted, 2 completion: room for one more TLP) is sampled in the cycle
 //   before a TLP's first beat is shown; the hard IP counts a TLP from the cycle after its first beat was
 //   taken. A TLP of one beat is therefore not followed at once by another of its class.
-// * All payload words of a header are in the FIFO before the header shows. A beat leaves every cycle, between
+// * All payload words of a header are in the FIFO before it is shown. A beat leaves every cycle, between
 //   TLPs too; `src_rdy` never falls within a TLP.
 module trn_tx #(
     parameter int W = 64
@@ -41,7 +41,7 @@ module trn_tx #(
   localparam int GW = $clog2(G);
   localparam int LW = 11 - S;  // counts the beats of a TLP: 4 + 1024 DWs
 
-  // -- which queue next ------------------------------------------------------------------------------
+  // -- arbitration between the queues ----------------------------------------------------------------
   logic [2:0] room, shown;  // shown: class of a first beat that the hard IP has not counted
   logic np_turn, ord_ok, np_ok, pick_np, pick;
   logic load, busy;
@@ -68,12 +68,12 @@ module trn_tx #(
   logic has_data_r;
 
   assign use_np  = busy ? np_r : pick_np;
-  // Whose header ends with this beat: at W = 64 that was settled a beat before.
+  // The queue whose header ends with this beat: at W = 64 it was decided a beat before.
   assign ends_np = N == 4 ? use_np : np_r;
   assign head    = use_np ? np_hdr : hdr;
   assign first   = !busy;
   assign four    = ends_np ? np_hdr[125] : hdr[125];
-  // Of the ordered queue's head, without waiting for whose turn it is; a read has its header only. Length is
+  // Of the ordered queue's head, without waiting for the arbitration; a read has its header only. Length is
   // 1 .. MPS/4 here, so that its tenth bit (1024 coded as 0) does not matter.
   assign extra   = (hdr[126] ? {1'b0, hdr[105:96]} : 11'd0) + (hdr[125] ? 11'd3 : 11'd2);
   assign left    = !first ? left_r : use_np ? (N == 4 ? '0 : LW'(1)) : extra[10:S];
@@ -89,25 +89,25 @@ module trn_tx #(
   assign group      = first ? head_group : group_r;
 
   // -- payload: a group of N lanes a beat --------------------------------------------------------------
-  // What the next beat does with the data is settled a beat before, in `fetch_r` and `done_r`, so that only
-  // `load` is between the FIFO and its ready. Only at W = 128 the first beat has payload, too.
+  // The next beat's use of the data is decided a beat before, in `fetch_r` and `done_r`, so that only `load` is in
+  // the path to the FIFO's ready. Only at W = 128 does the first beat have payload, too.
   logic step, starts, fetch_first, fetch, has_data, last_next, fetch_next, done_next, fetch_r, done_r;
   logic [S-1:0] rem_now, rem_ord;
   logic [GW-1:0] group_next;
   assign step = load && (busy || pick);
   assign rem_now = !first ? rem_r : use_np ? S'(np_hdr[125] ? N - 1 : N - 2) : extra[S-1:0];
-  // The header's last beat fetches after three DWs always, after four only if something is kept for the next one.
+  // The header's last beat fetches after three DWs always, after four only if DWs are kept for the next beat.
   assign starts = !hdr[125] || head_shift != 0;
   assign fetch_first = N == 4 && pick && !use_np && hdr[126] && starts;
   assign fetch = load && (busy ? fetch_r : fetch_first);
   // A word is done with its last group, or with the TLP if groups of it are left.
   assign data_ready = load && (busy ? done_r : fetch_first && (last || group == GW'(G - 1)));
 
-  // Of the ordered queue's head, as above: whose turn it is comes last.
+  // Of the ordered queue's head, as above: the arbitration comes last.
   assign has_data = first ? hdr[126] : has_data_r;
   assign rem_ord = first ? extra[S-1:0] : rem_r;
   assign last_next = (first ? extra[10:S] : left_r) == LW'(1);
-  // The last beat needs no group when what was kept fills it.
+  // The last beat needs no group when the kept DWs fill it.
   assign fetch_next = has_data && (N == 2 && first ? starts : !(last_next && rem_ord < shift));
   assign group_next = group + GW'(busy ? fetch_r : fetch_first);
   assign done_next  = (fetch_next && group_next == GW'(G-1)) || (last_next && has_data && (fetch_next || group_next != '0));
@@ -147,7 +147,7 @@ module trn_tx #(
     end
   endgenerate
 
-  // with the header's last beat: the first, or at W = 64 the second, when it is settled whose it is
+  // with the header's last beat: the first, or at W = 64 the second, when its queue is decided
   assign hdr_ready = load && (N == 4 ? pick && !pick_np : second && !np_r);
   assign np_ready  = load && (N == 4 ? pick && pick_np : second && np_r);
 

@@ -2,12 +2,12 @@
 // One receiving stream of the UltraScale+ shim (256 bit, DWORD-aligned mode, no straddling): a descriptor of P
 // DWs and its payload in, a header and address-aligned payload words out.
 //
-// * `hdr`, `lane` and `dws` are what the owner makes of the descriptor, valid with the first beat: the TLP's
-//   header, the lane where its first payload DW belongs, and how many there are (0: no data).
-// * `discontinue` on any beat makes the TLP a poisoned one, and so does an end that is not where `dws` says. It
-//   has as many words as its header claims all the same, of whatever data.
+// * `hdr`, `lane` and `dws` are derived from the descriptor by the parent module, valid with the first beat: the
+//   TLP's header, the lane of its first payload DW, and the number of payload DWs (0: no data).
+// * `discontinue` on any beat makes the TLP poisoned, and so does an end that does not match `dws`. The TLP still
+//   has as many words as its header claims, with arbitrary data.
 // * A header is shown with or after its last word. A TLP that has words left after its last beat takes a cycle
-//   more; none that is aligned to the words (lane 0, 9 beats for 64 DWs) does.
+//   more; a TLP aligned to the words (lane 0, 9 beats for 64 DWs) does not.
 module usp_rx #(
     parameter int P = 4
 ) (
@@ -32,14 +32,14 @@ module usp_rx #(
     input  logic         data_ready,
     output logic         idle
 );
-  logic body, flush;  // past the first beat; words are left after the last one
+  logic body, flush;  // past the first beat; words are left after the last beat
   logic word_full, hdr_full;
   logic stall, take, emit, ends, misfit;
   logic [7:0] words, words_r;  // still to be shown
   logic [2:0] turn, turn_r;  // lanes that DW 0 of a beat moves up
   logic [10:0] span, size;
   logic [7:0] more, more_r;  // beats after this one
-  logic [2:0] rem, rem_r;  // DWs of the last one, less 1
+  logic [2:0] rem, rem_r;  // DWs of the last beat, less 1
   logic [255:0] turned, kept, merged;
 
   assign stall  = (word_full && !data_ready) || (hdr_full && !hdr_ready);

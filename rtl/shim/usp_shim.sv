@@ -4,7 +4,7 @@
 // hard IP (its `tuser` of 62, 75, 88 and 33 bits).
 //
 // The hard IP hands over non-posted requests against credits (`pcie_cq_np_req`, one a cycle, which it adds up):
-// NP_CREDITS at most are out, as many as the core takes after rx_ready.np fell.
+// at most NP_CREDITS are outstanding, as many as the core takes after rx_ready.np fell.
 module usp_shim #(
     parameter int TAGS       = 32,
     parameter int NP_CREDITS = 4
@@ -90,7 +90,7 @@ module usp_shim #(
   assign m_axis_cc_tlast = m_axis_rq_tlast;
   assign m_axis_cc_tuser = 33'd0;
 
-  // ---- completions: where the data of a read belong is written when it leaves -----------------------------
+  // ---- completions: the lane of a read's data is written when the read leaves -----------------------------
   logic [ 2:0] lanes[0:TAGS-1];
   logic [95:0] rc;
   logic rc_idle, rc_has_data, rc_void;
@@ -99,9 +99,9 @@ module usp_shim #(
   logic [2:0] rc_lane;
   assign rc          = s_axis_rc_tdata[95:0];
   assign rc_lane     = rc[4:2] + lanes[rc[64+:TW]];
-  // Error codes 8 (Function Level Reset) and 9 (the hard IP's own time-out): a read is over and only its tag says
-  // which one. As a success without data it is none that the core believes; that ends the read and keeps back its
-  // tag, as its completions may still come.
+  // Error codes 8 (Function Level Reset) and 9 (the hard IP's own time-out): a read is over, identified only by its
+  // tag. It is passed on as a successful completion without data, which the core rejects; that ends the read and
+  // keeps back its tag, as its completions may still come.
   assign rc_void     = rc[15];
   assign rc_has_data = !rc_void && rc[42:32] != 11'd0;
   usp_rx #(

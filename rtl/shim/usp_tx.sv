@@ -2,16 +2,16 @@
 // Transmit half of the UltraScale+ shim (256 bit, DWORD-aligned mode, no straddling): headers and payload words
 // in; requests go to the RQ stream, completions to the CC stream, through one register of 256 bits.
 //
-// * The queues are those of trn_tx.sv: ordered, and non-posted.
+// * The same queues as in trn_tx.sv: ordered, and non-posted.
 // * RQ and CC are not ordered with each other in the hard IP, but a completion must not pass posted requests:
-//   it waits until the sequence numbers of all of them have come back. Bit 0 of a sequence number marks them.
-//   Without bus mastering the hard IP drops requests and gives no sequence number back: nothing is waited for
-//   then, and bit 1 tells those that were sent before from those sent after it. `gone` tells of each posted request
-//   that has left, or that was dropped.
-// * A read that has no credits would hold what is behind it on RQ: it leaves only with credits that are sure.
-//   `np_credits` does not know of the reads of the last 8 cycles, so either there are enough for one in each of
-//   them, or none left in that time.
-// * A completion without success has a whole beat: space for its request, for the hard IP to log.
+//   it waits until the sequence numbers of all posted requests have come back. Bit 0 of a sequence number marks
+//   them. Without bus mastering the hard IP drops requests and gives no sequence number back: a completion waits
+//   for none then, and bit 1 separates requests sent before from requests sent after it. `gone` reports each posted
+//   request that has left, or that was dropped.
+// * A read without credits would hold back the requests behind it on RQ: it leaves only with credits that are sure.
+//   `np_credits` does not include the reads of the last 8 cycles, so either there are enough for one read in each
+//   of them, or no read left in that time.
+// * A completion without success takes a whole beat: space for its request, for the hard IP to log.
 // * A beat leaves every cycle, but for one more cycle before a TLP whose first payload DW stands above its
 //   place in the first beat (DW 4 of requests, 3 of completions).
 module usp_tx (
@@ -45,12 +45,12 @@ module usp_tx (
 
     output logic idle
 );
-  // ---- which queue next -------------------------------------------------------------------------------
+  // ---- arbitration between the queues -----------------------------------------------------------------
   logic load, busy, np_turn, cpl_head, ord_ok, np_ok, pick_np, pick;
-  logic [6:0] unsent;  // posted requests whose sequence number is not back
-  logic [7:0] dropped;  // posted requests of which `gone` has not told yet
+  logic [6:0] unsent;  // posted requests whose sequence number has not come back
+  logic [7:0] dropped;  // dropped posted requests not yet reported by `gone`
   logic mastered, era, sent, posts;  // era: changes when bus mastering goes off
-  logic [3:0] np_rest;  // cycles until `np_credits` knows of the last read
+  logic [3:0] np_rest;  // cycles until `np_credits` includes the last read
 
   assign load     = (!rq_tvalid || rq_tready) && (!cc_tvalid || cc_tready);
   assign cpl_head = hdr[124:121] == 4'b0101;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The TRN shim with each TLP that it received given back to it: requests, or completions where `loop_cpl` is 1.
-// A read's data belong at the lane that its tag says, so that completions come back from other lanes.
-// The FIFOs stand for those of the core and keep its rule: the data of a header are there when it shows.
+// The TRN shim with each received TLP given back to it: requests, or completions where `loop_cpl` is 1.
+// The lane of a read's data is taken from its tag, so that completions come back from other lanes.
+// The FIFOs stand for the core's FIFOs and keep its rule: the data of a header are there when it is shown.
 module shim_loop #(
     parameter int W = 64
 ) (
@@ -110,7 +110,7 @@ module shim_loop #(
   assign tx.hdr_valid = hdr_some && !hold && words_in - words_used >= {5'd0, span};
   assign tx.data_valid = data_some;
   assign tx.np_valid = np_some && !hold;
-  // A completion's third word is its last; the fourth says where its data lie.
+  // A completion's third DW is its last; the fourth holds the lane of its data.
   assign tx.hdr_lane = loop_cpl || tx.hdr[125] ? tx.hdr[4:2] : tx.hdr[36:34];
   assign tx.np_lane = tx.np_hdr[74:72];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Gives each TLP back as it came: with it the model of the hard IP is tested by itself.
+// Gives each TLP back unchanged: tests the model of the hard IP by itself.
 module trn_loop #(
     parameter int W = 64
 ) (

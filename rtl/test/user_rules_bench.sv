@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Drives both sides of the user's port as the rules of user_rules allow, then breaks one of them: +broken=NUMBER (none: 0).
+// Drives both sides of the user's port as user_rules allows, then breaks one of its rules: +broken=NUMBER (none: 0).
 module user_rules_bench;
   logic clk = 1'b0, rst = 1'b1;
   user_cfg_t user_cfg;
@@ -23,15 +23,15 @@ module user_rules_bench;
     repeat (count) @(negedge clk);
   endtask
 
-  // A request of each kind, held for a while: a write of three words, whose last one comes late.
+  // A request of each kind, held for a while: a write of three words, the last of which comes late.
   task automatic allowed;
     {mrd.valid, drd.valid, mwr.valid, post.valid, mrd_data.valid, swr.valid, srd.valid} = '1;
     mwr_data.valid = 1;
     drd_waits = 1;
     mrd_data.strobe = 32'h7fff_fffe;
     steps(3);
-    drd.addr = 1024;  // another one in its place
-    mrd_data.data = {8'd77, mrd_data.data[247:8], 8'd78};  // bytes that do not count
+    drd.addr = 1024;  // another request in its place
+    mrd_data.data = {8'd77, mrd_data.data[247:8], 8'd78};  // bytes without a strobe
     steps(1);
     drd_waits = 0;
     post.data[63:32] = 99;  // of a single DW
@@ -55,12 +55,12 @@ module user_rules_bench;
     mwr_done.valid = 1;
     steps(1);
     mwr_done.valid = 0;
-    // two DWs, four DWs of header, the last that lie within 4 KiB
+    // two DWs of data, four DWs of header, the last place within 4 KiB
     {post.valid, post_ready, post.two, post.four, post.addr} = {4'b1111, 64'h1_0000_0ff8};
     // an answer at once
     {srd.valid, srd_ready, srd_data.valid, srd_data_ready} = '1;
     steps(1);
-    // dropped at once, and so is one that waited
+    // dropped at once, and so is a post that waited
     {post.two, post.four, post.addr, user_cfg.bus_master} = {2'b00, 64'd4, 1'b0};
     steps(1);
     {post_ready, user_cfg.bus_master} = 2'b01;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A test of the model of an UltraScale+ hard IP (rtl/cosim): sends back all TLPs, requests of CQ on RQ and completions of
-// RC on CC, at any width, straddling or not.
+// A test of the model of an UltraScale+ hard IP (rtl/cosim): sends back all TLPs, requests of CQ on RQ and completions
+// of RC on CC, at any width, straddling or not.
 //
-// Information of the streams that TLPs do not have is made visible to the test: bytes that are not enabled become 0; a completion's
-// requester is exclusive-ored with its error code and bits 11 to 7 of its address; `intx` rises when a sequence number is not the next one. A write to
-// BAR 5 asks for an interrupt besides: by MSI for the vectors in its data, or, with bit 11 of its address, by MSI-X with its data.
-// An address from F000_0000h on spoils the TLP that is sent, by its bits 26 to 24: the hard IP must not let it pass.
+// Stream information that TLPs do not carry is made visible to the test: bytes that are not enabled become 0; a
+// completion's requester is exclusive-ored with its error code and bits 11 to 7 of its address; `intx` rises when a
+// sequence number is not the next one. A write to BAR 5 also requests an interrupt: by MSI for the vectors in its data,
+// or, with bit 11 of its address, by MSI-X with its data. An address from F000_0000h on corrupts the TLP that is sent,
+// by its bits 26 to 24: the hard IP must not let it pass.
 module usp_mirror #(
     parameter int W = 256,
     parameter int RQ_STARTS = 1,  // TLPs that may begin in a beat
@@ -59,7 +60,7 @@ module usp_mirror #(
   logic [15:0] noise;
   always_ff @(posedge clk) noise <= rst ? 16'hACE1 : {noise[14:0], noise[15] ^ noise[13] ^ noise[12] ^ noise[10]};
 
-  // ---- where TLPs begin and end in a beat of CQ and of RC ---------------------------------------------------------------------
+  // ---- where TLPs begin and end in a beat of CQ and of RC -----------------------------------------------------------
   logic [182:0] cq_user, rc_user;
   logic [N-1:0] cq_first, cq_last, rc_first, rc_last;
   logic cq_inside, rc_inside, rq_idle, cc_idle;
@@ -74,7 +75,7 @@ module usp_mirror #(
     for (int n = 0; n < RC_STARTS; n++) begin
       if (LARGE && RC_STARTS > 1 && rc_user[64+n]) rc_first[4*int'(rc_user[68+2*n+:2])] = 1'b1;
       if (LARGE && RC_STARTS > 1 && rc_user[76+n]) rc_last[rc_user[80+4*n+:4]] = 1'b1;
-      // A TLP that begins behind another one's end is in the upper half.
+      // A TLP that begins behind the end of another is in the upper half.
       if (!LARGE && RC_STARTS > 1 && rc_user[32+n]) rc_first[n==1||rc_inside?N/2 : 0] = 1'b1;
       if (!LARGE && RC_STARTS > 1 && rc_user[34+4*n]) rc_last[rc_user[35+4*n+:3]] = 1'b1;
     end
@@ -86,7 +87,7 @@ module usp_mirror #(
     end
   end
 
-  // ---- both ways ----------------------------------------------------------------------------------------------------------------
+  // ---- both ways ----------------------------------------------------------------------------------------------------
   logic [1:0] rq_sop, rq_eop, cc_sop, cc_eop;
   logic [1:0][3:0] rq_sop_at, rq_eop_at, cc_sop_at, cc_eop_at;
   logic [1:0][7:0] rq_bes, cc_bes;
@@ -179,7 +180,7 @@ module usp_mirror #(
   assign cfg_interrupt_msix_address = 64'h1_FEE0_1230;
   assign idle = rq_idle && cc_idle && !s_axis_cq_tvalid && !s_axis_rc_tvalid;
 
-  // ---- sequence numbers come back in order --------------------------------------------------------------------------------------
+  // ---- sequence numbers come back in order --------------------------------------------------------------------------
   logic [5:0] expected;
   always_ff @(posedge clk) begin
     if (pcie_rq_seq_num_vld0 && pcie_rq_seq_num0 != expected) intx <= 1'b1;
@@ -189,7 +190,7 @@ module usp_mirror #(
   end
 endmodule
 
-// Of one stream: the DWs of TLPs in a ring, and beats made of them.
+// For one stream: the DWs of TLPs in a ring, and the beats made of them.
 module usp_mirror_ring #(
     parameter int N = 8,
     parameter int DESCRIPTOR = 4,
@@ -233,9 +234,9 @@ module usp_mirror_ring #(
     logic [31:0] data;
   } lane_t;
   lane_t ring[DEPTH];
-  int head, whole, tail;  // head: DWs that came; whole: those of TLPs that ended; tail: those that were sent
+  int head, whole, tail;  // head: DWs received; whole: DWs of complete TLPs; tail: DWs sent
   int dw, starts, out, begun, ended;
-  logic [ 8:0] said;  // of a completion: its error code, and its address above what TLPs have
+  logic [ 8:0] said;  // of a completion: its error code, and its address bits above the Lower Address of a TLP
   logic [31:0] word;
   logic asks, upper, in_tlp;
   logic [5:0] number;
@@ -302,7 +303,7 @@ module usp_mirror_ring #(
       out = 0;
       while (out < N && tail < whole && (in_tlp || begun < STARTS)) begin
         lane = ring[tail%DEPTH];
-        if (lane.first && ring_drops(tail) && out != 0) break;  // that is said of a whole beat
+        if (lane.first && ring_drops(tail) && out != 0) break;  // discontinue applies to a whole beat
         if (lane.first) begin
           sop[begun] = 1'b1;
           sop_at[begun] = 4'(out);
@@ -334,7 +335,7 @@ module usp_mirror_ring #(
     end
   end
 
-  // True if the TLP that begins there has no sequence number, as its last beat takes it back.
+  // True if the TLP that begins at `at` has no sequence number, as its last beat discontinues it.
   function automatic logic ring_drops(int at);
     while (!ring[at%DEPTH].last) at++;
     return ring[at%DEPTH].drop;

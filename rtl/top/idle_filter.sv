@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Tells a simulator when time may be skipped. `outer_idle` (clk): nothing is in the shim; `inner_idle` (another
 // clock): nothing is behind the crossing. A TLP in the crossing is seen by neither for some cycles, so both must
-// have held for HOLD cycles of clk: more than it takes the inner clock to see what has crossed.
+// have held for HOLD cycles of clk: more than the inner clock needs to see a TLP that has crossed.
 module idle_filter #(
     parameter int HOLD = 64
 ) (

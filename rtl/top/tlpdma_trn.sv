@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The whole card behind a hard IP with a TRN interface of W = 64 or 128 bits: shim, core, rings, registers and
-// local memory. What the hard IP must do stands in rtl/README.md.
+// local memory. The requirements on the hard IP are in rtl/README.md.
 //
 // `idle` (pcie_clk) says that no part of a TLP is inside and that nothing will happen until the next one
-// comes: a simulator may skip time. It comes late and never lies.
+// comes: a simulator may skip time. It comes late and is never wrong.
 module tlpdma_trn #(
     parameter int W           = 64,
     parameter int TAGS        = 32,

@@ -3,16 +3,16 @@
 //
 // Software writes descriptors and then TAIL. The channel prefetches them in batches (through
 // `prefetch`, which holds the buffer of both channels), cuts each at the host's 4 KiB boundaries
-// into pieces, and gives the pieces to whoever moves the data: master reads for the host-to-card
-// channel, memory reads plus master writes for the other. The two channels share no queue that
-// could block at its head.
+// into pieces, and gives the pieces to the data movers: master reads for the host-to-card channel,
+// memory reads plus master writes for the other channel. The two channels share no queue that could
+// block at its head.
 //
 // Counters run freely, HEAD <= taken <= ready <= FETCHED <= TAIL; the inner ones are kept only as
 // wide as they are needed (FETCHED reads modulo 2^17). In PIO mode FETCHED stands for TAIL, too.
 //
 // Interface rules: fetch_* and piece_* are held while valid && !ready. piece_done and fetch_done
-// are pulses; pieces are over in the order in which they were accepted, fetches in any order.
-// `arrived` tells of one descriptor written to the buffer. record_valid is a request that may
+// are pulses; pieces end in the order in which they were accepted, fetches in any order.
+// `arrived` reports one descriptor written to the buffer. record_valid is a request that may
 // change until record_taken.
 //
 // Errors: the channel stops at the descriptor that failed, says why in its status and starts again
@@ -90,7 +90,7 @@ module channel #(
   assign going  = active;
   assign push   = write && write_at == AT_PIO_LAST && pio;
 
-  logic [IW:0] taken, ready;  // ready: the buffer holds everything up to here
+  logic [IW:0] taken, ready;  // ready: the buffer holds all descriptors up to here
   logic [IW:0] room;
   assign room = (taken - fetched[IW:0]) ^ DEPTH;  // DEPTH + taken - FETCHED
   always_ff @(posedge clk) pio_room <= pio && room != '0;  // pushes are many cycles apart
@@ -105,7 +105,7 @@ module channel #(
         AT_CONTROL: read_data <= {29'b0, pio, resetting, run};
         AT_STATUS: read_data <= {23'b0, overflow, 3'b0, pio, halted, error};
         AT_PIO_ROOM: read_data <= {{(31 - IW) {1'b0}}, room};
-        5'h00, 5'h01, AT_LOG2, AT_WB_LO, AT_WB_HI: read_data <= 'x;  // kept where all that is only written is
+        5'h00, 5'h01, AT_LOG2, AT_WB_LO, AT_WB_HI: read_data <= 'x;  // kept with all registers only software writes
         default: read_data <= '0;
       endcase
     end
@@ -150,7 +150,7 @@ module channel #(
   logic              many;
   logic [       2:0] fetch_fault;
   logic [       3:0] fetches;  // under way
-  logic [BLOCKS-1:0] complete;  // blocks of the buffer that wait for nothing
+  logic [BLOCKS-1:0] complete;  // blocks of the buffer that wait for no descriptor
   logic [    IW-6:0] fetch_block;
   logic block_free, asked;
 
@@ -196,8 +196,8 @@ module channel #(
     end
   end
 
-  // Descriptors of one batch may come in any order, and so may batches: `ready` moves on over a
-  // block that waits for nothing.
+  // Descriptors of one batch may come in any order, and so may batches: `ready` advances over a
+  // block that waits for no descriptor.
   logic [BLOCKS-1:0][5:0] left;  // descriptors of each block that are still to come
   always_ff @(posedge clk) begin
     if (asked || arrived) begin
@@ -215,7 +215,7 @@ module channel #(
     if (rst || cleared) complete <= '1;
   end
 
-  logic pushed;  // what was pushed is not in the buffer yet
+  logic pushed;  // the pushed descriptor is not in the buffer yet
   always_ff @(posedge clk) begin
     if (ready != fetched[IW:0] && !pushed) begin
       if (complete[ready[IW-1:5]]) ready <= ready[IW:5] == fetched[IW:5] ? fetched[IW:0] : {ready[IW:5] + 1'b1, 5'b0};
@@ -312,7 +312,7 @@ module channel #(
     end
   end
 
-  // ---- what is under way, and its end ----
+  // ---- pieces under way, and their end ----
   logic flight_valid, done_last;
   logic [1:0] done_flags;
   sync_fifo #(
@@ -334,7 +334,7 @@ module channel #(
   assign drained = !flight_valid && (cutter == NEXT || cutter == REJECT);
   assign counted = piece_done && piece_error == '0 && done_last && !halted;
   assign completed = counted;
-  // what cannot be started halts the channel only when all before it is done
+  // a descriptor that cannot be started halts the channel only when all before it are done
   assign halt = !halted && !resetting
       && ((piece_done && piece_error != '0) || (drained && cutter == REJECT)
       || (drained && cutter == NEXT && taken == ready && fetch_fault != '0));
@@ -345,10 +345,10 @@ module channel #(
   assign wb_on = wb_lo || wb_hi;
   assign empty = head[16:0] == fetched && caught_up;
   always_ff @(posedge clk) caught_up <= pio || tail[16:0] == fetched;
-  // none after the one that is on its way when a reset begins
+  // no record after the one on its way when a reset begins
   assign record_valid = want_record && !resetting;
   assign record = {pio, halted, error, head};
-  // an interrupt comes after the record that tells of what it is for
+  // an interrupt comes after the record of its cause
   assign notice = (want_notice && !want_record) || (sending_notice && record_sent);
   assign failed = (want_failed && !want_record) || (sending_failed && record_sent);
 

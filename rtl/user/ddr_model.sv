@@ -62,7 +62,7 @@ module ddr_model #(
   assign open = !rst && 32'(refresh) >= REFRESH_FOR;
 
   // ---- writes ----
-  // only in a write's branch: simulators work out what stands outside of one in every cycle
+  // only in a write's branch: simulators evaluate expressions outside of a branch in every cycle
   function automatic logic [255:0] merge(input logic [255:0] old, input logic [255:0] data, input logic [31:0] strobe);
     merge = data;
     for (int i = 0; i < 32; i++) if (!strobe[i]) merge[8*i+:8] = old[8*i+:8];

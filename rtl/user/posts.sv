@@ -3,9 +3,9 @@
 //
 // Addresses (and the messages' data) lie in a small memory: entries 0 to 3 are the MSI-X vectors,
 // 4 and 5 the channels' records. The content of a record is taken in the cycle of `record_taken`,
-// address and message in the one after it: what the table is told later is for later ones. A cycle
-// after the write of a record has its place in line, behind which all that is sent then comes,
-// `record_sent` says so.
+// address and message in the next cycle: later writes to the table apply to later posts. `record_sent`
+// pulses a cycle after the write of a record has its place in line: all TLPs sent from then on come
+// behind it.
 //
 // Interface rules: record_valid and message_valid may change until taken; post is held while
 // valid && !ready.
@@ -71,7 +71,7 @@ module posts (
   assign record_taken[1] = idle && turn == 2'd1 && record_valid[1];
   assign message_taken   = idle && turn == 2'd2 && message_valid;
   always_ff @(posedge clk) begin
-    // one is chosen, what lies in memory read, then shown
+    // a post is chosen, its part in memory is read, then it is shown
     if (!idle && !post_valid) begin
       // a record is aligned to its 8 bytes
       post_addr <= {high_mem[entry], low_mem[entry][31:3], low_mem[entry][2] && !post_two, 2'b00};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Reads descriptors of both channels from host memory into one buffer, and takes those written by
-// PIO.
+// Reads descriptors of both channels from host memory into one buffer, and takes descriptors written
+// by PIO.
 //
 // Vectors of both channels have channel 0 (host to card) in the low part. The buffer is one block
 // memory of 64 bits, half a descriptor; each channel owns a half of it and reads a descriptor in
 // two of every four cycles, so neither can keep the other waiting. A word of the core brings up to
 // two descriptors and is written in two cycles each.
 //
-// Interface rules: drd_* asks for exactly one read request (the channels cut at its boundaries) and
-// is held while valid && !ready, but for drd_waits: it waits for a tag that the other channel need
-// not wait for, and gives way to it. data_ready does not depend on data_valid.
+// Interface rules: drd_* is exactly one read request (the channels cut at its boundaries) and is held
+// while valid && !ready, except with drd_waits: it then waits for a tag for which the other channel
+// need not wait, and gives way to that channel. data_ready does not depend on data_valid.
 module prefetch #(
     parameter int BLOCKS = 4,
     localparam int IW = 5 + $clog2(BLOCKS)
@@ -36,7 +36,7 @@ module prefetch #(
     input  logic            drd_waits,
     input  logic            data_valid,
     input  logic            data_channel,
-    input  logic [  IW-2:0] data_pair,      // where, in pairs of descriptors
+    input  logic [  IW-2:0] data_pair,      // position in the buffer, in pairs of descriptors
     input  logic [   255:0] data,
     input  logic [     1:0] data_halves,    // which of the two descriptors are there
     output logic            data_ready,
@@ -48,7 +48,7 @@ module prefetch #(
     input  logic [    31:0] pio_data,
     // reading
     input  logic [2*IW-1:0] read_index,
-    output logic [     1:0] read_turn,      // whose halves read_data is in the next two cycles
+    output logic [     1:0] read_turn,      // channel whose halves are on read_data in the next two cycles
     output logic [    63:0] read_data       // of read_index as it was a cycle before read_turn
 );
   logic turn, half;
@@ -58,7 +58,7 @@ module prefetch #(
     if (rst) {turn, half} <= '0;
   end
 
-  // ---- requests: the channel whose turn it is; it stands until its request is taken ----
+  // ---- requests: the selected channel; it stays selected until its request is taken ----
   logic drd_valid, drd_channel;
   logic [63:0] drd_addr;
   logic [31:0] drd_place;
@@ -105,9 +105,9 @@ module prefetch #(
     {pio_now_channel, pio_now_index, pio_now_dw, pio_now_data} <= {pio_channel, pio_index, pio_dw, pio_data};
   end
 
-  // A word is written in quarters. It is looked at in the first cycle; one with both descriptors is begun
-  // in it, of another one the descriptor that it does not bring is passed over.
-  logic looked;  // at the word that is shown, which stays until it is taken
+  // A word is written in quarters. It is examined in the first cycle; a word with both descriptors is begun
+  // in that cycle, in any other word the missing descriptor is passed over.
+  logic looked;  // the shown word was examined; it stays until it is taken
   logic both;
   logic second, beat;  // of the two descriptors, of the halves of one
   logic only;  // no other descriptor of this word follows
@@ -133,10 +133,10 @@ module prefetch #(
     if (rst) {looked, second, beat} <= '0;
   end
 
-  // What is written waits a cycle in registers, away from where it comes from; `arrived` tells when.
+  // Write data wait a cycle in registers, away from their source; `arrived` reports the write.
   logic [IW+1:0] write_at, read_at;
   logic [ 1:0] put;  // halves of the word at write_at
-  logic        sure;  // there was something to put
+  logic        sure;  // put is valid
   logic [63:0] put_data;
   always_ff @(posedge clk) begin
     if (pio_now) begin

@@ -4,8 +4,8 @@
 // Registers are accessed a DW at a time over one small bus (write, at, write_data -> read_data),
 // eight cycles for each 32-byte word of the core, so that neither a wide multiplexer nor a copy of
 // every register is needed; a read is answered 12 cycles after it was taken (BAR2: plus the
-// memory's latency), a write takes 9. What software writes and hardware never changes is read back
-// from a small memory. A write with any byte enabled writes the whole DW.
+// memory's latency), a write takes 9. Registers that software writes and hardware never changes are
+// read back from a small memory. A write with any byte enabled writes the whole DW.
 //
 // After reset, and at the end of a reset by CONTROL, the same bus writes the initial values, at
 // most 64 cycles during which the slave waits.
@@ -43,7 +43,7 @@ module registers #(
     output logic          at_channel,
     output logic  [ 31:0] write_data,
     output logic          read,
-    input  logic  [ 31:0] h2c_data,           // what the channels read there, a cycle later
+    input  logic  [ 31:0] h2c_data,           // read data of the channels, a cycle later
     input  logic  [ 31:0] c2h_data,
     input  logic  [ 31:0] h2c_bytes,
     input  logic  [ 31:0] c2h_bytes,
@@ -91,7 +91,7 @@ module registers #(
   assign swr_strobe = swr.strobe;
   assign swr_data   = swr.data;
 
-  logic in_window;  // the word goes to the window; its BAR stands from a cycle before
+  logic in_window;  // the word goes to the window; its BAR is valid from a cycle before
   logic accepts;  // the word may go: to the window, or all its DWs are written (in state WRITE)
   always_ff @(posedge clk) begin
     in_window <= swr.bar == 3'd2;
@@ -101,7 +101,7 @@ module registers #(
   assign win_wr_addr   = {window, swr.addr[19:0]};
   assign win_wr_data   = swr_data;
   assign win_wr_strobe = swr_strobe;
-  logic [7:0] enabled;  // the DWs of which it has a byte
+  logic [7:0] enabled;  // DWs of the word with a byte enabled
   assign swr_ready = accepts && (!in_window || win_wr_ready);
   assign srd_ready = state == IDLE && !closed && !answering && !(swr.valid && !in_window);
   assign win_rd_valid = state == FETCH;
@@ -139,10 +139,10 @@ module registers #(
   end
 
   // A DW that is read passes the bus, then one of four words, then joins the answer, which waits
-  // beside the machine: writes go on whatever the answer waits for.
+  // outside of the state machine: writes go on while the answer waits.
   logic [1:0] reading, last_read;
   logic [31:0] window_word, word, global_value;
-  logic of_global, of_h2c, of_c2h;  // which of them
+  logic of_global, of_h2c, of_c2h;  // source of the DW
   assign read = reading[0];
   always_ff @(posedge clk) begin
     if (reading[1]) answer <= {of_c2h ? c2h_data : of_h2c ? h2c_data : of_global ? global_value : word, answer[255:32]};
