@@ -143,6 +143,15 @@ impl<E: Clone, N: Numbers> End<E, N> {
             && others.iter().all(|deadline| *deadline == Time::NEVER)
     }
 
+    /// The time of the first deadline: asked after every event of a port.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        let flow = &self.control.flow;
+        let credits = flow.update_at().min(flow.refresh_at());
+        let replies = self.receiver.deadline().min(self.replay.timer.deadline());
+        credits.min(replies).min(self.control.repeat_at())
+    }
+
     #[inline]
     pub(crate) fn deadline(&self) -> Option<(Time, Timer)> {
         earliest([

@@ -188,4 +188,8 @@ impl<H: Copy> LinkLayer<H> for Engine<H> {
     fn deadline(&self) -> Option<(Time, Timer)> {
         each!(self, port => port.deadline())
     }
+    #[inline]
+    fn due(&self) -> Time {
+        each!(self, port => port.due())
+    }
 }

@@ -364,4 +364,9 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
     fn deadline(&self) -> Option<(Time, Timer)> {
         self.end.deadline()
     }
+
+    #[inline]
+    fn due(&self) -> Time {
+        self.end.due()
+    }
 }

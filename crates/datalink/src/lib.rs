@@ -133,4 +133,8 @@ pub trait LinkLayer<H: Copy> {
     fn deadline(&self) -> Option<(Time, Timer)> {
         None
     }
+    /// The time of [`deadline`](Self::deadline) alone, [`Time::NEVER`] if there is none.
+    fn due(&self) -> Time {
+        self.deadline().map_or(Time::NEVER, |(time, _)| time)
+    }
 }

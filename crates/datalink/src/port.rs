@@ -252,4 +252,9 @@ impl<H: Copy> LinkLayer<H> for Port<H> {
     fn deadline(&self) -> Option<(Time, Timer)> {
         self.end.deadline()
     }
+
+    #[inline]
+    fn due(&self) -> Time {
+        self.end.due()
+    }
 }

@@ -59,7 +59,7 @@ fn ours(pending: u64, count: u64) -> u64 {
         queue.push(Time::from_fs(distances.next()), event(i));
     }
     for _ in 0..count {
-        let Some((time, event)) = queue.pop() else { break };
+        let Some((time, event)) = queue.pop_until(Time::NEVER) else { break };
         now = time.as_fs();
         queue.push(Time::from_fs(now + distances.next()), event);
     }

@@ -31,10 +31,10 @@ impl Kernel {
         self.queue.next_time()
     }
 
-    /// Takes the next event; its time is the present.
+    /// Takes the next event, unless it comes after `until`; its time is the present.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Event> {
-        let (time, event) = self.queue.pop()?;
+    pub(crate) fn pop_until(&mut self, until: Time) -> Option<Event> {
+        let (time, event) = self.queue.pop_until(until)?;
         self.now = time;
         self.events += 1;
         Some(event)

@@ -351,9 +351,13 @@ impl EventQueue {
         (key != NEVER).then(|| time_of(key))
     }
 
+    /// Takes the next event, unless it comes after `until`.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Time, Event)> {
+    pub(crate) fn pop_until(&mut self, until: Time) -> Option<(Time, Event)> {
         let (index, key) = self.first();
+        if time_of(key.min(self.first_other)) > until {
+            return None;
+        }
         if key >= self.first_other {
             let (time, event) = self.pop_other()?;
             if index == NONE {
@@ -431,14 +435,17 @@ mod tests {
                     Ask::Pop => {
                         let least = pending.iter().copied().min();
                         prop_assert_eq!(queue.next_time().map(Time::as_fs), least.map(|(time, ..)| time));
-                        let popped = queue.pop().map(|(time, event)| (time.as_fs(), event.at, event.data));
+                        if let Some((before, ..)) = least.filter(|(time, ..)| *time > 0) {
+                            prop_assert_eq!(queue.pop_until(Time::from_fs(before - 1)), None);
+                        }
+                        let popped = queue.pop_until(Time::NEVER).map(|(time, event)| (time.as_fs(), event.at, event.data));
                         prop_assert_eq!(popped, least);
                         pending.retain(|one| Some(*one) != least);
                         now = least.map_or(now, |(time, ..)| time);
                     }
                 }
             }
-            prop_assert!(pending.is_empty() && queue.pop().is_none());
+            prop_assert!(pending.is_empty() && queue.pop_until(Time::NEVER).is_none());
         }
     }
 
@@ -453,8 +460,9 @@ mod tests {
         assert_eq!(cancelled.iter().map(|event| event.at).collect::<Vec<_>>(), [2, 5, 8]);
         assert_eq!(queue.next_time_but_link_timers(), Some(Time::ZERO));
         queue.remove_link_timers();
-        let left: Vec<_> =
-            std::iter::from_fn(|| queue.pop()).map(|(_, event)| (event.at, event.kind)).collect();
+        let left: Vec<_> = std::iter::from_fn(|| queue.pop_until(Time::NEVER))
+            .map(|(_, event)| (event.at, event.kind))
+            .collect();
         assert_eq!(left.len(), 20);
         assert!(left.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!(left[1], (2, EventKind::Cancelled));

@@ -64,6 +64,7 @@ impl Agenda {
         self.pumps.pop_front()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.pumps.is_empty()
     }

@@ -403,7 +403,8 @@ impl Context {
                 port.counters.dllp += refreshes * u64::from(dllp::WIRE_BYTES);
             }
             (port.timer, port.later_timer) = (Time::NEVER, Time::NEVER);
-            if let Some((due, _)) = port.engine.deadline() {
+            let due = port.engine.due();
+            if due != Time::NEVER {
                 port.timer = due;
                 self.schedule(due, EventKind::LinkTimer, index as u32, due.as_fs());
             }

@@ -47,7 +47,7 @@ impl Context {
             return false; // an earlier deadline came up meanwhile, and its event with it
         }
         port.timer = std::mem::replace(&mut port.later_timer, Time::NEVER);
-        if port.engine.deadline().is_none_or(|(due, _)| due > now) {
+        if port.engine.due() > now {
             self.arm(id);
             return false;
         }

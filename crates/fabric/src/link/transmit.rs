@@ -10,7 +10,7 @@ use crate::link::egress::{Choice, Waiting};
 use crate::link::fault::tampered_data;
 use crate::link::port::{Leaving, Port};
 use crate::observe::probe::{TlpRecord, UnitContent, UnitRecord};
-use crate::packet::attribution::{Cause, Partition, Segments};
+use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
 use tlplab_datalink::{Blocked, Engine, FlitUnit, LinkLayer, TlpShape, Unit};
 use tlplab_transaction::OrderingAttributes;
@@ -74,12 +74,17 @@ impl Context {
     }
 
     /// If the wire is free, sends what may go next: what the data link layer has, or a TLP.
+    #[inline]
     pub(crate) fn try_transmit(&mut self, id: PortId) {
+        let port = &self.links.ports[id.index()];
+        if !port.transmitting && port.wire_up {
+            self.transmit_next(id);
+        }
+    }
+
+    fn transmit_next(&mut self, id: PortId) {
         let now = self.kernel.now();
         let port = &mut self.links.ports[id.index()];
-        if port.transmitting || !port.wire_up {
-            return;
-        }
         if port.mode == LinkMode::Flit {
             return self.try_transmit_flit(id);
         }
@@ -92,7 +97,10 @@ impl Context {
         let port = &mut self.links.ports[id.index()];
         if port.egress.len() == 0 {
             // Nothing waits, and the data link layer has nothing either.
-            return self.note_blocked(id, [None; 3]);
+            if port.partition.is_blocked() {
+                self.note_blocked(id, [None; 3]);
+            }
+            return;
         }
         let engine = &port.engine;
         match port.egress.pick(|shape| engine.admit(shape)) {
@@ -250,7 +258,7 @@ impl Context {
         let bytes = self.bytes_on_wire(id, &unit);
         let port = &mut self.links.ports[id.index()];
         let wire = port.channel.occupy(now, bytes);
-        self.account(id, &unit, wire);
+        self.account(id, &unit, bytes, wire);
         self.schedule(wire.ends, EventKind::TransmitDone, u32::from(id.0), wire.ends.as_fs());
 
         let port = &mut self.links.ports[id.index()];
@@ -316,9 +324,9 @@ impl Context {
         }
     }
 
-    /// Counts a unit, and notes in the partition who has the wire.
-    fn account(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime) {
-        let bytes = u64::from(self.bytes_on_wire(id, unit));
+    /// Counts a unit of so many bytes on the wire, and notes in the partition the flow that has the wire.
+    fn account(&mut self, id: PortId, unit: &Unit<TlpHandle>, bytes: u32, wire: WireTime) {
+        let bytes = u64::from(bytes);
         let port = &mut self.links.ports[id.index()];
         let (slot, series) = match unit {
             Unit::Tlp(tlp) if tlp.replay || tlp.nullified => {
@@ -366,12 +374,12 @@ impl Context {
         if let Some(series) = series {
             self.observe.timeline.add_span(series, wire.starts, wire.ends, 1);
         }
-        let mut segments = Segments::new();
-        if wire.starts > self.kernel.now() {
-            segments.push((Partition::slot(Cause::DataLink), wire.starts));
+        let now = self.kernel.now();
+        if wire.starts > now {
+            port.partition.occupy_in_turn(now, Partition::slot(Cause::DataLink), wire.starts, slot);
+        } else {
+            port.partition.occupy(now, slot);
         }
-        segments.push((slot, wire.ends));
-        port.partition.occupy(self.kernel.now(), segments);
         if !matches!(unit, Unit::Dllp(_)) {
             self.measure_levels(id);
         }
@@ -505,17 +513,22 @@ impl Context {
     }
 
     /// Sees to it that the data link layer's deadline has an event.
+    #[inline]
     pub(crate) fn arm(&mut self, id: PortId) {
-        let port = &mut self.links.ports[id.index()];
-        if let Some((due, _)) = port.engine.deadline()
-            && due < port.timer
-        {
-            // The event that waits for a later deadline stays, and serves again when this one is over.
-            port.later_timer = port.later_timer.min(port.timer);
-            port.timer = due;
-            let at = u32::from(id.0);
-            self.schedule(due.max(self.kernel.now()), EventKind::LinkTimer, at, due.as_fs());
+        let port = &self.links.ports[id.index()];
+        let due = port.engine.due();
+        if due < port.timer {
+            self.schedule_link_timer(id, due);
         }
+    }
+
+    fn schedule_link_timer(&mut self, id: PortId, due: Time) {
+        let port = &mut self.links.ports[id.index()];
+        // The event that waits for a later deadline stays, and serves again when this one is over.
+        port.later_timer = port.later_timer.min(port.timer);
+        port.timer = due;
+        let at = u32::from(id.0);
+        self.schedule(due.max(self.kernel.now()), EventKind::LinkTimer, at, due.as_fs());
     }
 }
 

@@ -6,7 +6,6 @@
 
 pub use super::causes::{Cause, CauseGroup};
 use crate::kernel::ids::FlowId;
-use arrayvec::ArrayVec;
 use tlplab_units::{Duration, Time};
 
 /// A place where time passes: an egress port (with the wire behind it), or inside a node.
@@ -146,16 +145,15 @@ impl Ledger {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot(Vec<u64>);
 
-/// The occupants of an egress from now to some time.
-pub(crate) type Segments = ArrayVec<(u16, Time), 4>;
-
 /// For each class, the time an egress port has spent in each state: transmitting a flow's TLPs, DLLPs, blocked on credits… At every
 /// instant each class is in exactly one state.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     since: Time,
-    /// Slot of each occupation of the wire and until when; the last one goes on.
-    wire: Segments,
+    /// The slot of the wire's occupant.
+    occupant: u16,
+    /// The one before it, and until when.
+    before: Option<(u16, Time)>,
     blocked: [Option<u16>; 3],
     /// Classes that are blocked for another reason than one of their requester's, a bit each.
     held: u8,
@@ -179,10 +177,10 @@ const FIXED: [Cause; 7] = [
 
 impl Partition {
     pub(crate) fn new() -> Self {
-        let idle = ArrayVec::from_iter([(0, Time::NEVER)]);
         Self {
             since: Time::ZERO,
-            wire: idle,
+            occupant: 0,
+            before: None,
             blocked: [None; 3],
             held: 0,
             accumulators: std::array::from_fn(|_| vec![0; FIXED.len()]),
@@ -225,17 +223,22 @@ impl Partition {
         self.flow_slots[index]
     }
 
-    /// The wire is occupied as `segments` say, from `now` on.
-    pub(crate) fn occupy(&mut self, now: Time, segments: Segments) {
+    /// The occupant of the wire from `now` on.
+    #[inline]
+    pub(crate) fn occupy(&mut self, now: Time, slot: u16) {
         self.advance(now);
-        self.wire = segments;
+        (self.before, self.occupant) = (None, slot);
+    }
+
+    /// The occupants of the wire: one from `now` until `then`, another from then on.
+    pub(crate) fn occupy_in_turn(&mut self, now: Time, first: u16, then: Time, second: u16) {
+        self.advance(now);
+        (self.before, self.occupant) = (Some((first, then)), second);
     }
 
     /// The wire is idle from `now` on.
     pub(crate) fn idle(&mut self, now: Time) {
-        self.advance(now);
-        self.wire.clear();
-        self.wire.push((0, Time::NEVER));
+        self.occupy(now, 0);
     }
 
     /// From `now` on the head of `class` may not go for this reason, or may.
@@ -277,29 +280,25 @@ impl Partition {
     }
 
     pub(crate) fn advance(&mut self, now: Time) {
-        if now == self.since {
+        let mut since = std::mem::replace(&mut self.since, now);
+        if since == now {
             return;
         }
-        let whole = (now - self.since).as_fs();
-        for class in 0..3 {
-            if let Some(slot) = self.blocked[class] {
-                self.accumulators[class][usize::from(slot)] += whole;
+        if let Some((slot, until)) = self.before {
+            self.add(slot, until.min(now) - since);
+            if now < until {
+                return;
             }
+            (self.before, since) = (None, until);
         }
-        let mut from = self.since;
-        for (i, &(slot, until)) in self.wire.iter().enumerate() {
-            let to = if i + 1 == self.wire.len() { now } else { until.min(now) };
-            if to > from {
-                let part = (to - from).as_fs();
-                for class in 0..3 {
-                    if self.blocked[class].is_none() {
-                        self.accumulators[class][usize::from(slot)] += part;
-                    }
-                }
-                from = to;
-            }
+        self.add(self.occupant, now - since);
+    }
+
+    /// Adds to the state of each class, which is that of the wire unless the class is blocked.
+    fn add(&mut self, slot: u16, time: Duration) {
+        for (accumulators, blocked) in self.accumulators.iter_mut().zip(self.blocked) {
+            accumulators[usize::from(blocked.unwrap_or(slot))] += time.as_fs();
         }
-        self.since = now;
     }
 
     pub(crate) fn snapshot(&mut self, class: usize, now: Time, into: &mut Snapshot) {
@@ -321,11 +320,11 @@ mod tests {
         let mut egress = Partition::new();
         let mut ledger = Ledger::default();
         let (a, b) = (egress.flow_slot(FlowId(0)), egress.flow_slot(FlowId(1)));
-        egress.occupy(at(0), Segments::from_iter([(a, at(10))]));
+        egress.occupy(at(0), a);
         ledger.open(at(4));
         ledger.wait(&mut egress, 0, at(4));
         let data_link = Partition::slot(Cause::DataLink);
-        egress.occupy(at(10), Segments::from_iter([(data_link, at(12)), (b, at(20))]));
+        egress.occupy_in_turn(at(10), data_link, at(12), b);
         egress.idle(at(20));
         egress.block(at(20), 0, Some(Partition::slot(Cause::CreditWait)));
         egress.block(at(25), 0, None);

@@ -39,7 +39,7 @@ impl Fabric {
     }
 
     /// Edges at `until` are done, too: an event there would come after them only if it were later.
-    fn run_clocks(&mut self, until: Time) {
+    pub(super) fn run_clocks(&mut self, until: Time) {
         let end = if until == Time::NEVER { until } else { until + Duration::from_fs(1) };
         while self.hardware.cx.fault.is_none() {
             let bound = self.hardware.cx.kernel.next_time().map_or(end, |next| next.min(end));

@@ -80,13 +80,12 @@ impl Driven for Fabric {
 
     fn advance_until(&mut self, until: Time) -> Result<(), String> {
         while self.told.is_empty() && self.fault().is_none() {
-            if self.upcoming(until).is_none_or(|next| next > until) {
+            if !self.step_until(until) {
                 if until != Time::NEVER {
                     self.run_until(until);
                 }
                 break;
             }
-            self.step();
         }
         self.fault().map_or(Ok(()), |fault| Err(fault.into()))
     }

@@ -47,36 +47,40 @@ impl Fabric {
 
     /// Handles events up to and including `until`, and moves the clock there.
     pub fn run_until(&mut self, until: Time) {
-        while self.upcoming(until).is_some_and(|next| next <= until) {
-            self.step();
-        }
+        while self.step_until(until) {}
         self.hardware.cx.kernel.advance_to(until);
     }
 
     /// Handles at most `events` events, none after `until`. Returns whether there is more to do before `until`.
     pub fn run_events(&mut self, events: u64, until: Time) -> bool {
         for _ in 0..events {
-            let ends = self.fault().is_some() || self.is_done();
-            if ends || self.upcoming(until).is_none_or(|next| next > until) {
+            if self.fault().is_some() || self.is_done() || !self.step_until(until) {
                 return false;
             }
-            self.step();
         }
         true
     }
 
     /// Handles the next event.
     pub fn step(&mut self) {
+        self.step_until(Time::NEVER);
+    }
+
+    /// Handles the next event; false if none comes up to and including `until`.
+    pub(super) fn step_until(&mut self, until: Time) -> bool {
         if !self.clocked.is_empty() {
-            self.upcoming(Time::NEVER);
+            self.run_clocks(until);
         }
-        let Some(event) = self.hardware.cx.kernel.pop() else { return };
+        let Some(event) = self.hardware.cx.kernel.pop_until(until) else { return false };
         if event.kind == EventKind::ProgramTimer {
             self.program_timer(self.hardware.cx.event_node(event.at), event.data);
         } else {
             self.hardware.dispatch(event);
         }
-        self.settle();
+        if !self.hardware.cx.agenda.is_empty() {
+            self.settle();
+        }
+        true
     }
 
     /// The reason that the run failed: the component and its message.

@@ -31,7 +31,7 @@ use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::link::port::Port;
 use crate::link::port_buffer::ends_its_request;
-use crate::packet::attribution::{Cause, Partition, Segments};
+use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
 use phases::Rules;
 use tlplab_cfgspace::{BarKind, BarWindow};
@@ -504,7 +504,7 @@ impl Context {
                 // What waits for an idle bus is on its way through its master's logic.
                 None => partition.cause_slot(Cause::Processing),
             };
-            partition.occupy(now, Segments::from_iter([(slot, Time::NEVER)]));
+            partition.occupy(now, slot);
         }
     }
 
