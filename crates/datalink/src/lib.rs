@@ -65,8 +65,8 @@ pub use direct::DirectPort;
 pub use drop_replay::DropReplayPort;
 pub use engine::Engine;
 pub use event::{
-    Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError,
-    Retrain, Timer, TlpShape, TlpUnit, Unit,
+    Blocked, Counters, CreditKind, Discard, Event, FLIT_BYTES, FlitAck, FlitTlp, FlitUnit, Integrity,
+    ProtocolError, Retrain, Timer, TlpShape, TlpUnit, Unit,
 };
 pub use flit::FlitPort;
 pub use flow::CreditsLeft;

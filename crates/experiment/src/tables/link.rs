@@ -137,7 +137,7 @@ pub(crate) static PORT: Section<link::End> = Section {
         ),
         row(
             ("replay_timer", Kind::Time, "", r#""2us""#),
-            "Absent: the specification's; with drop-and-replay the same formula without internal delay.",
+            "Absent: the specification's, or, if the wire is longer than that, the time until an Ack is back; with drop-and-replay the specification's formula without internal delay.",
             Set::Time(|end, it| end.port.replay_timer = Some(it)),
         ),
         row(

@@ -151,7 +151,7 @@ fn resources_without_a_figure_are_named() {
     );
     let nic = "title = \"nic\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen2 x1\"\nmodel = \"nic\"\ndirection = \"transmit\"\nrequests = 300\n";
     let timer = ingress
-        .replace("lower = { replay_timer = \"5us\" }, ", "")
+        .replace("replay_timer = \"5us\"", "replay_timer = \"500ns\"")
         .replace("posted_headers = 8", "posted_headers = 64");
     let cases = [
         (ingress.to_owned(), "posted header credits of sw0 for dev"),

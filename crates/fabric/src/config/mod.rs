@@ -495,7 +495,7 @@ pub struct PortConfig {
     pub replay_tlps: Option<u32>,
     /// Replay buffer in bytes; `None`: not limited in bytes.
     pub replay_bytes: Option<u32>,
-    /// Replay timer; `None`: the specification's.
+    /// Replay timer; `None`: the specification's, or the time until an Ack is back if the wire is longer than that.
     pub replay_timer: Option<Duration>,
     /// Ack latency; `None`: the specification's limit.
     pub ack_latency: Option<Duration>,

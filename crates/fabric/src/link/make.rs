@@ -17,10 +17,15 @@ use crate::packet::attribution::Partition;
 use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use tlplab_datalink::{
-    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
+    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, FLIT_BYTES,
+    ReceiveBuffers,
 };
 use tlplab_device::Random;
 use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Time, Width};
+use tlplab_wire::dllp;
+
+/// Bytes of the largest TLP besides its payload: header, prefix or digest, and framing.
+const LARGEST_OVERHEAD: u32 = 36;
 
 pub(crate) fn make_port(
     config: &FabricConfig,
@@ -136,8 +141,10 @@ fn link_layer(
     let slot = &numbering.ports[port];
     let link = &numbering.links[slot.link];
     let c: &LinkConfig = numbering.link_config(config, slot.link);
-    let (policy, end): (&PortConfig, _) =
-        if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
+    let (policy, peer, end) = match slot.direction {
+        0 => (&c.lower, &c.upper, "lower"),
+        _ => (&c.upper, &c.lower, "upper"),
+    };
     let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
     (layer.mode, layer.flow_control) = (c.mode, c.flow_control);
     if c.crossbar.is_some() {
@@ -160,22 +167,45 @@ fn link_layer(
         _ if switch => switch_buffers(c.generation, c.width, slot.mps, later + policy.stages.rx_transaction),
         _ => ReceiveBuffers::end_point(c.generation),
     };
-    layer.ack.latency = match policy.ack_latency {
-        None => AckLatency::Specification,
-        Some(Duration::ZERO) => AckLatency::AtOnce,
-        Some(time) => AckLatency::Fixed(time),
-    };
+    layer.ack.latency = ack_latency(policy);
     layer.ack.every = policy.ack_every;
     layer.fc = policy.update_fc;
     layer.replay.tlps = policy.replay_tlps;
     layer.replay.bytes = policy.replay_bytes;
     layer.replay_timer = policy.replay_timer;
-    if !later.is_zero() && policy.replay_timer.is_none() {
-        layer.replay_timer = Some(layer.replay_timeout() + later);
+    if policy.replay_timer.is_none() {
+        let timer = layer.replay_timeout() + later;
+        let timer =
+            if layer.flow_control.drops() { timer } else { timer.max(acknowledged_after(c, &layer, peer)) };
+        layer.replay_timer = (timer != layer.replay_timeout()).then_some(timer);
     }
     let component = link.name.clone();
     layer.check().map_err(|error| BuildError::Port { component, end, error })?;
     Ok(layer)
+}
+
+fn ack_latency(policy: &PortConfig) -> AckLatency {
+    match policy.ack_latency {
+        None => AckLatency::Specification,
+        Some(Duration::ZERO) => AckLatency::AtOnce,
+        Some(time) => AckLatency::Fixed(time),
+    }
+}
+
+/// The longest time from the end of a TLP to the arrival of its Ack: the wire both ways, the peer's Ack latency, and a TLP of the peer that goes first. The
+/// specification's limits do not count the wire (PCIe 5.0 §3.6.2.1), which may be longer than they are.
+fn acknowledged_after(link: &LinkConfig, layer: &LinkLayerConfig, peer: &PortConfig) -> Duration {
+    let mut answering = layer.clone();
+    answering.ack.latency = ack_latency(peer);
+    let first = match link.mode {
+        LinkMode::NonFlit => layer.mps.bytes() + LARGEST_OVERHEAD + dllp::WIRE_BYTES,
+        LinkMode::Flit => 2 * FLIT_BYTES,
+    };
+    let rate = LinkRate::new(link.generation, link.width);
+    link.flight * 2
+        + stages::acknowledged_later(link)
+        + answering.ack_latency()
+        + rate.time_of(u64::from(first))
 }
 
 /// The data that arrive in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred

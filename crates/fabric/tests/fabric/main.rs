@@ -64,6 +64,7 @@ mod idle_removal;
 mod intx;
 mod known_answers;
 mod links_down;
+mod long_wires;
 mod models;
 mod monotone;
 mod nvme;

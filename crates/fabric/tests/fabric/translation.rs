@@ -390,7 +390,7 @@ fn translated_addresses_of_a_function_that_may_not_translate_are_refused() {
     let slot = bench.device("a", "host.rp0", 3, 4);
     slot.config(|d| (d.ats, d.link.flight) = (Some(ATS), ns(1000))).finishing(Box::new(mover.unchecked()));
     let control = Place::Config("a", 0x100 + 0x48 + 6);
-    let (script, _) = Script::new(vec![Step::Wait(ns(9000)), write(control, &[0, 0])]);
+    let (script, _) = Script::new(vec![Step::Wait(ns(8000)), write(control, &[0, 0])]);
     bench.finishing_program(script);
     let (fabric, watch) = bench.finish();
     let [(reason, refused, address, _)] = faults(&fabric)[..] else { panic!("{:?}", faults(&fabric)) };

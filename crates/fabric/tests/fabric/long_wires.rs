@@ -1,0 +1,57 @@
+//! Wires that are longer than the specification's limit for the replay timer: the timer waits for the Ack.
+
+use crate::bench::any::cases;
+use crate::bench::{Bench, ns};
+use proptest::prelude::*;
+use tlplab_device::{LoadConfig, LoadOp};
+use tlplab_units::{Duration, LinkMode, Mps, Time};
+
+/// TLPs sent again in both directions of a link without errors, and the transactions that ended.
+fn replays(
+    generation: u8,
+    lanes: u8,
+    change: impl FnOnce(&mut tlplab_fabric::config::DeviceConfig),
+) -> (u64, u64) {
+    let mut bench = Bench::new();
+    let load = LoadConfig { op: LoadOp::Both, size: 512, outstanding: 16, ..LoadConfig::default() };
+    bench.device("dev", "host.rp0", generation, lanes).config(change).load(load);
+    let mut fabric = bench.build();
+    fabric.run_until(Time::ZERO + Duration::from_us(300));
+    let ports = fabric.topology().links[0].ports;
+    let replayed = ports.map(|port| fabric.direction_result(port).wire.replayed).iter().sum();
+    (replayed, fabric.transactions_ended())
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn a_link_without_errors_never_replays_however_long_its_wire_is(
+        generation in 1u8..=6,
+        lanes in prop::sample::select(&[1u8, 2, 4, 8, 16][..]),
+        flight in 0u64..20_000,
+        mps in prop::sample::select(&Mps::ALL[..4]),
+        ack_latency in prop::option::of(0u64..4_000),
+    ) {
+        let (replayed, ended) = replays(generation, lanes, |device| {
+            (device.link.mps, device.link.flight) = (mps, ns(flight));
+            if generation == 6 {
+                device.link.mode = LinkMode::Flit;
+            }
+            for port in [&mut device.link.upper, &mut device.link.lower] {
+                port.ack_latency = ack_latency.map(ns);
+            }
+        });
+        prop_assert_eq!(replayed, 0);
+        prop_assert!(ended > 0);
+    }
+}
+
+#[test]
+fn a_replay_timer_of_the_experiment_that_is_shorter_than_the_wire_replays() {
+    let (replayed, _) = replays(3, 8, |device| {
+        device.link.flight = ns(3_000);
+        device.link.lower.replay_timer = Some(ns(2_000));
+    });
+    assert!(replayed > 100, "{replayed}");
+}
