@@ -55,6 +55,7 @@ pub mod limits;
 pub mod port;
 pub(crate) mod replay;
 pub(crate) mod sequence;
+pub mod unacknowledged;
 
 pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl,
@@ -72,6 +73,7 @@ pub use flit::FlitPort;
 pub use flow::CreditsLeft;
 pub use port::Port;
 pub use replay::Occupancy;
+pub use unacknowledged::Unacknowledged;
 
 use tlplab_units::Time;
 /// The DLLPs that units carry.

@@ -1,50 +1,6 @@
 //! A custom data link layer without credits, acknowledgement and replay: a damaged TLP is lost for good.
-use std::collections::VecDeque;
-use tlplab::datalink::*;
+use tlplab::datalink::{Discard, Event, Integrity, Unacknowledged};
 use tlplab::prelude::*;
-
-#[derive(Clone, Default)]
-struct Ideal {
-    up: bool,
-    queue: VecDeque<TlpUnit<TlpHandle>>,
-}
-
-impl LinkLayer<TlpHandle> for Ideal {
-    fn link_up(&mut self, _now: Time) {
-        self.up = true;
-    }
-    fn link_down(&mut self, _now: Time, events: &mut impl FnMut(Event<TlpHandle>)) {
-        self.up = false;
-        self.queue.drain(..).for_each(|tlp| events(Event::Lost(tlp.handle)));
-    }
-    fn is_active(&self) -> bool {
-        self.up
-    }
-    fn send(&mut self, _now: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit::new(handle, shape));
-    }
-    fn send_nullified(&mut self, _now: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit { nullified: true, ..TlpUnit::new(handle, shape) });
-    }
-    fn poll_transmit(&mut self, _now: Time) -> Option<Unit<TlpHandle>> {
-        self.queue.pop_front().map(Unit::Tlp)
-    }
-    fn handle_unit(
-        &mut self,
-        _now: Time,
-        unit: &Unit<TlpHandle>,
-        integrity: Integrity,
-        events: &mut impl FnMut(Event<TlpHandle>),
-    ) {
-        let Unit::Tlp(tlp) = unit else { return };
-        events(tlp.arrived(integrity));
-        if !tlp.nullified {
-            events(Event::Acked(tlp.handle)); // for the sender, which keeps nothing
-        }
-    }
-}
-
-impl CustomLinkLayer<TlpHandle> for Ideal {}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut builder = Builder::default();
@@ -53,7 +9,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     link.faults.push(Fault { direction: Direction::Up, kind });
     let load = LoadConfig { count: Some(1000), ..LoadConfig::default() };
     builder.attach(DeviceConfig::new("nic", link), Box::new(Load::new(load, 1, "nic")?)).finishes();
-    builder.link_layer("nic", |_| Ideal::default());
+    // For each TLP that arrives, its event. A layer with state of its own implements `LinkLayer` and `CustomLinkLayer`.
+    builder.link_layer("nic", |_| {
+        Unacknowledged::new(|tlp, integrity| match integrity {
+            Integrity::Good => Event::Deliver(tlp.handle),
+            Integrity::Bad => Event::Discarded { handle: tlp.handle, reason: Discard::BadLcrc },
+        })
+    });
     let mut fabric = builder.build()?;
     while fabric.run_events(1000, Time::NEVER) {}
     let [up, down] = fabric.topology().links[0].ports;

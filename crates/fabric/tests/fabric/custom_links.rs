@@ -9,7 +9,7 @@ use crate::custom_nodes::{WRITE, at, only_flow_of};
 use proptest::prelude::*;
 use tlplab_datalink::{
     Blocked, Config, Counters, CreditsLeft, CustomLinkLayer, Engine, Event, Integrity, LinkLayer, Occupancy,
-    Timer, TlpShape, TlpUnit, Unit,
+    Timer, TlpShape, TlpUnit, Unacknowledged, Unit,
 };
 use tlplab_device::{LoadConfig, LoadOp, Random};
 use tlplab_fabric::attribution::Cause;
@@ -251,50 +251,6 @@ proptest! {
     }
 }
 
-/// No credits, no acknowledgement, no replay.
-#[derive(Clone, Default)]
-struct Ideal {
-    up: bool,
-    queue: std::collections::VecDeque<TlpUnit<TlpHandle>>,
-}
-
-impl LinkLayer<TlpHandle> for Ideal {
-    fn link_up(&mut self, _: Time) {
-        self.up = true;
-    }
-    fn link_down(&mut self, _: Time, events: &mut impl FnMut(Event<TlpHandle>)) {
-        self.up = false;
-        self.queue.drain(..).for_each(|tlp| events(Event::Lost(tlp.handle)));
-    }
-    fn is_active(&self) -> bool {
-        self.up
-    }
-    fn send(&mut self, _: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit::new(handle, shape));
-    }
-    fn send_nullified(&mut self, _: Time, handle: TlpHandle, shape: TlpShape) {
-        self.queue.push_back(TlpUnit { nullified: true, ..TlpUnit::new(handle, shape) });
-    }
-    fn poll_transmit(&mut self, _: Time) -> Option<Unit<TlpHandle>> {
-        self.queue.pop_front().map(Unit::Tlp)
-    }
-    fn handle_unit(
-        &mut self,
-        _: Time,
-        unit: &Unit<TlpHandle>,
-        integrity: Integrity,
-        events: &mut impl FnMut(Event<TlpHandle>),
-    ) {
-        let Unit::Tlp(tlp) = unit else { return };
-        events(tlp.arrived(integrity));
-        if !tlp.nullified {
-            events(Event::Acked(tlp.handle));
-        }
-    }
-}
-
-impl CustomLinkLayer<TlpHandle> for Ideal {}
-
 /// Without replay, a damaged or swallowed TLP is lost and counted once; so is a TLP on the wire when the link goes down.
 #[test]
 fn a_link_layer_without_replay_loses_damaged_tlps() {
@@ -310,7 +266,7 @@ fn a_link_layer_without_replay_loses_damaged_tlps() {
             .config(|d| d.link.faults.push(Fault { direction: Direction::Up, kind }))
             .load(load);
         bench.own(|builder| {
-            builder.link_layer("dev", |_| Ideal::default());
+            builder.link_layer("dev", |_| Unacknowledged::new(TlpUnit::arrived));
         });
         let (mut fabric, _) = bench.finish();
         let flow = only_flow(&fabric);
@@ -326,7 +282,7 @@ fn a_link_layer_without_replay_loses_damaged_tlps() {
     let load = LoadConfig { op: LoadOp::Both, ..LoadConfig::default() };
     bench.device("dev", "sw0", 3, 8).config(|d| d.link.faults.push(fault)).load(load);
     bench.own(|builder| {
-        builder.link_layer("dev", |_| Ideal::default());
+        builder.link_layer("dev", |_| Unacknowledged::new(TlpUnit::arrived));
     });
     let watch = Watch::transactions_only();
     let mut fabric = bench.build_watched(watch.probe());
@@ -347,7 +303,7 @@ fn a_custom_layer_obeys_the_width() {
     let fault = Fault { direction: Direction::Up, kind };
     bench.device("dev", "host.rp0", 3, 8).config(|d| d.link.faults.push(fault)).load(LoadConfig::default());
     bench.own(|builder| {
-        builder.link_layer("dev", |_| Ideal::default());
+        builder.link_layer("dev", |_| Unacknowledged::new(TlpUnit::arrived));
     });
     let mut fabric = bench.build();
     fabric.run_until(at(10));
