@@ -109,9 +109,12 @@ impl<H: Host> Adapter<H> {
         let limit = self.config.queue;
         let split = self.next_split;
         let [source, port] = self.two_ports(from, to);
-        if port.load[from] >= limit || source.room().is_err() {
+        if port.load[from] >= limit {
             source.counters.overflows += 1;
             return;
+        }
+        if source.room().is_err() {
+            return; // it has counted that
         }
         port.load[from] += 1;
         if let Kind::MemWrite { .. } = repr.kind() {

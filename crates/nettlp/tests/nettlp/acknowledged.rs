@@ -1,5 +1,6 @@
 //! Acknowledged links: whatever a network does, each TLP is carried out once and in order, and how fast that is.
 
+use crate::links;
 use crate::network::{Impairment, Network, Node};
 use crate::raw;
 use crate::scene::AdapterNode;
@@ -11,8 +12,9 @@ use tlplab_nettlp::adapter::host::MmioAccess;
 use tlplab_nettlp::adapter::{AdapterConfig, DeviceConfig, MemoryHost};
 use tlplab_nettlp::endpoint::{Event, Retry, Window};
 use tlplab_nettlp::{Adapter, Datagram, Endpoint, EndpointConfig, Engine, MAX_DATAGRAM, Undeliverable};
-use tlplab_transaction::Payload;
+use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, Duration, Time};
+use tlplab_wire::nettlp::Header;
 use tlplab_wire::nettlp::link::{Numbers, SEAL_BYTES, open, seal};
 
 const HOST: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -345,6 +347,62 @@ fn an_adapter_that_begins_anew() {
     assert_eq!(memory, [3; 4]);
 }
 
+/// An acknowledgement that does not come: the TLP is sent again, with a header of its own and the next number. It is carried out once, and
+/// counted at both ends.
+#[test]
+fn a_tlp_sent_again_is_carried_out_once_and_counted() {
+    let (mut adapter, mut device, mut network) = linked();
+    let base = adapter.adapter.devices().next().unwrap().bars[4].unwrap().base;
+    device.endpoint.set_windows(vec![Window { base, size: 4096 }]);
+    adapter.adapter.host_mut().access(0, 4, 64, MmioAccess::Write(vec![5; 4].into()));
+    let (port, first) = datagrams(&mut adapter.adapter, network.now).pop().unwrap();
+    deliver(&mut device.endpoint, HOST, port, &first);
+    let number = |bytes: &[u8]| Header::parse(bytes).unwrap().sequence;
+    for again in 1..=2 {
+        network.now = adapter.adapter.deadline().unwrap();
+        adapter.adapter.handle_timeout(network.now);
+        let repeated = datagrams(&mut adapter.adapter, network.now);
+        let [(_, bytes)] = &repeated[..] else { panic!("{repeated:?}") };
+        assert_eq!(open(bytes).unwrap().1, open(&first).unwrap().1);
+        let ticks = (network.now.as_fs() / Header::TICK.as_fs()) as u32;
+        let header = Header { sequence: number(&first) + again as u16, timestamp: ticks };
+        assert_eq!(Header::parse(bytes), Ok(header));
+        deliver(&mut device.endpoint, HOST, port, bytes);
+        assert_eq!(adapter.adapter.device_counters(0).unwrap().repeated, again);
+        assert_eq!(device.endpoint.counters().duplicates, again);
+    }
+    device.turn(network.now);
+    assert_eq!(device.written, [5]);
+}
+
+/// An unreachable host ends the request that did not reach it, a refused port the link. Another link is asked for when something waits for
+/// one: a request of the device, or one of the host that waits for its answer.
+#[test]
+fn a_refused_port_ends_the_link_and_an_unreachable_host_one_request() {
+    let (adapter, mut device, network) = linked();
+    let base = adapter.adapter.devices().next().unwrap().bars[4].unwrap().base;
+    for token in [2, 3] {
+        device.endpoint.read(network.now, token, 0x1_0000, 4).unwrap();
+    }
+    let ports: Vec<u16> =
+        datagrams(&mut device.endpoint, network.now).iter().map(|(port, _)| *port).collect();
+    let undeliverable = |device: &mut DeviceNode, port, why| {
+        device.endpoint.handle_undeliverable(network.now, SocketAddrV4::new(HOST, port), why);
+        device.turn(network.now);
+    };
+    undeliverable(&mut device, ports[0], Undeliverable::HostUnreachable);
+    assert!(matches!(device.results[&2], Err(DmaError::Completion(CompletionError::Undelivered { .. }))));
+    assert_eq!((device.results.get(&3), device.endpoint.counters().links_lost), (None, 0));
+    undeliverable(&mut device, ports[1], Undeliverable::PortRefused);
+    assert_eq!(device.results[&3], Err(DmaError::Unacknowledged));
+    assert_eq!((device.endpoint.counters().links_lost, device.endpoint.counters().undelivered), (1, 2));
+    assert_eq!(datagrams(&mut device.endpoint, network.now), [], "nothing waits for a link");
+    device.endpoint.set_windows(vec![Window { base, size: 4096 }]);
+    raw::deliver(&mut device.endpoint, network.now, 0x4001, &raw::host_request(1, base, 1, 0xF, None));
+    let asked = datagrams(&mut device.endpoint, network.now);
+    assert!(asked.len() == 1 && asked[0].0 == 0x3000 && asked[0].1[6] == 0x70 | 0x04, "{asked:?}");
+}
+
 /// A program without a link takes the place of one that had one, and nothing of the link is left.
 #[test]
 fn a_program_without_a_link_follows() {
@@ -418,11 +476,10 @@ fn numbers_out_of_nowhere() {
 #[test]
 fn junk_on_a_link() {
     use tlplab_wire::nettlp::link::{Lane, LinkMessage};
-    use tlplab_wire::tlp::{Attributes, Kind, Repr, TransactionId};
+    use tlplab_wire::tlp::{Repr, TransactionId};
     let (mut adapter, mut device, network) = linked();
     let (mut now, mut random) = (network.now, Random::keyed(3, "junk", "on a link"));
     let read = Repr::mem_read(TransactionId::new(ID, 3.into()), 0x1_0000, 64).unwrap();
-    let mut buffer = [0; MAX_DATAGRAM];
     for stamp in 1..30_000u32 {
         let mut any = |most: u64| random.below(most) as u32;
         let header = tlplab_wire::nettlp::Header { sequence: any(1 << 16) as u16, timestamp: stamp };
@@ -445,26 +502,11 @@ fn junk_on_a_link() {
             3 => Some(LinkMessage::Reset { sequence: lane.sequence }),
             _ => None,
         };
-        let len = match message {
-            Some(message) => {
-                let attributes = Attributes { digest: true, ..Attributes::default() };
-                let repr =
-                    Repr::from(Kind::Message(message.message(ID))).with_attributes(attributes).unwrap();
-                tlplab_nettlp::datagram::emit(
-                    &mut buffer,
-                    header,
-                    &repr,
-                    &Payload::from(&message.payload()[..]),
-                )
-                .unwrap()
-            }
-            None => {
-                let len = tlplab_nettlp::datagram::emit(&mut buffer, header, &read, &Payload::EMPTY).unwrap();
-                seal(&mut buffer, len, Numbers { sequence: any(600), acknowledged: any(600) }).unwrap()
-            }
+        let bytes = match message {
+            Some(message) => links::message(header, message),
+            None => links::sealed(header, &read, Numbers { sequence: any(600), acknowledged: any(600) }),
         };
         let port = if any(4) == 0 { 0x4000 + any(16) as u16 } else { 0x3000 + u16::from(a) };
-        let bytes = buffer[..len].to_vec();
         adapter
             .adapter
             .handle_datagram(now, Datagram { from: SocketAddrV4::new(DEVICE, port), port, payload: &bytes });

@@ -1,86 +1,13 @@
 //! The adapter, datagram by datagram. TLPs are written by hand from PCIe 5.0 §2.2.
 
+use crate::scene::cards::*;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_device::DmaError;
 use tlplab_nettlp::adapter::host::{HostInterrupt, MmioAccess};
-use tlplab_nettlp::adapter::{
-    Adapter, AdapterConfig, DeviceConfig, DeviceCounters, FunctionKind, MemoryHost, MsixHome,
-};
-use tlplab_nettlp::{Datagram, Engine, MAX_DATAGRAM};
+use tlplab_nettlp::adapter::{DeviceCounters, MsixHome};
+use tlplab_nettlp::{Datagram, Engine, MAX_DATAGRAM, Undeliverable};
 use tlplab_transaction::{CompletionError, Payload};
-use tlplab_units::{Bdf, Duration, Time};
-
-const LOCAL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-const SECOND: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
-const SECOND_BAR4: u64 = 0xB000_0000;
-
-/// An adapter with two devices, 1b:00.0 and 1c:00.0.
-struct Scene {
-    adapter: Adapter<MemoryHost>,
-    now: Time,
-}
-
-/// Destination, UDP port, and payload.
-type Sent = (Ipv4Addr, u16, Vec<u8>);
-
-impl Scene {
-    fn new() -> Self {
-        Self::with(MsixHome::Bar2)
-    }
-
-    fn with(msix: MsixHome) -> Self {
-        let card = |peer, bdf| DeviceConfig {
-            function: FunctionKind::Card { window: 256 << 20, msix },
-            ..DeviceConfig::card(peer, Bdf(bdf))
-        };
-        let config = AdapterConfig::new(LOCAL, vec![card(FIRST, 0x1B00), card(SECOND, 0x1C00)]);
-        let mut host = MemoryHost::new(1 << 20);
-        let data: Vec<u8> = (0..1 << 16).map(|at: u32| (at ^ at >> 8) as u8).collect();
-        host.poke(0, &data).expect("memory");
-        Self { adapter: Adapter::new(config, host).expect("two cards"), now: Time::ZERO }
-    }
-
-    /// A datagram comes; what is sent then.
-    fn send(&mut self, from: Ipv4Addr, port: u16, payload: &[u8]) -> Vec<Sent> {
-        let from = SocketAddrV4::new(from, port);
-        self.adapter.handle_datagram(self.now, Datagram { from, port, payload });
-        self.sent()
-    }
-
-    /// A TLP comes from a device, on the port of its tag.
-    fn tlp(&mut self, from: Ipv4Addr, words: &[u32], data: &[u8]) -> Vec<Sent> {
-        let payload = datagram(words, data);
-        self.send(from, 0x3000 + (words[1] >> 8 & 0xFF) as u16, &payload)
-    }
-
-    fn sent(&mut self) -> Vec<Sent> {
-        let mut buffer = [0; MAX_DATAGRAM];
-        let next = || {
-            let out = self.adapter.poll_transmit(self.now, &mut buffer)?;
-            Some((*out.to.ip(), out.to.port(), buffer[..out.len].to_vec()))
-        };
-        std::iter::from_fn(next).collect()
-    }
-
-    fn counters(&self, device: usize) -> DeviceCounters {
-        self.adapter.device_counters(device).expect("a device")
-    }
-}
-
-fn datagram(words: &[u32], data: &[u8]) -> Vec<u8> {
-    let words = words.iter().flat_map(|word| word.to_be_bytes());
-    [&[0; 6], &words.collect::<Vec<_>>()[..], data].concat()
-}
-
-/// The words of a TLP's header, without NetTLP header and data.
-fn header(sent: &Sent) -> [u32; 3] {
-    std::array::from_fn(|n| u32::from_be_bytes(sent.2[6 + 4 * n..10 + 4 * n].try_into().expect("four bytes")))
-}
-
-fn headers(all: &[Sent]) -> Vec<[u32; 3]> {
-    all.iter().map(header).collect()
-}
+use tlplab_units::{Duration, Time};
 
 /// A request that cannot be served is refused at once; a TLP without an answer is counted.
 #[test]
@@ -477,4 +404,112 @@ fn time_may_begin_again() {
         let answer = datagram(&[0x4A00_0001, 0x1C00_0004, 0x1B00_0900], &[3; 4]);
         assert_eq!(scene.send(SECOND, 0x4009, &answer).len(), 1, "rebased: {rebased}");
     }
+}
+
+/// The network says that a port of a device is closed: the reads of all tags that go there end, and no others.
+#[test]
+fn a_refused_port_ends_all_reads_of_its_tags() {
+    let mut scene = Scene::new();
+    for _ in 0..20 {
+        scene.access(0, 4, 0x40, MmioAccess::Read(4));
+    }
+    let refused = |scene: &mut Scene, to| {
+        scene.adapter.handle_undeliverable(Time::ZERO, to, Undeliverable::PortRefused);
+        scene.results()
+    };
+    for (peer, port, ended) in
+        [(SECOND, 0x4002, 0), (FIRST, 0x3002, 0), (FIRST, 0x4002, 2), (FIRST, 0x4003, 2)]
+    {
+        let results = refused(&mut scene, SocketAddrV4::new(peer, port));
+        let undelivered = |result: &_| matches!(result, Err(DmaError::Completion(CompletionError::Undelivered { tag, .. })) if tag.value() % 16 == port % 16);
+        assert!(results.len() == ended && results.iter().all(undelivered), "{port:#x}: {results:?}");
+    }
+    assert_eq!((scene.counters(0).undeliverable, scene.counters(0).failed), (3, 4));
+    assert_eq!(scene.counters(1).undeliverable, 1);
+}
+
+/// Datagrams to ports that are no TLP's and no service's are counted.
+#[test]
+fn datagrams_to_other_ports_are_counted() {
+    let mut scene = Scene::new();
+    let read = datagram(&[0x0000_0001, 0x1B00_070F, 0x1000], &[]);
+    for (port, answers, counted) in [(0x2000, 0, 1), (0x6000, 0, 2), (0x3007, 1, 2), (0x5003, 0, 3)] {
+        assert_eq!(scene.send(FIRST, port, &read).len(), answers, "{port:#x}");
+        assert_eq!(scene.adapter.counters().other_ports, counted, "{port:#x}");
+    }
+}
+
+/// What leaves for several devices takes turns, datagram by datagram.
+#[test]
+fn datagrams_to_two_devices_take_turns() {
+    let mut scene = Scene::new();
+    for (from, id) in [(FIRST, 0x1B00), (SECOND, 0x1C00)] {
+        let payload = datagram(&[0x0000_0000, id << 16 | 0x07FF, 0x1000], &[]);
+        let datagram = Datagram { from: SocketAddrV4::new(from, 0x3007), port: 0x3007, payload: &payload };
+        scene.adapter.handle_datagram(scene.now, datagram);
+    }
+    let to: Vec<Ipv4Addr> = scene.sent().iter().map(|sent| sent.0).collect();
+    assert_eq!(to, [[FIRST, SECOND]; 16].concat());
+}
+
+/// The clock in the headers counts ticks of 6.4 ns since the start, however often the origin of time moves.
+#[test]
+fn the_header_clock_goes_on_when_time_begins_anew() {
+    let mut scene = Scene::new();
+    let whole = Duration::from_fs(u64::MAX) - Duration::from_ms(1000);
+    for round in 1..=1000u128 {
+        if round % 100 == 1 {
+            scene.now = Time::ZERO + whole;
+            let sent = scene.tlp(FIRST, &[0x0000_0001, 0x1B00_070F, 0x1000], &[]);
+            let ticks = u128::from(whole.as_fs()) * round / 6_400_000;
+            assert_eq!(sent[0].2[2..6], (ticks as u32).to_be_bytes(), "round {round}");
+        }
+        scene.adapter.rebase(whole);
+    }
+}
+
+/// Nothing is sent for a datagram that is no TLP, and each is counted.
+#[test]
+fn datagrams_that_are_no_tlps_are_counted() {
+    let mut scene = Scene::new();
+    let read = datagram(&[0x0000_0001, 0x1B00_070F, 0x1000], &[]);
+    let no_such_type = [&[0; 6][..], &[0x0F], &read[7..]].concat();
+    for (n, payload) in (1..).zip([&[][..], &read[..5], &read[..6], &read[..17], &no_such_type, &read[..9]]) {
+        assert_eq!(scene.send(FIRST, 0x3007, payload), []);
+        assert_eq!(scene.counters(0).malformed, n, "{payload:?}");
+    }
+}
+
+/// The backlog is all that waits to be sent or to be answered, each item once.
+#[test]
+fn the_backlog_counts_each_waiting_item() {
+    let mut scene = Scene::of(cards(MsixHome::Bar2));
+    let come = |scene: &mut Scene, from, port, payload: &[u8]| {
+        let from = SocketAddrV4::new(from, port);
+        scene.adapter.handle_datagram(scene.now, Datagram { from, port, payload });
+        scene.adapter.backlog()
+    };
+    let nowhere = datagram(&[0x0000_0001, 0x1B00_070F, 0x9000_0000], &[]);
+    let passed = datagram(&[0x4000_0001, 0x1C00_000F, 0xA000_0000], &[1; 4]);
+    let service = [0x3C, 0, 0, 0, 0, 0];
+    let items = [
+        (FIRST, 0x3007, &nowhere[..]),
+        (FIRST, 0x3007, &nowhere),
+        (FIRST, 0x5001, &service),
+        (FIRST, 0x5001, &service),
+        (FIRST, 0x5001, &service),
+        (SECOND, 0x3000, &passed),
+        (SECOND, 0x3000, &passed),
+    ];
+    for (n, (from, port, payload)) in (1..).zip(items) {
+        assert_eq!(come(&mut scene, from, port, payload), n);
+    }
+    for _ in 0..5 {
+        scene.adapter.host_mut().access(0, 4, 0, MmioAccess::Read(4));
+    }
+    let mut buffer = [0; MAX_DATAGRAM];
+    assert!(scene.adapter.poll_transmit(scene.now, &mut buffer).is_some());
+    assert_eq!(scene.adapter.backlog(), 6 + 5, "one has left, and the host has asked for more");
+    assert_eq!(scene.sent().len(), 6 + 5);
+    assert_eq!(scene.adapter.backlog(), 5, "answers of the device are waited for");
 }

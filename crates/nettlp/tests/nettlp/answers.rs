@@ -75,6 +75,22 @@ fn a_device_that_never_answers_is_asked_on() {
     assert!(device.is_idle());
 }
 
+/// While there is room, a read of the host waits for its answer as long as the device likes.
+#[test]
+fn a_read_is_not_given_up_while_there_is_room() {
+    let mut device = device(0..=255);
+    let mut tokens = Vec::new();
+    for tag in 0..3 {
+        ask(&mut device, us(1 + 1_000_000 * u64::from(tag)), tag, BASE);
+        tokens.extend(asked(&mut device));
+    }
+    assert_eq!((tokens.len(), device.counters().unanswered, device.host_reads_open()), (3, 0, 3));
+    for token in tokens {
+        device.answer(token, Ok(vec![7; 4].into())).unwrap();
+    }
+    assert_eq!(sent(&mut device, us(3_000_000)).len(), 3);
+}
+
 /// Every port that a lane sends from is its own.
 #[test]
 fn messages_leave_by_a_port_of_the_lane() {
@@ -82,6 +98,7 @@ fn messages_leave_by_a_port_of_the_lane() {
     let message = Repr::message(Bdf(DEVICE), Code::AssertIntA).unwrap();
     device.requester().request(us(0), 0, 1, message, None).unwrap();
     device.write(us(0), 2, 0x1000, vec![1; 4].into()).unwrap();
-    let ports: Vec<u16> = sent_bytes(&mut device, us(0)).iter().map(|(port, _)| *port).collect();
-    assert_eq!(ports, [0x3040, 0x3040]);
+    let sent = sent_bytes(&mut device, us(0));
+    assert_eq!(sent.iter().map(|(port, _)| *port).collect::<Vec<_>>(), [0x3040, 0x3040]);
+    assert_eq!(sent[1].1[6 + 6], 0x40, "a write has the tag of its port");
 }

@@ -129,3 +129,18 @@ fn completions_without_a_digest_are_discarded() {
     device.handle_timeout(us(200));
     let Some(Event::ReadDone { result: Err(_), .. }) = device.poll_event() else { panic!("it must fail") };
 }
+
+/// Digests are chosen apart from the other attributes of requests.
+#[test]
+fn digests_are_switched_on_and_off_alone() {
+    for digest in [false, true] {
+        let attributes =
+            Attributes { digest: !digest, no_snoop: true, relaxed_ordering: true, ..Attributes::default() };
+        let config = EndpointConfig { attributes, adapter: raw::ADAPTER, ..config(false, Retry::Never) };
+        let mut device = Endpoint::new(config.with_digests(digest));
+        device.read(us(0), 1, 0x1000, 4).unwrap();
+        let [(_, bytes)] = &raw::sent_bytes(&mut device, us(0))[..] else { panic!("one request") };
+        // TD, and relaxed ordering and no snoop (PCIe 5.0 figure 2-5).
+        assert_eq!((bytes[8] >> 7 == 1, bytes[8] >> 4 & 3), (digest, 3));
+    }
+}

@@ -1,10 +1,14 @@
 //! What a port does for its device beside DMA: interrupts, timers, resets, places of BARs.
 
 use crate::raw::*;
-use tlplab_device::{Action, BarSpec, Context, Device, Event, Identity, Nic, NicConfig, OpId, Payload};
+use std::net::SocketAddrV4;
+use tlplab_cfgspace::{InterruptMode, MessageWrite};
+use tlplab_device::{
+    Action, BarSpec, Context, Device, DmaError, Event, Identity, Nic, NicConfig, OpId, Payload,
+};
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::BarMapError;
-use tlplab_nettlp::{BarMap, DevicePort, DeviceServer, EndpointConfig, Engine, Vectors};
+use tlplab_nettlp::{BarMap, DevicePort, DeviceServer, EndpointConfig, Engine, Undeliverable, Vectors};
 use tlplab_transaction::RequestPolicy;
 use tlplab_units::{Bdf, Duration, Time};
 
@@ -114,11 +118,11 @@ fn a_table_that_the_port_holds() {
 
 #[test]
 fn interrupts_of_a_table_elsewhere() {
-    let none = tlplab_cfgspace::MessageWrite { address: 0, data: 0 };
+    let none = MessageWrite { address: 0, data: 0 };
     let mut port = port(Vectors::Given(vec![none; 2]));
     port.act(us(1), Action::Msix { stream: 0, vector: 1 });
     assert_eq!((port.interrupts(), port.dropped_interrupts()), (0, 1), "nobody has said where to");
-    let message = tlplab_cfgspace::MessageWrite { address: 0xFEE0_0000, data: 0x31 };
+    let message = MessageWrite { address: 0xFEE0_0000, data: 0x31 };
     port.set_vectors(Vectors::Given(vec![none, message]));
     port.act(us(1), Action::Msix { stream: 0, vector: 1 });
     assert_eq!(sent(&mut port, us(1))[0].data, [0x31, 0, 0, 0]);
@@ -184,6 +188,21 @@ fn a_reset_forgets() {
     assert!(port.fault().unwrap().contains("has ended"));
 }
 
+/// Between two resets a read fails because the adapter's port is closed: the device is told of all of it.
+#[test]
+fn resets_and_undeliverable_reads_reach_the_device() {
+    let mut server = DeviceServer::new(Notes::default(), port(Vectors::Given(Vec::new())));
+    server.reset(us(1));
+    server.with_device(us(1), |_, cx| _ = cx.dma_read(0, 0x1000, 64));
+    assert_eq!(sent(&mut server, us(1)).len(), 1);
+    server.handle_undeliverable(us(2), SocketAddrV4::new(ADAPTER, 0x3000), Undeliverable::PortRefused);
+    let failed = |event: &Event| matches!(event, Event::DmaReadDone { result: Err(_), .. });
+    let [Event::Reset, over] = &server.device().0[..] else { panic!("{:?}", server.device().0) };
+    assert!(failed(over), "{over:?}");
+    server.reset(us(3));
+    assert!(matches!(server.device().0[2..], [Event::Reset]));
+}
+
 #[test]
 fn faulty_device_actions_are_reported_with_the_rule() {
     let mut port = port(Vectors::Given(Vec::new()));
@@ -202,6 +221,192 @@ fn faulty_device_actions_are_reported_with_the_rule() {
     deliver(&mut port, us(1), 0x4000, &poisoned);
     assert!(port.take_event().is_none());
     assert_eq!(port.ignored(), 1);
+}
+
+/// All of the last 4 KiB of the window are the port's: what is neither table nor pending bits reads as zeros, and writes there change nothing.
+#[test]
+fn a_device_hears_nothing_of_the_page_of_the_table() {
+    let mut port = port(Vectors::in_window());
+    for offset in [256, 1024, 2056, 4092] {
+        write(&mut port, WINDOW.size - 4096 + offset, &[9; 4]);
+        deliver(
+            &mut port,
+            us(1),
+            0x4001,
+            &host_request(1, WINDOW.base + WINDOW.size - 4096 + offset, 1, 0xF, None),
+        );
+        assert_eq!(sent_bytes(&mut port, us(1))[0].1[18..], [0; 4], "{offset}");
+        assert!(port.take_event().is_none(), "{offset}");
+    }
+    // The adapter has taken the table over: its page belongs to no device.
+    port.set_vectors(Vectors::Given(Vec::new()));
+    deliver(&mut port, us(1), 0x4001, &host_request(1, WINDOW.base + WINDOW.size - 4096, 1, 0xF, None));
+    assert_eq!(sent_bytes(&mut port, us(1))[0].1[18..], [0; 4]);
+    assert!(port.take_event().is_none());
+}
+
+/// Interrupts without a message, with an address that is no multiple of 4, or by wire are dropped and counted.
+#[test]
+fn interrupts_that_cannot_be_sent_are_counted() {
+    let message = |address| MessageWrite { address, data: 7 };
+    let messages = vec![message(0), message(0xFEE0_0000), message(0xFEE0_0002)];
+    let mut port = port(Vectors::Given(messages));
+    let wire = |asserted| Action::Intx { stream: 0, asserted };
+    let msix = |vector| Action::Msix { stream: 0, vector };
+    let mut expected = (0, 0);
+    for (action, sent, dropped) in [
+        (msix(0), 0, 1),
+        (msix(1), 1, 0),
+        (msix(2), 0, 1),
+        (msix(3), 0, 1),
+        (wire(true), 0, 1),
+        (wire(false), 0, 0),
+        (msix(1), 1, 0),
+        (wire(true), 0, 1),
+    ] {
+        port.act(us(1), action);
+        expected = (expected.0 + sent, expected.1 + dropped);
+        assert_eq!((port.interrupts(), port.dropped_interrupts()), expected);
+    }
+    assert_eq!(sent(&mut port, us(1)).len(), 2);
+    assert!(port.take_event().is_none(), "a device does not hear that an interrupt has left");
+}
+
+/// MSI-X is what a device may use where there is a table, and nothing where the adapter has told of none.
+#[test]
+fn a_port_with_vectors_has_msix() {
+    let one = MessageWrite { address: 0xFEE0_0000, data: 7 };
+    for (vectors, mode) in [
+        (Vectors::Given(Vec::new()), InterruptMode::Disabled),
+        (Vectors::Given(vec![one]), InterruptMode::MsiX),
+        (Vectors::in_window(), InterruptMode::MsiX),
+    ] {
+        assert_eq!(port(vectors).interrupt_mode(), mode);
+    }
+}
+
+/// What a device says of itself is there for its owner: that it is done, and the first fault.
+#[test]
+fn a_port_reports_finished_and_faulty_devices() {
+    let mut port = port(Vectors::Given(Vec::new()));
+    assert_eq!((port.is_finished(), port.fault()), (false, None));
+    port.act(us(1), Action::Fault("the first".into()));
+    port.act(us(1), Action::Fault("the second".into()));
+    assert_eq!((port.is_finished(), port.fault()), (false, Some("the first")));
+    port.act(us(1), Action::Finished);
+    assert_eq!((port.is_finished(), port.fault()), (true, Some("the first")));
+    assert_eq!([port.next_op(), port.next_op(), port.next_op()], [OpId(0), OpId(1), OpId(2)]);
+    let bars = BarMap::packed(&Notes::default().layout(), WINDOW).unwrap();
+    assert_eq!(port.bars(), &bars);
+}
+
+/// Poisoned writes, and TLPs that are no reads and writes, are ignored and counted; an atomic gets UR.
+#[test]
+fn tlps_that_a_device_hears_nothing_of_are_counted() {
+    let mut port = port(Vectors::Given(Vec::new()));
+    let poisoned = |port: &mut DevicePort| {
+        let mut write = host_request(0, WINDOW.base, 1, 0x0F, Some(&[1; 4]));
+        write[8] |= 0x40;
+        deliver(port, us(1), 0x4000, &write);
+    };
+    let fetch_add = |port: &mut DevicePort| {
+        let mut add = host_request(2, WINDOW.base, 1, 0, Some(&[1; 4]));
+        add[6] = 0x6C; // with 64 bits of address
+        deliver(port, us(1), 0x4002, &add);
+    };
+    for (n, act) in (1..).zip([&poisoned as &dyn Fn(&mut DevicePort), &fetch_add, &fetch_add, &poisoned]) {
+        act(&mut port);
+        assert_eq!(port.ignored(), n);
+    }
+    assert!(port.take_event().is_none());
+    assert_eq!(sent_bytes(&mut port, us(1)).len(), 2, "UR");
+}
+
+/// Ports of one device number their datagrams together.
+#[test]
+fn ports_number_together() {
+    let mut ports = [(), ()].map(|()| port(Vectors::Given(Vec::new())));
+    let [first, second] = &mut ports;
+    second.count_with(first);
+    let mut numbers = Vec::new();
+    for turn in 0..4 {
+        let port = &mut ports[turn % 2];
+        port.act(us(1), Action::DmaWrite { op: OpId(0), stream: 0, address: 0x1000, data: [7; 4].into() });
+        numbers.extend(sent_bytes(port, us(1)).iter().map(|(_, udp)| u16::from_be_bytes([udp[0], udp[1]])));
+    }
+    assert_eq!(numbers, [1, 2, 3, 4]);
+}
+
+/// A timer that is set to a moment before rings at once, as soon as the driver looks. With operations under way the first deadline counts.
+#[test]
+fn timers_in_the_past_ring_at_once() {
+    let mut port = port(Vectors::Given(Vec::new()));
+    port.act(us(5), Action::Timer { at: us(1), id: 3 });
+    assert_eq!(port.deadline(), Some(us(5)));
+    port.handle_timeout(us(5));
+    assert!(matches!(port.take_event(), Some(Event::Timer { id: 3 })));
+    assert_eq!(port.deadline(), None);
+    port.act(us(10), Action::DmaRead { op: OpId(0), stream: 0, address: 0x1000, bytes: 4, carry: false });
+    assert_eq!(sent(&mut port, us(10)).len(), 1);
+    let over = us(10) + port.endpoint().config().completion_timeout;
+    assert_eq!(port.deadline(), Some(over));
+    port.act(us(10), Action::Timer { at: us(20), id: 4 });
+    assert_eq!(port.deadline(), Some(us(20)));
+    port.handle_timeout(over);
+    let events: Vec<Event> = std::iter::from_fn(|| port.take_event()).collect();
+    assert!(
+        matches!(events[..], [Event::DmaReadDone { result: Err(_), .. }, Event::Timer { id: 4 }]),
+        "{events:?}"
+    );
+}
+
+/// Operations that cannot be sent at all are over at once, reads and writes.
+#[test]
+fn operations_beyond_all_addresses_fail_at_once() {
+    let mut port = port(Vectors::Given(Vec::new()));
+    let data = Payload::from([1; 8]);
+    port.act(us(1), Action::DmaWrite { op: OpId(1), stream: 0, address: u64::MAX - 3, data });
+    port.act(
+        us(1),
+        Action::DmaRead { op: OpId(2), stream: 0, address: u64::MAX - 3, bytes: 8, carry: false },
+    );
+    for number in 1..=2 {
+        let event = port.take_event();
+        assert!(
+            matches!(event, Some(Event::DmaReadDone { op: OpId(n), result: Err(_) }) if n == number),
+            "{event:?}"
+        );
+    }
+    assert_eq!(sent(&mut port, us(1)).len(), 0);
+}
+
+/// An adapter that gives no acknowledged link: the operations that waited for it fail.
+#[test]
+fn operations_of_a_device_fail_without_a_link() {
+    let mut config = port(Vectors::Given(Vec::new())).endpoint().config().clone();
+    config.acknowledged = true;
+    let bars = BarMap::packed(&Notes::default().layout(), WINDOW).unwrap();
+    let mut port =
+        DevicePort::new(config, bars, Vectors::Given(vec![MessageWrite { address: 0xFEE0_0000, data: 7 }]));
+    port.act(us(0), Action::DmaRead { op: OpId(1), stream: 0, address: 0x1000, bytes: 8, carry: false });
+    port.act(us(0), Action::Msix { stream: 0, vector: 0 });
+    port.act(us(0), Action::DmaWrite { op: OpId(2), stream: 0, address: 0x1000, data: [1; 8].into() });
+    let (mut now, mut asked, mut failed) = (us(0), 0, Vec::new());
+    while failed.len() < 2 && asked < 100 {
+        asked += sent_bytes(&mut port, now).len();
+        now = port.deadline().unwrap();
+        port.handle_timeout(now);
+        failed.extend(std::iter::from_fn(|| port.take_event()));
+    }
+    let error = |event: &Event| match event {
+        Event::DmaReadDone { op, result: Err(error) } => Some((op.0, *error)),
+        _ => None,
+    };
+    let mut failed: Vec<_> =
+        failed.iter().map(|event| error(event).unwrap_or_else(|| panic!("{event:?}"))).collect();
+    failed.sort_by_key(|(op, _)| *op);
+    assert_eq!(failed, [(1, DmaError::Unacknowledged), (2, DmaError::Unacknowledged)]);
+    assert_eq!((asked, port.deadline()), (13, None));
 }
 
 /// A device that keeps instants hears that the origin has moved. Naive: its clock goes back, or what it puts off until then comes an hour

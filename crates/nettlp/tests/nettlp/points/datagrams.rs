@@ -114,3 +114,26 @@ fn time_begins_anew() {
     device.rebase(Duration::from_us(100));
     assert_eq!(device.deadline(), Some(Time::ZERO + Duration::from_ms(50)), "when the tag has rested");
 }
+
+/// Whoever stands behind a gate counts with its counters.
+#[test]
+fn a_gate_counts_for_the_program_behind_it() {
+    let mut gate = Gate::new(ADAPTER);
+    gate.counters_mut().other += 2;
+    let from = SocketAddrV4::new(ADAPTER, 0x3000);
+    let payload = Cpl::of_memory(0, 0, 4, 4).udp();
+    assert!(gate.admit(Datagram { from, port: 0x3000, payload: &payload }).is_some());
+    assert_eq!((gate.counters().other, gate.counters().datagrams_in), (2, 1));
+}
+
+/// Tags have eight bits: the two that ten-bit tags have besides are reserved, and ignored (PCIe 5.0 §2.2.6.2).
+#[test]
+fn reserved_bits_of_tags_are_ignored() {
+    let mut device = Device::new(config());
+    device.read(us(0), 1, 0x1000, 4).unwrap();
+    assert_eq!(sent(&mut device, us(0)).len(), 1);
+    let mut completion = Cpl::of_memory(0, 0x1000, 4, 4).udp();
+    completion[7] |= 0x88;
+    deliver(&mut device, us(1), 0x3000, &completion);
+    assert_eq!(results(&mut device), [(1, Ok(bytes(0x1000, 4).into()))]);
+}

@@ -1,6 +1,7 @@
 //! Points about what the host asks of the device.
 
 use super::*;
+use tlplab_wire::tlp::{ByteEnables, DwLength, Span};
 
 /// Point 6. Naive: a read that nobody wants to answer is not answered, and the host waits until its own time is over.
 #[test]
@@ -134,4 +135,31 @@ fn holes_in_byte_enables_are_left_alone() {
     assert_eq!((udp[12] & 15, udp[13], udp[17]), (0, 7, 1));
     let b = byte;
     assert_eq!(udp[18..], [0, b(0x8001), 0, 0, b(0x8004), b(0x8005), 0, b(0x8007)]);
+}
+
+/// The runs of each pattern of byte enables are its enabled bytes in as few pieces as there are; of none, one empty run. It is told whether
+/// there is but one.
+#[test]
+fn runs_of_byte_enables_are_as_few_as_possible() {
+    let mut patterns = 0;
+    for enables in 0..=u8::MAX {
+        for dw in 1..=2 {
+            let enables = ByteEnables::from_byte(enables);
+            let Ok(span) = Span::with_enables(0x1008, DwLength::new(dw).unwrap(), enables) else { continue };
+            let bits = if dw == 1 { enables.first() } else { enables.last() << 4 | enables.first() };
+            // An enabled byte in front of which none is begins a run.
+            let starts = bits & !(bits << 1);
+            let runs: Vec<(u64, u32)> = Runs::of(span).collect();
+            assert_eq!(runs.len() as u32, starts.count_ones().max(1), "{bits:08b}");
+            assert_eq!(Runs::of(span).is_single(), runs.len() == 1, "{bits:08b}");
+            let bytes = runs
+                .iter()
+                .flat_map(|(address, bytes)| *address - 0x1008..address - 0x1008 + u64::from(*bytes));
+            assert_eq!(bytes.fold(0, |found, at| found | 1u8 << at), bits, "{runs:x?}");
+            patterns += 1;
+        }
+    }
+    assert!(patterns > 200, "{patterns}");
+    let long = Runs::of(Span::new(0x1003, 4000).unwrap());
+    assert!(long.is_single() && long.eq([(0x1003, 4000)]));
 }
