@@ -9,7 +9,7 @@ from typing import Any
 import card
 import cocotb
 from bench import HIGH, LOW, TAGS, ULTRASCALE_PLUS, Bench, bench, chance, every_case, long_run
-from card import C2H, H2C, WRITE_BACK, Descriptor, Ring
+from card import C2H, H2C, WB, WRITE_BACK, Descriptor, Ring
 from cocotb.triggers import Timer
 from scoreboard import Scoreboard, both_rings, fill, read_back, run, settle
 
@@ -230,6 +230,17 @@ async def records_are_coalesced(dut: Any) -> None:
     await c2h.submit([board.from_card(64 * number, 64) for number in range(100)])
     assert await c2h.finished() == 0
     assert records <= 10, f"{records} records for 100 descriptors"
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def a_record_is_written_to_a_multiple_of_8(dut: Any) -> None:
+    """Bit 2 of the record's address has no effect: the record crosses no multiple of 8."""
+    b = await bench(dut)
+    board = Scoreboard(b, 8 << 10)
+    h2c, _ = await both_rings(b)
+    await b.card.write(h2c.channel + WB, (h2c.record & 0xFFFFFFFF) | 4)
+    await fill(board, h2c)
     await settle(b, board)
 
 
