@@ -305,12 +305,15 @@ def test_a_run_that_kills_its_worker_is_reported_and_others_kept(
         "[repeats]\nseeds = 3\n"
     )
     assert "copier.py:Copier" in text
+    copies = ("--where", "device.copier.model == 'copier.py:Copier'")
+    assert sweep("--engine", "dask", "--threads", "2", "--store", "store", *copies) == 0
+    assert counted(capsys.readouterr().out) == (3, 0)
     assert sweep("--engine", "dask", "--threads", "2", "--store", "store") == 1
     said = capsys.readouterr().err
     assert " lost several workers, one after the other" in said
     assert "Traceback" not in said
-    assert sweep("--store", "store", "--where", "device.copier.model == 'copier.py:Copier'") == 0
-    assert counted(capsys.readouterr().out) == (0, 3), "runs that end no worker are all kept"
+    assert sweep("--store", "store", *copies) == 0
+    assert counted(capsys.readouterr().out) == (0, 3), "finished runs are kept"
 
 
 def worker(address: str, **more: str) -> subprocess.Popen[bytes]:

@@ -40,8 +40,6 @@ BATCH_SECONDS = 0.5
 MOST_IN_A_BATCH = 500
 # Batches for each thread of the workers: while one is made, the next is there.
 AHEAD = 2
-# Runs that end their workers before the others are given up: each ends several.
-MOST_LOST = 3
 # How often the number of threads is asked for, and progress is shown.
 LOOK_SECONDS = 0.5
 CONNECT_SECONDS = 10
@@ -157,15 +155,11 @@ class Hands:
         self._told_of_no_workers = False
         # Runs that are handed out one at a time, as a worker was lost with the batch that they were in.
         self._alone: set[str] = set()
-        # Runs whose workers were lost, perhaps by others that these workers had: each is tried again with nothing else under way.
-        self._suspects: deque[_core.Elsewhere] = deque()
-        self._on_trial = False
-        self._lost: list[_core.Elsewhere] = []
 
     def work(self) -> None:
         """Until all runs are over."""
         begun = time.monotonic()
-        while self._waiting or self._under_way or self._suspects:
+        while self._waiting or self._under_way:
             self._hand_out(begun)
             try:
                 future = self._over.get(timeout=LOOK_SECONDS / 5)
@@ -174,8 +168,6 @@ class Hands:
             else:
                 self._take(future)
             self._look()
-        if self._lost:
-            raise lost(self._lost)
 
     def _hand_out(self, begun: float) -> None:
         now = time.monotonic()
@@ -186,17 +178,11 @@ class Hands:
                 self._told_of_no_workers = True
                 print("note: the cluster has no workers yet; waiting for them", file=sys.stderr)
         # Without workers nothing is handed out: whoever comes first would get all.
-        while self._waiting and not self._on_trial and len(self._under_way) < AHEAD * self._threads:
-            self._submit(self._next())
-        if self._suspects and not self._waiting and not self._under_way and self._threads:
-            self._on_trial = True
-            self._submit([self._suspects.popleft()])
-
-    def _submit(self, runs: list[_core.Elsewhere]) -> None:
-        batch = Batch(os.getcwd(), runs)
-        future = self._client.submit(make_batch, batch, pure=False)
-        self._under_way[future] = batch
-        future.add_done_callback(self._over.put)
+        while self._waiting and len(self._under_way) < AHEAD * self._threads:
+            batch = Batch(os.getcwd(), self._next())
+            future = self._client.submit(make_batch, batch, pure=False)
+            self._under_way[future] = batch
+            future.add_done_callback(self._over.put)
 
     def _next(self) -> list[_core.Elsewhere]:
         """A batch: as many runs as take about the time of a batch, and not so many that none are left for the others."""
@@ -214,20 +200,14 @@ class Hands:
         from distributed import KilledWorker
 
         batch = self._under_way.pop(future)
-        on_trial, self._on_trial = self._on_trial, False
         try:
             made = future.result()
         except KilledWorker:
-            if on_trial:
-                self._lost += batch.runs
-                if len(self._lost) == MOST_LOST:
-                    raise lost(self._lost) from None
-            elif len(batch.runs) == 1:
-                self._suspects += batch.runs
-            else:
-                # One of them ends its worker: it is found, and the others are made.
-                self._alone |= {run[0] for run in batch.runs}
-                self._waiting.extend(batch.runs)
+            if len(batch.runs) == 1:
+                raise lost(batch.runs[0]) from None
+            # One of them ends whoever makes it: it is found, and the others are made.
+            self._alone |= {run[0] for run in batch.runs}
+            self._waiting.extend(batch.runs)
             return
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "tlplab":
@@ -249,12 +229,9 @@ def mistake(place: str, message: str, hint: str | None = None) -> ExperimentErro
     return ExperimentError(place, None, None, "", message, hint)
 
 
-def lost(runs: list[_core.Elsewhere]) -> OSError:
-    """Runs that end their workers."""
-    others = f" (and {len(runs) - 1} more)" if len(runs) > 1 else ""
-    return OSError(
-        f"run {runs[0][0][:12]}…{others} lost several workers, one after the other; all other finished runs are stored"
-    )
+def lost(run: _core.Elsewhere) -> OSError:
+    """A run that ends its worker."""
+    return OSError(f"run {run[0][:12]}… lost several workers, one after the other; all other finished runs are stored")
 
 
 def make_batch(batch: Batch) -> Made:
