@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Master reads: cuts requests into TLPs, gives each a tag and hands its header to the queue.
 //
-// mrd_*  requests of any length, in order. drd_*: reads of one TLP, taken ahead of the TLPs of mrd.
+// mrd    requests of any length, in order. drd: reads of one TLP, taken ahead of the TLPs of mrd.
 // With bus mastering off, or once `drain` is set, the unsent part of a request ends with an error, by one
 // entry in the tag memory for which no TLP is sent. While drain is set no request is taken, except one
 // picked in the cycle before.

@@ -3,7 +3,7 @@
 // which they are sent. Only the bytes within a DW are moved (by addr - lane mod 4): the first DW of
 // a TLP is at tlp_lane of its first word. A word that two TLPs share is given twice.
 //
-// mwr_*   a request, 1 .. 2^24 - 1 bytes, its first byte at mwr.lane of the first data word
+// mwr     a request, 1 .. 2^24 - 1 bytes, its first byte at mwr.lane of the first data word
 // tlp_*   one beat a data word; the header's fields (addr, dws, be, lane) stand with the first
 // done_*  pulse with the last beat of a request; error: (part of) it was refused, because bus
 //         mastering was off. Its data were taken and dropped.

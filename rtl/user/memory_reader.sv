@@ -4,7 +4,7 @@
 // Reads of the memory run ahead of the core by up to QUEUE pieces (as far as the memory takes
 // them), so its latency shows only once. The memory's words go to the core as they are.
 //
-// Interface rules: mem_rd_* and mwr_* are held while valid && !ready.
+// Interface rules: mem_rd_* and mwr are held while valid && !ready.
 module memory_reader #(
     parameter int QUEUE = 16  // pieces
 ) (

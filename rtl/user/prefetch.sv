@@ -7,7 +7,7 @@
 // two of every four cycles, so neither can keep the other waiting. A word of the core brings up to
 // two descriptors and is written in two cycles each.
 //
-// Interface rules: drd_* is exactly one read request (the channels cut at its boundaries) and is held
+// Interface rules: drd is exactly one read request (the channels cut at its boundaries) and is held
 // while valid && !ready, except with drd_waits: it then waits for a tag for which the other channel
 // need not wait, and gives way to that channel. data_ready does not depend on data_valid.
 module prefetch #(

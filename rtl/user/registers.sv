@@ -10,7 +10,7 @@
 // After reset, and at the end of a reset by CONTROL, the same bus writes the initial values, at
 // most 64 cycles during which the slave waits.
 //
-// Interface rules: swr_* and srd_* as at the core; win_* as at the memory; one read at a time.
+// Interface rules: swr and srd as at the core; win_* as at the memory; one read at a time.
 module registers #(
     parameter int TAGS = 32,
     parameter int MEMORY_MIB = 256

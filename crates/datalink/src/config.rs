@@ -5,7 +5,10 @@ use crate::event::CreditKind;
 use crate::limits;
 use alloc::string::String;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, LinkRate, Mps, Vc, Width};
-use tlplab_wire::dllp::Scale;
+use tlplab_wire::dllp::{self, Scale};
+
+/// Bytes of the largest TLP besides its payload: header, prefix or digest, and framing.
+const LARGEST_OVERHEAD: u32 = 36;
 
 /// Everything a port must know before the link comes up. All fields are public; [`check`](Self::check) finds faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +33,10 @@ pub struct Config {
     pub fc: UpdateFcPolicy,
     /// The size of the replay buffer.
     pub replay: ReplayBuffer,
-    /// REPLAY_TIMER; `None` is the specification's limit.
+    /// REPLAY_TIMER; `None` is the specification's limit, or the time until an Ack is back if [`round_trip`](Self::round_trip) is longer.
     pub replay_timer: Option<Duration>,
+    /// The time that an Ack needs besides those that the specification's limits count.
+    pub round_trip: RoundTrip,
     /// This port could run at 16 GT/s or more: at every non-flit rate its REPLAY_TIMER is the simplified one.
     pub supports_16gt: bool,
     /// The interval at which InitFC and feature DLLPs are repeated until the peer answers; the specification wants at most 34 µs.
@@ -54,6 +59,7 @@ impl Config {
             fc: UpdateFcPolicy::default(),
             replay: ReplayBuffer::default(),
             replay_timer: None,
+            round_trip: RoundTrip::default(),
             supports_16gt,
             init_repeat: Duration::from_us(1),
         }
@@ -66,7 +72,12 @@ impl Config {
 
     /// The longest time that an acknowledgement may wait.
     pub fn ack_latency(&self) -> Duration {
-        match (self.ack.latency, self.mode) {
+        self.ack_latency_by(self.ack.latency)
+    }
+
+    /// The same for an end of this link with another policy.
+    fn ack_latency_by(&self, policy: AckLatency) -> Duration {
+        match (policy, self.mode) {
             (AckLatency::AtOnce, _) => Duration::ZERO,
             (AckLatency::Fixed(time), _) => time,
             (AckLatency::Specification, _) if self.flow_control.drops() => {
@@ -98,12 +109,31 @@ impl Config {
 
     /// REPLAY_TIMER's limit.
     pub fn replay_timeout(&self) -> Duration {
-        match (self.replay_timer, self.mode) {
-            (Some(time), _) => time,
-            (None, _) if self.flow_control.drops() => {
+        if let Some(time) = self.replay_timer {
+            return time;
+        }
+        let limit = self.replay_limit() + self.round_trip.stages;
+        if self.flow_control.drops() { limit } else { limit.max(self.acknowledged_after()) }
+    }
+
+    /// The longest time from the end of a TLP to the arrival of its Ack: the wire both ways, stages, the peer's Ack latency, and a TLP of the peer
+    /// that goes first. The specification's limits do not count the wire (PCIe 5.0 §3.6.2.1), which may be longer than they are.
+    fn acknowledged_after(&self) -> Duration {
+        let first = match self.mode {
+            LinkMode::NonFlit => self.mps.bytes() + LARGEST_OVERHEAD + dllp::WIRE_BYTES,
+            LinkMode::Flit => 2 * crate::event::FLIT_BYTES,
+        };
+        let RoundTrip { flight, stages, ack_latency } = self.round_trip;
+        flight * 2 + stages + self.ack_latency_by(ack_latency) + self.rate().time_of(u64::from(first))
+    }
+
+    /// The specification's limit of REPLAY_TIMER; with drop-and-replay the same formula without internal delay.
+    fn replay_limit(&self) -> Duration {
+        match self.mode {
+            _ if self.flow_control.drops() => {
                 limits::undelayed_replay_timeout(self.rate(), self.width, self.mps)
             }
-            (None, LinkMode::NonFlit) => {
+            LinkMode::NonFlit => {
                 let symbols = if self.supports_16gt {
                     limits::SIMPLIFIED_REPLAY_SYMBOLS
                 } else {
@@ -111,7 +141,7 @@ impl Config {
                 };
                 self.rate().symbol_times(u64::from(symbols))
             }
-            (None, LinkMode::Flit) => self.flit_times(limits::FLIT_REPLAY_FLITS),
+            LinkMode::Flit => self.flit_times(limits::FLIT_REPLAY_FLITS),
         }
     }
 
@@ -146,7 +176,7 @@ impl Config {
             }
         }
         let largest = match self.mode {
-            LinkMode::NonFlit => self.mps.bytes() + 36,
+            LinkMode::NonFlit => self.mps.bytes() + LARGEST_OVERHEAD,
             LinkMode::Flit => crate::event::FLIT_BYTES,
         };
         if self.replay.tlps == Some(0) {
@@ -327,6 +357,17 @@ pub enum AckLatency {
     AtOnce,
     /// This long. The peer's REPLAY_TIMER has to outlast it and the round trip, or every TLP is sent twice.
     Fixed(Duration),
+}
+
+/// The parts of the way of a TLP and its Ack that the specification's limits do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RoundTrip {
+    /// Propagation along the wire, one way.
+    pub flight: Duration,
+    /// Stages of both ends, both ways.
+    pub stages: Duration,
+    /// The policy of the peer's Acks.
+    pub ack_latency: AckLatency,
 }
 
 /// The policy by which a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs. It is due

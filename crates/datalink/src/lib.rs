@@ -59,15 +59,15 @@ pub mod unacknowledged;
 
 pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl,
-    ReceiveBuffers, ReplayBuffer, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
+    ReceiveBuffers, ReplayBuffer, RoundTrip, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
 };
 pub use custom::{CustomLinkLayer, CustomPort};
 pub use direct::DirectPort;
 pub use drop_replay::DropReplayPort;
 pub use engine::Engine;
 pub use event::{
-    Blocked, Counters, CreditKind, Discard, Event, FLIT_BYTES, FlitAck, FlitTlp, FlitUnit, Integrity,
-    ProtocolError, Retrain, Timer, TlpShape, TlpUnit, Unit,
+    Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError,
+    Retrain, Timer, TlpShape, TlpUnit, Unit,
 };
 pub use flit::FlitPort;
 pub use flow::CreditsLeft;

@@ -17,15 +17,11 @@ use crate::packet::attribution::Partition;
 use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use tlplab_datalink::{
-    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, FLIT_BYTES,
-    ReceiveBuffers,
+    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
+    RoundTrip,
 };
 use tlplab_device::Random;
 use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Time, Width};
-use tlplab_wire::dllp;
-
-/// Bytes of the largest TLP besides its payload: header, prefix or digest, and framing.
-const LARGEST_OVERHEAD: u32 = 36;
 
 pub(crate) fn make_port(
     config: &FabricConfig,
@@ -173,12 +169,7 @@ fn link_layer(
     layer.replay.tlps = policy.replay_tlps;
     layer.replay.bytes = policy.replay_bytes;
     layer.replay_timer = policy.replay_timer;
-    if policy.replay_timer.is_none() {
-        let timer = layer.replay_timeout() + later;
-        let timer =
-            if layer.flow_control.drops() { timer } else { timer.max(acknowledged_after(c, &layer, peer)) };
-        layer.replay_timer = (timer != layer.replay_timeout()).then_some(timer);
-    }
+    layer.round_trip = RoundTrip { flight: c.flight, stages: later, ack_latency: ack_latency(peer) };
     let component = link.name.clone();
     layer.check().map_err(|error| BuildError::Port { component, end, error })?;
     Ok(layer)
@@ -190,22 +181,6 @@ fn ack_latency(policy: &PortConfig) -> AckLatency {
         Some(Duration::ZERO) => AckLatency::AtOnce,
         Some(time) => AckLatency::Fixed(time),
     }
-}
-
-/// The longest time from the end of a TLP to the arrival of its Ack: the wire both ways, the peer's Ack latency, and a TLP of the peer that goes first. The
-/// specification's limits do not count the wire (PCIe 5.0 §3.6.2.1), which may be longer than they are.
-fn acknowledged_after(link: &LinkConfig, layer: &LinkLayerConfig, peer: &PortConfig) -> Duration {
-    let mut answering = layer.clone();
-    answering.ack.latency = ack_latency(peer);
-    let first = match link.mode {
-        LinkMode::NonFlit => layer.mps.bytes() + LARGEST_OVERHEAD + dllp::WIRE_BYTES,
-        LinkMode::Flit => 2 * FLIT_BYTES,
-    };
-    let rate = LinkRate::new(link.generation, link.width);
-    link.flight * 2
-        + stages::acknowledged_later(link)
-        + answering.ack_latency()
-        + rate.time_of(u64::from(first))
 }
 
 /// The data that arrive in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred

@@ -4,22 +4,21 @@ use crate::bench::any::cases;
 use crate::bench::{Bench, ns};
 use proptest::prelude::*;
 use tlplab_device::{LoadConfig, LoadOp};
-use tlplab_units::{Duration, LinkMode, Mps, Time};
+use tlplab_fabric::config::{DeviceConfig, Direction, Fault, FaultKind};
+use tlplab_units::{Duration, LinkMode, Mps, Time, Width};
 
-/// TLPs sent again in both directions of a link without errors, and the transactions that ended.
-fn replays(
-    generation: u8,
-    lanes: u8,
-    change: impl FnOnce(&mut tlplab_fabric::config::DeviceConfig),
-) -> (u64, u64) {
+/// TLPs sent again in both directions of a link without errors, before 200 µs and in the 200 µs after, and the transactions that ended.
+fn replays(generation: u8, lanes: u8, change: impl FnOnce(&mut DeviceConfig)) -> ([u64; 2], u64) {
     let mut bench = Bench::new();
     let load = LoadConfig { op: LoadOp::Both, size: 512, outstanding: 16, ..LoadConfig::default() };
     bench.device("dev", "host.rp0", generation, lanes).config(change).load(load);
     let mut fabric = bench.build();
-    fabric.run_until(Time::ZERO + Duration::from_us(300));
     let ports = fabric.topology().links[0].ports;
-    let replayed = ports.map(|port| fabric.direction_result(port).wire.replayed).iter().sum();
-    (replayed, fabric.transactions_ended())
+    let [early, all] = [200, 400].map(|us| {
+        fabric.run_until(Time::ZERO + Duration::from_us(us));
+        ports.map(|port| fabric.direction_result(port).wire.replayed).iter().sum::<u64>()
+    });
+    ([early, all - early], fabric.transactions_ended())
 }
 
 proptest! {
@@ -33,7 +32,7 @@ proptest! {
         mps in prop::sample::select(&Mps::ALL[..4]),
         ack_latency in prop::option::of(0u64..4_000),
     ) {
-        let (replayed, ended) = replays(generation, lanes, |device| {
+        let ([early, late], ended) = replays(generation, lanes, |device| {
             (device.link.mps, device.link.flight) = (mps, ns(flight));
             if generation == 6 {
                 device.link.mode = LinkMode::Flit;
@@ -42,16 +41,27 @@ proptest! {
                 port.ack_latency = ack_latency.map(ns);
             }
         });
-        prop_assert_eq!(replayed, 0);
+        prop_assert_eq!((early, late), (0, 0));
         prop_assert!(ended > 0);
     }
 }
 
 #[test]
 fn a_replay_timer_of_the_experiment_that_is_shorter_than_the_wire_replays() {
-    let (replayed, _) = replays(3, 8, |device| {
+    let ([_, replayed], _) = replays(3, 8, |device| {
         device.link.flight = ns(3_000);
         device.link.lower.replay_timer = Some(ns(2_000));
     });
     assert!(replayed > 100, "{replayed}");
+}
+
+/// Only the TLPs that the recovery cut off are sent again: on fewer lanes an Ack takes longer, and the timer with it.
+#[test]
+fn the_replay_timer_grows_where_lanes_fail_on_a_long_wire() {
+    let ([early, late], _) = replays(3, 8, |device| {
+        device.link.flight = ns(250);
+        let kind = FaultKind::Narrow { at: Time::ZERO + Duration::from_us(50), width: Width::X1 };
+        device.link.faults.push(Fault { direction: Direction::Up, kind });
+    });
+    assert!(early < 40 && late == 0, "{early} {late}");
 }
