@@ -116,15 +116,18 @@ impl Config {
         if self.flow_control.drops() { limit } else { limit.max(self.acknowledged_after()) }
     }
 
-    /// The longest time from the end of a TLP to the arrival of its Ack: the wire both ways, stages, the peer's Ack latency, and a TLP of the peer
-    /// that goes first. The specification's limits do not count the wire (PCIe 5.0 §3.6.2.1), which may be longer than they are.
+    /// The longest time from one Ack to the next: the rest of a TLP that was on the wire when the first one came, the wire both ways, stages, the peer's
+    /// Ack latency, a TLP of the peer that goes first, and the ordered sets around both TLPs. The specification's limits do not count the wire (PCIe 5.0
+    /// §3.6.2.1), which may be longer than they are.
     fn acknowledged_after(&self) -> Duration {
-        let first = match self.mode {
-            LinkMode::NonFlit => self.mps.bytes() + LARGEST_OVERHEAD + dllp::WIRE_BYTES,
+        let RoundTrip { flight, stages, ack_latency, padding, ordered_sets } = self.round_trip;
+        let bytes = match self.mode {
+            LinkMode::NonFlit => self.mps.bytes() + LARGEST_OVERHEAD + padding + dllp::WIRE_BYTES,
             LinkMode::Flit => 2 * crate::event::FLIT_BYTES,
         };
-        let RoundTrip { flight, stages, ack_latency } = self.round_trip;
-        flight * 2 + stages + self.ack_latency_by(ack_latency) + self.rate().time_of(u64::from(first))
+        let tlp = self.rate().time_of(u64::from(bytes));
+        let sets = ordered_sets.map_or(Duration::ZERO, |sets| sets.around(tlp));
+        flight * 2 + stages + self.ack_latency_by(ack_latency) + (tlp + sets) * 2
     }
 
     /// The specification's limit of REPLAY_TIMER; with drop-and-replay the same formula without internal delay.
@@ -368,6 +371,28 @@ pub struct RoundTrip {
     pub stages: Duration,
     /// The policy of the peer's Acks.
     pub ack_latency: AckLatency,
+    /// Bytes on the wire by which a TLP may take more than with its framing.
+    pub padding: u32,
+    /// The ordered sets on the peer's wire.
+    pub ordered_sets: Option<OrderedSets>,
+}
+
+/// Ordered sets that interrupt the TLPs and DLLPs of a wire at regular intervals. They go over all lanes at once, so that their times do not depend on the width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderedSets {
+    /// The time that one takes.
+    pub length: Duration,
+    /// From one to the next.
+    pub interval: Duration,
+}
+
+impl OrderedSets {
+    /// The longest time of the ordered sets before and behind a unit: each time as many as fall due in the time of the unit and of the ordered sets
+    /// with it.
+    fn around(&self, unit: Duration) -> Duration {
+        let free = self.interval.saturating_sub(self.length).as_fs().max(1);
+        self.length * ((unit + self.interval).as_fs() / free + 1) * 2
+    }
 }
 
 /// The policy by which a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs. It is due

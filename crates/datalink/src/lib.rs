@@ -58,7 +58,7 @@ pub(crate) mod sequence;
 pub mod unacknowledged;
 
 pub use config::{
-    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl,
+    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl, OrderedSets,
     ReceiveBuffers, ReplayBuffer, RoundTrip, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
 };
 pub use custom::{CustomLinkLayer, CustomPort};

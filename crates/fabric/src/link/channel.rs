@@ -4,7 +4,7 @@ use crate::config::{Damage, SkpPolicy};
 use crate::link::channel_model::{CustomChannel, Passage};
 use crate::link::fault::Faults;
 use std::collections::VecDeque;
-use tlplab_datalink::{Integrity, Unit};
+use tlplab_datalink::{Integrity, OrderedSets, Unit};
 use tlplab_units::{Duration, LinkRate, Time, link::Encoding};
 
 /// A unit on its way to the receiver.
@@ -52,7 +52,7 @@ impl<H> Channel<H> {
         skp: SkpPolicy,
         faults: Faults,
     ) -> Self {
-        let skp = Skp::new(rate, encoding, skp);
+        let skp = ordered_sets(rate, encoding, skp).map(Skp::new);
         Self {
             rate,
             flight,
@@ -164,6 +164,21 @@ impl<H> Channel<H> {
     }
 }
 
+/// The ordered sets on a wire by a policy.
+pub(crate) fn ordered_sets(rate: LinkRate, encoding: Encoding, policy: SkpPolicy) -> Option<OrderedSets> {
+    let (length, interval) = match (policy, encoding) {
+        (SkpPolicy::Off, _) => return None,
+        (SkpPolicy::Custom { length, interval }, _) => (u64::from(length), u64::from(interval)),
+        // PCIe 5.0 §4.2.7.3: every 1180 to 1538 symbol times; COM and three SKP.
+        (_, Encoding::B8b10b) => (4, 1538),
+        // PCIe 5.0 §4.2.7.3: every 370 to 375 blocks of 16 symbols; the ordered set is a block.
+        (_, Encoding::B128b130b) => (16, 376 * 16),
+        // 1b/1b ordered sets replace whole flits at intervals that depend on clocking; the published budgets leave them out.
+        (_, Encoding::B1b1b) => return None,
+    };
+    Some(OrderedSets { length: rate.symbol_times(length), interval: rate.symbol_times(interval) })
+}
+
 /// SKP ordered sets: due at a fixed interval, sent when the wire is free, never dropped.
 #[derive(Clone)]
 struct Skp {
@@ -174,19 +189,9 @@ struct Skp {
 }
 
 impl Skp {
-    fn new(rate: LinkRate, encoding: Encoding, policy: SkpPolicy) -> Option<Self> {
-        let (length, interval) = match (policy, encoding) {
-            (SkpPolicy::Off, _) => return None,
-            (SkpPolicy::Custom { length, interval }, _) => (u64::from(length), u64::from(interval)),
-            // PCIe 5.0 §4.2.7.3: every 1180 to 1538 symbol times; COM and three SKP.
-            (_, Encoding::B8b10b) => (4, 1538),
-            // PCIe 5.0 §4.2.7.3: every 370 to 375 blocks of 16 symbols; the ordered set is a block.
-            (_, Encoding::B128b130b) => (16, 376 * 16),
-            // 1b/1b ordered sets replace whole flits at intervals that depend on clocking; the published budgets leave them out.
-            (_, Encoding::B1b1b) => return None,
-        };
-        let interval = rate.symbol_times(interval);
-        Some(Self { sent: rate.symbol_times(length), interval, due: Time::ZERO + interval, count: 0 })
+    fn new(sets: OrderedSets) -> Self {
+        let OrderedSets { length, interval } = sets;
+        Self { sent: length, interval, due: Time::ZERO + interval, count: 0 }
     }
 
     /// Sends what is due on a wire that is free since `free`; returns from when on it is free for a packet that waits at `now`.
@@ -218,7 +223,7 @@ mod tests {
 
     fn skp(generation: Generation) -> Skp {
         let rate = LinkRate::new(generation, Width::new(1).unwrap());
-        Skp::new(rate, generation.encoding(), SkpPolicy::Standard).unwrap()
+        Skp::new(ordered_sets(rate, generation.encoding(), SkpPolicy::Standard).unwrap())
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use crate::config::BuildError;
 use crate::config::numbering::{LinkSlot, Numbering, PortSlot};
-use crate::config::{Buffers, Direction, FabricConfig, FlowControl, LinkConfig, PortConfig, SkpPolicy};
+use crate::config::{
+    Buffers, Direction, FabricConfig, FlowControl, HEADER_CHECK, LinkConfig, PortConfig, SkpPolicy,
+};
 use crate::kernel::ids::{LinkId, NodeId, PortId};
-use crate::link::channel::Channel;
+use crate::link::channel::{Channel, ordered_sets};
 use crate::link::channel_model::{ChannelModel, CustomChannel};
 use crate::link::egress::Egress;
 use crate::link::fault::{Faults, Tampering};
@@ -36,7 +38,7 @@ pub(crate) fn make_port(
     let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
     let of_direction = || c.faults.iter().enumerate().filter(|(_, f)| f.direction == direction);
     let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
-    let (rate, skp) = (c.rate(), if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp });
+    let (rate, skp) = (c.rate(), skp_policy(c));
     let engine = Engine::new(link_layer(config, numbering, index)?);
     let weights = numbering.sources(config, slot.node);
     Ok(Port {
@@ -51,7 +53,7 @@ pub(crate) fn make_port(
         link: LinkId(slot.link as u16),
         direction: slot.direction,
         mode: c.mode,
-        word_mask: c.tlp_alignment.next_power_of_two() - 1,
+        word_mask: word_mask(c),
         header_check: 0,
         hits: Random::keyed(
             config.seed,
@@ -95,6 +97,15 @@ pub(crate) fn make_port(
         flit_debt: 0,
         series: PortSeries::new(timeline),
     })
+}
+
+fn skp_policy(c: &LinkConfig) -> SkpPolicy {
+    if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp }
+}
+
+/// The bytes of a word of the wire, a power of two, less one.
+fn word_mask(c: &LinkConfig) -> u32 {
+    c.tlp_alignment.next_power_of_two() - 1
 }
 
 /// True if it is a port of a parallel bus.
@@ -169,7 +180,13 @@ fn link_layer(
     layer.replay.tlps = policy.replay_tlps;
     layer.replay.bytes = policy.replay_bytes;
     layer.replay_timer = policy.replay_timer;
-    layer.round_trip = RoundTrip { flight: c.flight, stages: later, ack_latency: ack_latency(peer) };
+    layer.round_trip = RoundTrip {
+        flight: c.flight,
+        stages: later,
+        ack_latency: ack_latency(peer),
+        padding: HEADER_CHECK + word_mask(c),
+        ordered_sets: ordered_sets(c.rate(), c.generation.encoding(), skp_policy(c)),
+    };
     let component = link.name.clone();
     layer.check().map_err(|error| BuildError::Port { component, end, error })?;
     Ok(layer)
