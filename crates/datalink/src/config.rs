@@ -387,11 +387,11 @@ pub struct OrderedSets {
 }
 
 impl OrderedSets {
-    /// The longest time of the ordered sets before and behind a unit: each time as many as fall due in the time of the unit and of the ordered sets
-    /// with it.
+    /// The longest time of the ordered sets before and behind a unit: as many as fall due in the time of the unit, of one as long before it, and of the
+    /// ordered sets themselves.
     fn around(&self, unit: Duration) -> Duration {
         let free = self.interval.saturating_sub(self.length).as_fs().max(1);
-        self.length * ((unit + self.interval).as_fs() / free + 1) * 2
+        self.length * ((unit * 2 + self.interval).as_fs() / free)
     }
 }
 

@@ -29,7 +29,7 @@ fn replays(
 }
 
 proptest! {
-    #![proptest_config(cases(40))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_link_without_errors_never_replays_however_long_its_wire_is(
