@@ -19,6 +19,10 @@ use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
 
+/// The allocator of the Python extension.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SEED: u64 = 1;
 const USAGE: &str = "usage: hops write|read|writes payload|length HOPS [DEVICES]";
 /// Devices below each switch, each of which has a root port.
