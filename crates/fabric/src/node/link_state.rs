@@ -25,7 +25,11 @@ impl Hardware {
             NARROWED => {
                 if let Some(width) = Width::new((what >> 8) as u8) {
                     self.cx.narrow(id, width);
-                    self.show_link(self.cx.links.peer(id));
+                    let upper = self.cx.links.peer(id);
+                    // A link that initialises shows its width when it is up.
+                    if self.cx.links.is_active(upper) {
+                        self.show_link(upper);
+                    }
                 }
                 vec![id]
             }

@@ -10,7 +10,7 @@ use tlplab_device::nic::{OpenEnd, Signal};
 use tlplab_device::{LoadConfig, LoadOp, Nic, NicConfig, NicDriver, NicLoad, Target};
 use tlplab_fabric::config::*;
 use tlplab_fabric::{Ending, Fabric, MSI_ADDRESS};
-use tlplab_units::{Bdf, Duration, Time};
+use tlplab_units::{Bdf, Duration, Time, Width};
 use tlplab_wire::tlp::{Kind, Repr};
 
 pub(crate) fn downs() -> impl Strategy<Value = Vec<(usize, Fault)>> {
@@ -104,6 +104,24 @@ proptest! {
             }
         }
     }
+}
+
+/// The lanes of a link fail while it initialises, before software has looked at it: that is no event of its slot, and nothing below is configured anew.
+#[test]
+fn lanes_that_fail_before_a_link_is_up_are_no_event_of_its_slot() {
+    let mut bench = Bench::new();
+    let switch = bench.switch("sw0", "host.rp0", 1, 4);
+    switch.uplink.trained = false;
+    let kind = FaultKind::Narrow { at: Time::ZERO + ns(1), width: Width::X1 };
+    switch.uplink.faults.push(Fault { direction: Direction::Up, kind });
+    let load = LoadConfig { op: LoadOp::Read, count: Some(20), ..LoadConfig::default() };
+    bench.device("dev", "sw0", 1, 4).load(load);
+    let mut fabric = bench.build();
+    fabric.run_until(Time::ZERO + Duration::from_ms(2));
+    assert_eq!((fabric.refused(), fabric.interrupts(), fabric.outages().len()), (0, 0, 0));
+    assert_eq!((fabric.transactions_ended(), fabric.errors().count()), (20, 0));
+    let ports = fabric.topology().links.iter().find(|link| link.name == "sw0").expect("its link").ports;
+    assert_eq!(fabric.data_link_config(ports[0]).width, Width::X1);
 }
 
 /// The downstream port above the device in the tree below.
