@@ -75,7 +75,7 @@ class Device:
         return device
 
     def start(self, cx: Context) -> Any:
-        """Called when the device has been configured, also after a reset; may be a coroutine."""
+        """Called when the device has been configured, also after a reset, or may do DMA again after it was refused; may be a coroutine."""
 
     def reset(self) -> None:
         """Called after a reset has cleared the registers and ended all handlers."""

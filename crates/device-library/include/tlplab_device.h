@@ -58,7 +58,7 @@ struct tlplab_device_identity {
 };
 
 enum tlplab_device_event_kind {
-    TLPLAB_DEVICE_START = 0,      /* it is configured and may act */
+    TLPLAB_DEVICE_START = 0,      /* it is configured and may act; again after a reset, or when DMA that was refused is allowed */
     TLPLAB_DEVICE_MMIO_READ = 1,  /* `bytes` at `offset` of `bar`; answer `id`, now or later */
     TLPLAB_DEVICE_MMIO_WRITE = 2, /* `bytes` of `data` at `offset` of `bar` */
     TLPLAB_DEVICE_DMA_READ_DONE = 3,      /* of `id`: `bytes` of `data`, or `error` */

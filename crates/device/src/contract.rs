@@ -74,7 +74,8 @@ pub type Stream = (&'static str, &'static str);
 /// An event of a device.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The device is configured and may act.
+    /// The device is configured and may act: at first, after each reset, and when software lets it master the bus again after an operation was
+    /// refused for want of that ([`DmaError::BusMasterDisabled`]).
     Start,
     /// A read of a BAR. It must be answered with `reply`, now or later; if it never is, the reader times out.
     MmioRead {

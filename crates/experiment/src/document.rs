@@ -394,6 +394,9 @@ fn subtract(now: &mut DirectionResult, before: &DirectionResult) {
     ] {
         *now -= before;
     }
+    for (now, before) in now.longer.iter_mut().zip(before.longer) {
+        *now -= before;
+    }
     now.ordered_sets -= before.ordered_sets;
     now.tag_stall -= before.tag_stall;
     for class in 0..3 {
@@ -404,11 +407,20 @@ fn subtract(now: &mut DirectionResult, before: &DirectionResult) {
 
 fn direction(result: &DirectionResult, raw_bps: f64, span: Duration) -> result::Direction {
     let whole = span.as_fs().max(1) as f64;
-    let wire = |bytes: u64| bytes as f64 * 8.0 / raw_bps * FS_PER_S / whole;
+    let wire = |bytes: u64, longer: Duration| {
+        (bytes as f64 * 8.0 / raw_bps * FS_PER_S + longer.as_fs() as f64) / whole
+    };
     let time = |duration: Duration| (duration.as_fs() as f64 / whole).min(1.0);
     let longest = |by_class: [Duration; 3]| time(by_class.into_iter().max().unwrap_or_default());
     let w = &result.wire;
-    let shares = [wire(w.payload), wire(w.overhead), wire(w.dllp), wire(w.replay), time(result.ordered_sets)];
+    let [payload, overhead, dllp, replay] = result.longer;
+    let shares = [
+        wire(w.payload, payload),
+        wire(w.overhead, overhead),
+        wire(w.dllp, dllp),
+        wire(w.replay, replay),
+        time(result.ordered_sets),
+    ];
     // A unit on the wire at the end is counted whole, so the sum may pass 1 by a packet.
     let total: f64 = shares.iter().sum();
     let [payload, overhead, dllp, replay, ordered_sets] = shares.map(|share| share / total.max(1.0));

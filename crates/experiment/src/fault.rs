@@ -181,7 +181,7 @@ pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> R
                 Problem::new(format!("there is no component \"{}\" with a link above it", said.link));
             return Err(fault.at("link").problem(problem.hint(hint)));
         };
-        let kind = kind(&fault, &said, link.mode, link.width)?;
+        let kind = kind(&fault, &said, link)?;
         if !digests && matches!(kind, FaultKind::Tamper { how: Tamper::Ecrc, .. }) {
             let problem =
                 Problem::new("no TLP has a digest (ECRC) that could be wrong").hint("set host.ecrc = true");
@@ -202,7 +202,8 @@ fn link_of<'t>(topology: &'t mut Topology, name: &str) -> Option<&'t mut LinkCon
     switch.or(bus).or(device)
 }
 
-fn kind(fault: &View<'_>, said: &Said, mode: LinkMode, width: Width) -> Result<FaultKind, Error> {
+fn kind(fault: &View<'_>, said: &Said, link: &LinkConfig) -> Result<FaultKind, Error> {
+    let mode = link.mode;
     let given: Vec<_> = Of::WORDS.iter().filter_map(|(key, of)| Some((*of, fault.get(key)?))).collect();
     let [(of, one)] = given.as_slice() else {
         let problem = Problem::new(match given.len() {
@@ -218,7 +219,7 @@ fn kind(fault: &View<'_>, said: &Said, mode: LinkMode, width: Width) -> Result<F
         return Err(until.key_error(Problem::new("until belongs to down and reset")));
     }
     if *of == Of::Narrow {
-        return narrow(fault, said, width);
+        return narrow(fault, said, link);
     }
     if let Some(lanes) = fault.get("lanes") {
         return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
@@ -428,23 +429,41 @@ fn refuse_unit_keys(fault: &View<'_>, what: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lanes of a link of `width` fail.
-fn narrow(fault: &View<'_>, said: &Said, width: Width) -> Result<FaultKind, Error> {
+/// Lanes of a link fail, some of which may have failed before.
+fn narrow(fault: &View<'_>, said: &Said, link: &LinkConfig) -> Result<FaultKind, Error> {
     refuse_unit_keys(fault, "narrower")?;
+    let others = link.faults.iter().filter_map(|other| match other.kind {
+        FaultKind::Narrow { at, width } => Some((at, width)),
+        _ => None,
+    });
+    let earlier = others.clone().filter(|(at, _)| *at <= said.at).map(|(_, width)| width);
+    let width = earlier.min().unwrap_or(link.width);
     let Some(lanes) = fault.get("lanes") else {
         let problem = Problem::new("the lanes that are left are missing");
         return Err(fault.key_error(problem.hint("add lanes = 1")));
     };
     match said.lanes.and_then(Width::new) {
-        Some(left) if left < width => Ok(FaultKind::Narrow { at: said.at, width: left }),
+        Some(left) if left < width => {
+            let mut later = others.filter(|(at, _)| *at > said.at);
+            if let Some((at, width)) = later.find(|(_, width)| *width >= left) {
+                let lanes_then = width.lanes();
+                let problem =
+                    Problem::new(format!("the fault at {at} leaves {lanes_then} lanes, which failed before"));
+                return Err(lanes.problem(problem.hint("lanes that have failed do not come back")));
+            }
+            Ok(FaultKind::Narrow { at: said.at, width: left })
+        }
         _ => {
             let less: Vec<_> = Width::ALL
                 .into_iter()
                 .filter(|left| *left < width)
                 .map(|left| left.lanes().to_string())
                 .collect();
-            let problem =
-                Problem::new(format!("a link of {} lanes cannot be narrowed to this", width.lanes()));
+            let lanes_left = match width.lanes() {
+                1 => "one lane".to_owned(),
+                several => format!("{several} lanes"),
+            };
+            let problem = Problem::new(format!("a link of {lanes_left} cannot be narrowed to this"));
             Err(lanes.problem(problem.hint(if less.is_empty() {
                 "it has one lane".to_owned()
             } else {

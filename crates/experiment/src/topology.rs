@@ -11,7 +11,7 @@ use crate::tables;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
-    Arbitration, BusConfig, BusDevice, DeviceConfig, Forwarding, FunctionOf, HostConfig, LinkConfig,
+    Arbitration, Buffers, BusConfig, BusDevice, DeviceConfig, Forwarding, FunctionOf, HostConfig, LinkConfig,
     MpsPolicy, Payloads, PortConfig, SwitchConfig, payloads,
 };
 use tlplab_units::{Generation, LinkMode, Width};
@@ -388,10 +388,19 @@ fn check_buffers(
 ) -> Result<(), Error> {
     let links = topology.links();
     let set = payloads(policy, &links);
+    let deferrable = above_deferrable_writes(&topology.devices, &links);
     for (name, link) in &links {
         let Payloads { upper, lower } = set[name];
+        let buffers = link.upper.buffers.filter(|_| deferrable.contains(name));
+        if let Some(problem) = buffers.and_then(holds_no_deferrable_write) {
+            return Err(
+                link::find(root, name, &components[name].view, &["upper", "buffers"]).problem(problem)
+            );
+        }
         for (end, port, mps) in [("upper", &link.upper, upper), ("lower", &link.lower, lower)] {
-            if let Err(problem) = holds_one_tlp(port, mps.bytes()) {
+            if let Err(problem) =
+                holds_one_tlp(port, mps.bytes()).and_then(|()| can_be_advertised(port, link.generation))
+            {
                 return Err(
                     link::find(root, name, &components[name].view, &[end, "buffers"]).problem(problem)
                 );
@@ -399,6 +408,54 @@ fn check_buffers(
         }
     }
     Ok(())
+}
+
+/// Ports below 16 GT/s cannot scale their credits (PCIe 5.0 §3.4.2): more than they can advertise would have no effect.
+fn can_be_advertised(port: &PortConfig, generation: Generation) -> Result<(), Problem> {
+    let Some(buffers) = port.buffers.filter(|_| generation < Generation::Gen4) else { return Ok(()) };
+    let (headers, data) = (127, 2047);
+    for (key, credits, most) in [
+        ("posted_headers", buffers.posted_headers, headers),
+        ("posted_data", buffers.posted_data, data),
+        ("non_posted_headers", buffers.non_posted_headers, headers),
+        ("non_posted_data", buffers.non_posted_data, data),
+        ("completion_headers", buffers.completion_headers, headers),
+        ("completion_data", buffers.completion_data, data),
+    ] {
+        if credits > most {
+            let problem = format!("{key} = {credits} is more than a port below 16 GT/s can advertise");
+            return Err(Problem::new(problem).hint(format!("write at most {most}, or 0 for infinite")));
+        }
+    }
+    Ok(())
+}
+
+/// The components above whose links are devices that write by deferrable writes, or that are such devices.
+fn above_deferrable_writes<'t>(
+    devices: &'t [DeviceConfig],
+    links: &BTreeMap<&'t str, &'t LinkConfig>,
+) -> BTreeSet<&'t str> {
+    let mut above = BTreeSet::new();
+    for device in devices.iter().filter(|device| !device.posted_writes) {
+        let of = device.function_of.as_ref();
+        let mut at = of.map_or(device.name.as_str(), |of| of.device.as_str());
+        while let Some(link) = links.get(at).filter(|_| above.insert(at)) {
+            at = &link.under;
+        }
+    }
+    above
+}
+
+/// A deferrable write carries up to 128 bytes, and takes non-posted credits (PCIe 6.0 §7.7.9.2).
+fn holds_no_deferrable_write(buffers: Buffers) -> Option<Problem> {
+    let credits = buffers.non_posted_data;
+    (1..8).contains(&credits).then(|| {
+        let have = credits * 16;
+        Problem::new(format!(
+            "non_posted_data = {credits} ({have} B) cannot hold one deferrable write of 128 B"
+        ))
+        .hint("write at least 8, or 0 for infinite")
+    })
 }
 
 fn holds_one_tlp(port: &PortConfig, mps: u32) -> Result<(), Problem> {

@@ -4,7 +4,7 @@
 pub(crate) mod issue;
 pub mod replay;
 
-use crate::contract::{Context, Device, Event};
+use crate::contract::{Context, Device, DmaError, Event};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
 use crate::load::issue::{Issue, Target};
@@ -141,6 +141,10 @@ pub struct Load {
     failed: u64,
     begun: bool,
     finished: bool,
+    /// Software has taken Bus Master Enable away.
+    paused: bool,
+    /// The engine that has issued last.
+    last: usize,
 }
 
 impl Load {
@@ -182,6 +186,8 @@ impl Load {
             failed: 0,
             begun: false,
             finished: false,
+            paused: false,
+            last: 0,
             random,
             config,
         };
@@ -236,8 +242,10 @@ impl Load {
         }
     }
 
-    /// After a reset the load goes on where it was; what was under way is lost, and what was due meanwhile is not made up for.
+    /// After a reset, or when it may master the bus again, the load goes on where it was; what a reset has met under way is lost, and what was due
+    /// meanwhile is not made up for.
     fn resume(&mut self, cx: &mut impl Issue) {
+        self.paused = false;
         for number in 0..self.engines.len() {
             let engine = &mut self.engines[number];
             engine.due = engine.due.max(cx.now());
@@ -251,8 +259,21 @@ impl Load {
         }
     }
 
+    /// An operation was refused, as Bus Master Enable is clear: it is issued again when that is set. Those refused are the last that were issued.
+    fn take_back(&mut self) {
+        let engine = &mut self.engines[self.last];
+        engine.in_flight = engine.in_flight.saturating_sub(1);
+        engine.issued = engine.issued.saturating_sub(1);
+        engine.slot = if engine.slot == 0 { self.slots - 1 } else { engine.slot - 1 };
+        self.paused = true;
+    }
+
     /// Issues what may be issued by an engine.
     fn advance(&mut self, cx: &mut impl Issue, number: usize) {
+        if self.paused {
+            return;
+        }
+        self.last = number;
         let count = self.config.count.unwrap_or(u64::MAX);
         loop {
             let engine = &mut self.engines[number];
@@ -333,6 +354,7 @@ impl Device for Load {
         match event {
             Event::Start if self.begun => self.resume(cx),
             Event::Start => self.begin(cx),
+            Event::DmaReadDone { result: Err(DmaError::BusMasterDisabled), .. } => self.take_back(),
             Event::DmaReadDone { result, .. } => self.over(cx, false, result.is_err()),
             Event::DmaWriteAccepted { .. } => self.over(cx, true, false),
             Event::Timer { id } => self.tick(cx, id),

@@ -1,6 +1,6 @@
 //! Replay of a captured trace: the memory requests of a real device, again.
 
-use crate::contract::{Context, Device, Event, Refusal};
+use crate::contract::{Context, Device, DmaError, Event, Refusal};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::Identity;
 use crate::load::issue::Issue;
@@ -77,6 +77,8 @@ pub struct Replay {
     failed: u64,
     zeros: Payload,
     running: bool,
+    /// Software has taken Bus Master Enable away.
+    paused: bool,
 }
 
 impl Replay {
@@ -108,6 +110,7 @@ impl Replay {
                 failed: 0,
                 zeros: Payload::EMPTY,
                 running: false,
+                paused: false,
             }),
         }
     }
@@ -124,12 +127,25 @@ impl Replay {
             false => vec![0; longest as usize].into(),
         };
         self.begin = cx.now();
-        (self.next, self.in_flight, self.running) = (0, 0, true);
+        (self.next, self.in_flight, self.running, self.paused) = (0, 0, true, false);
         self.advance(cx);
     }
 
+    /// It may master the bus again.
+    fn resume(&mut self, cx: &mut impl Issue) {
+        self.paused = false;
+        self.advance(cx);
+    }
+
+    /// The record issued last was refused, as Bus Master Enable is clear: it is issued again when that is set.
+    fn take_back(&mut self) {
+        self.next = self.next.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.paused = true;
+    }
+
     fn advance(&mut self, cx: &mut impl Issue) {
-        while let Some(&record) = self.records.get(self.next).filter(|_| self.running) {
+        while let Some(&record) = self.records.get(self.next).filter(|_| self.running && !self.paused) {
             match self.pace {
                 ReplayPace::Captured if self.begin + record.at > cx.now() => {
                     return cx.timer(self.begin + record.at, self.next as u64);
@@ -181,7 +197,9 @@ impl Device for Replay {
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
+            Event::Start if self.running => self.resume(cx),
             Event::Start => self.start(cx),
+            Event::DmaReadDone { result: Err(DmaError::BusMasterDisabled), .. } => self.take_back(),
             Event::DmaReadDone { result, .. } => self.over(cx, result.is_err()),
             Event::DmaWriteAccepted { .. } => self.over(cx, false),
             Event::Timer { .. } => self.advance(cx),

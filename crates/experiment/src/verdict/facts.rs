@@ -67,6 +67,12 @@ impl Facts<'_> {
         }
     }
 
+    /// True if a load has asked for all the transactions that it was to ask for.
+    pub(super) fn is_over(&self, flow: &Flow) -> bool {
+        let count = self.load(flow).and_then(|load| load.count);
+        count.is_some_and(|count| flow.transactions + super::failures(flow) >= count)
+    }
+
     /// True if the flow follows the times of a capture.
     pub(super) fn is_captured(&self, flow: &Flow) -> bool {
         let work = self.load(flow).map(|load| &load.work);

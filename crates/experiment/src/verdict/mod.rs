@@ -90,11 +90,17 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         (Some(found), _) => found,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
         _ if facts.guest => guest(candidates.first()),
-        _ => host::reads(document, &flows, facts)
-            .or_else(|| waits(document, &flows))
-            .or_else(|| cable::limit(document, facts))
-            .or_else(|| network::software(document))
-            .unwrap_or_else(|| own_loads(&flows, facts)),
+        _ => {
+            let found = host::reads(document, &flows, facts)
+                .or_else(|| waits(document, &flows))
+                .or_else(|| cable::limit(document, facts))
+                .or_else(|| network::software(document));
+            match found {
+                Some(found) => found,
+                None if flows.iter().all(|flow| flow.transactions == 0) => return nothing(document, facts),
+                None => own_loads(&flows, facts),
+            }
+        }
     };
     // What would have been carried over a link that was down, when not one transaction ended, or when none ends any more, nobody knows.
     let stuck = is_stuck(document);
@@ -111,7 +117,8 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let sentence = if stuck {
         format!("The run is stuck: {}{also}.", document.stop_text)
     } else {
-        format!("{} {verb} the run: {}{also}.", capital(&limit.resource), limit.because)
+        let subject = if limit.resource == NOTHING { "Nothing".to_owned() } else { capital(&limit.resource) };
+        format!("{subject} {verb} the run: {}{also}.", limit.because)
     };
     let mut evidence = limit.evidence.clone();
     let others = downs.iter().filter(|down| down.resource != limit.resource);
@@ -171,9 +178,7 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
         }
     };
     let limit = match found {
-        None => {
-            Limit { resource: "nothing".into(), evidence: refused(document).collect(), ..Limit::default() }
-        }
+        None => Limit { resource: NOTHING.into(), evidence: refused(document).collect(), ..Limit::default() },
         Some(why) => Limit {
             links: why.links_in(document),
             resource: why.resource,
@@ -491,10 +496,24 @@ fn own_loads(flows: &[&Flow], facts: &Facts<'_>) -> Candidate {
             format!("the latency of {}", flow.name),
             format!("one transaction follows the other, and each takes {}", nanoseconds(mean)),
         ),
-        Some(n) => (
+        Some(n) if always_under_way(flow, n) => (
             LimitKind::Outstanding,
             format!("the outstanding of {}", flow.name),
             format!("its {n} transactions are always under way, and each takes {}", nanoseconds(mean)),
+        ),
+        Some(n) if facts.is_over(flow) => (
+            LimitKind::default(),
+            NOTHING.to_owned(),
+            format!(
+                "fewer than {n} transactions of {} are under way most of the time, and each takes {}",
+                flow.name,
+                nanoseconds(mean)
+            ),
+        ),
+        Some(n) => (
+            LimitKind::Latency,
+            format!("the latency of {}", flow.name),
+            format!("{} transactions ended in the run, and {n} are under way at a time", flow.transactions),
         ),
         None => (
             LimitKind::Latency,
@@ -503,6 +522,21 @@ fn own_loads(flows: &[&Flow], facts: &Facts<'_>) -> Candidate {
         ),
     };
     Candidate { resource, kind, used: 1.0, links: Vec::new(), place: None, replays: 0.0, because, evidence }
+}
+
+/// The resource of a run that nothing limits.
+pub(crate) const NOTHING: &str = "nothing";
+
+/// From this part of its outstanding transactions on, a load is said to have them all under way.
+const ALL_UNDER_WAY: f64 = 0.8;
+
+/// True if so many transactions of a flow are under way at a time, by its rate and their latency.
+fn always_under_way(flow: &Flow, outstanding: u32) -> bool {
+    let (Some(latency), true) = (&flow.latency_ns, flow.transactions > u64::from(outstanding)) else {
+        return false;
+    };
+    let per_second = flow.payload_bps / 8.0 * flow.transactions as f64 / flow.bytes as f64;
+    per_second * latency.mean / 1e9 >= ALL_UNDER_WAY * f64::from(outstanding)
 }
 
 /// From this share of its latency on, a flow is said to queue at a place.

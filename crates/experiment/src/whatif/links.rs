@@ -401,11 +401,17 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
     }
     let change = move |port: &mut PortConfig, by: By| {
         let buffers = port.buffers.get_or_insert(built);
+        let before = *buffers;
         let changed = CREDITS.map(|(_, counts, of)| more_credits(of(buffers), by, counts.most(scaled)));
-        changed.iter().any(Option::is_some).then(|| match by {
-            By::Tenth => "a tenth more of each".to_owned(),
-            By::Twice => "twice as many of each".to_owned(),
-            By::Gone => "without limit".to_owned(),
+        let lifted = CREDITS.iter().any(|(_, _, of)| *of(&mut before.clone()) > 0 && *of(buffers) == 0);
+        changed.iter().any(Option::is_some).then(|| {
+            let more = match by {
+                By::Tenth => "a tenth more of each",
+                By::Twice => "twice as many of each",
+                By::Gone => return "without limit".to_owned(),
+            };
+            let end = if lifted { ", without limit where there can be no more" } else { "" };
+            format!("{more}{end}")
         })
     };
     let candidate = of_port(at, format!("credits of {}", at.port), LimitKind::Credits, waits * 0.99, change);
@@ -431,14 +437,15 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
     all.extend(of_port(at, format!("UpdateFCs of {}", at.port), LimitKind::Credits, waits * 0.97, fewer));
 }
 
-/// More credits in place. 0 is without limit, which is what is left where no more can be told.
+/// More credits in place, at most as many as a port can have. 0 is without limit, which is what is left to one that has all of those.
 fn more_credits(credits: &mut u32, by: By, most: u64) -> Option<String> {
     let before = *credits;
     if before == 0 {
         return None;
     }
     let more = by.count(u64::from(before), u64::MAX)?;
-    *credits = if more > most { 0 } else { more as u32 };
+    let all = by == By::Gone || u64::from(before) >= most;
+    *credits = if all { 0 } else { more.min(most) as u32 };
     Some(match *credits {
         0 => format!("{before} → no limit"),
         more => format!("{before} → {more}"),

@@ -2,7 +2,9 @@
 //! exact double. Each comes with the resource that gains most by hand.
 
 use super::whatif::{named, verdict};
-use tlplab_experiment::result::Verdict;
+use tlplab_experiment::Experiment;
+use tlplab_experiment::result::{Document, Verdict};
+use tlplab_experiment::run::{Inputs, run};
 
 /// A device below each of two root ports.
 const TWO: &str = "title = \"two\"\n[device.a]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\n[device.b]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\n";
@@ -17,6 +19,87 @@ fn assert_named(text: &str, resource: &str, gain: std::ops::Range<f64>) -> Verdi
     let measured = verdict.limit.gain.unwrap();
     assert!(gain.contains(&measured), "{measured}: {}\n{text}", verdict.sentence);
     verdict
+}
+
+/// A run and what its own figures say of its limit.
+fn figures(text: &str) -> Document {
+    let experiment = Experiment::parse(&|_| Ok(text.to_owned()), "t.toml").unwrap_or_else(|e| panic!("{e}"));
+    run(experiment, Inputs::default()).unwrap()
+}
+
+#[test]
+fn figures_name_no_outstanding_of_a_load_that_never_had_so_many_under_way() {
+    for count in [1, 20] {
+        let load = format!(
+            "link = \"gen3 x4\"\n[load]\nd = {{ op = \"write\", size = \"64B\", count = {count} }}\n"
+        );
+        let verdict = figures(&single("stop = \"60us\"", &load)).verdict;
+        assert!(
+            verdict.sentence.starts_with("Nothing limits the run: fewer than 32"),
+            "{}",
+            verdict.sentence
+        );
+    }
+    // Lost UpdateFCs hold up all but the first: 64 are under way, but their latency is not that of those that ended.
+    let lost = "link = \"gen3 x4\"\n[[fault]]\nlink = \"d\"\ndllp = 1\ncount = 100000\nof = \"UpdateFC\"\ndamage = \"drop\"\ndirection = \"down\"\n[load]\nd = { op = \"write\", size = \"4KiB\", outstanding = 64 }\n";
+    let verdict = figures(&single("stop = \"200us\"", lost)).verdict;
+    assert!(!verdict.sentence.contains("always under way"), "{}", verdict.sentence);
+}
+
+#[test]
+fn figures_name_no_latency_where_no_transaction_ended() {
+    let ber = "link = { generation = 3, width = 4, flight = \"2us\" }\n[[fault]]\nlink = \"d\"\nber = 1e-3\n[load]\nd = { op = \"write\", size = \"4KiB\", outstanding = 64 }\n";
+    let document = figures(&single("stop = \"200us\"", ber));
+    assert_eq!(document.flows[0].transactions, 0);
+    assert!(document.verdict.sentence.starts_with("No transaction ended: "), "{}", document.verdict.sentence);
+}
+
+/// Of a Gen3 x8 link two lanes are left before the warm-up ends: it is as busy as a Gen3 x2 link, and is named as such a link is.
+#[test]
+fn a_link_is_busy_by_the_lanes_that_it_has() {
+    let load = "tags = 256\n[load]\nd = { op = \"read\", size = \"4KiB\", outstanding = 64 }\n";
+    let fault = "[[fault]]\nlink = \"d\"\nnarrow = \"50us\"\nlanes = 2\n";
+    let head = "stop = \"400us\"\nwarmup = \"100us\"\nfidelity = \"length-only\"";
+    let narrowed = figures(&(single(head, &format!("link = \"gen3 x8\"\n{load}")) + fault));
+    let native = figures(&single(head, &format!("link = \"gen3 x2\"\n{load}")));
+    let used = |document: &Document| {
+        document.links[0].directions.iter().map(|d| d.utilization.payload).fold(0.0, f64::max)
+    };
+    assert!((used(&narrowed) - used(&native)).abs() < 0.01, "{} {}", used(&narrowed), used(&native));
+    assert!(
+        narrowed.verdict.sentence.starts_with("The link host.rp0 → d limits"),
+        "{}",
+        narrowed.verdict.sentence
+    );
+    // The lanes fail in the middle: before, an eighth of the bytes' time at eight lanes, after, at two.
+    let middle =
+        figures(&(single(&head.replace("100us", "0us"), &format!("link = \"gen3 x8\"\n{load}")) + fault));
+    let idle = middle.links[0].directions.iter().map(|d| d.utilization.idle).fold(1.0, f64::min);
+    assert!(idle < 0.05, "{idle}");
+}
+
+/// A port below 16 GT/s has 127 header credits at most: twice as many as 100 are those, and more than 127 are no limit, which is what is said.
+#[test]
+fn twice_as_many_credits_are_no_more_than_a_port_can_have() {
+    let at = |credits: &str| {
+        format!(
+            "title = \"t\"\nstop = \"100us\"\nfidelity = \"length-only\"\n[device.d]\nunder = \"host.rp0\"\nlink = {{ generation = 3, width = 4, flight = \"20us\"{credits} }}\n[load]\nd = {{ op = \"write\", size = \"4KiB\", outstanding = 64 }}\n"
+        )
+    };
+    let some = verdict(&at(", upper = { buffers = { posted_headers = 100, posted_data = 0 } }"));
+    assert!(!some.sentence.contains("100 → no limit"), "{}", some.sentence);
+    for limit in &some.limits {
+        assert!(
+            !limit.resource.contains("credits") || limit.gain.is_none_or(|gain| gain < 1.05),
+            "{limit:?}"
+        );
+    }
+    let all = verdict(&at(""));
+    let told = format!("{} {}", all.sentence, all.limit.evidence.join(" "));
+    assert!(
+        !told.contains("twice as many of each would") && !told.contains("twice as many of each carries"),
+        "{told}"
+    );
 }
 
 /// Two peers below a switch whose uplink is a quarter as wide: straight they have four times as much, with a wider uplink twice.

@@ -93,6 +93,7 @@ pub(crate) fn make_port(
         timer: Time::NEVER,
         later_timer: Time::NEVER,
         counters: WireCounters::default(),
+        rates_before: Vec::new(),
         flit_flow: None,
         flit_debt: 0,
         series: PortSeries::new(timeline),

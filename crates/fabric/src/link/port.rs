@@ -12,7 +12,7 @@ use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use tlplab_datalink::{Engine, TlpShape};
 use tlplab_device::Random;
-use tlplab_units::{Duration, FcClass, LinkMode, Mps, Time};
+use tlplab_units::{Duration, FcClass, LinkMode, LinkRate, Mps, Time};
 
 #[derive(Clone)]
 pub(crate) struct Port {
@@ -87,6 +87,8 @@ pub(crate) struct Port {
     /// The due time of the one after it.
     pub(super) later_timer: Time,
     pub(super) counters: WireCounters,
+    /// Each time that lanes failed: the rate until then, and the counters at that time.
+    pub(super) rates_before: Vec<(LinkRate, WireCounters)>,
     /// Flow of the last TLP that ended in a flit.
     pub(super) flit_flow: Option<FlowId>,
     /// Bytes of flits not yet accounted to payload or overhead; negative: payload counted ahead.
@@ -110,6 +112,30 @@ pub(crate) struct Leaving {
 }
 
 impl Port {
+    /// Lanes have failed: from now on its wire has this rate.
+    pub(super) fn narrow(&mut self, rate: LinkRate) {
+        self.rates_before.push((self.channel.rate(), self.counters));
+        self.channel.set_rate(rate);
+    }
+
+    /// See [`DirectionResult::longer`](super::results::DirectionResult::longer).
+    pub(super) fn longer(&self) -> [Duration; 4] {
+        let Some((first, _)) = self.rates_before.first() else { return [Duration::ZERO; 4] };
+        let bytes =
+            |counters: &WireCounters| [counters.payload, counters.overhead, counters.dllp, counters.replay];
+        let now = (self.channel.rate(), self.counters);
+        let mut longer = [Duration::ZERO; 4];
+        let mut before = [0; 4];
+        for (rate, counters) in self.rates_before.iter().chain([&now]) {
+            let until = bytes(counters);
+            for ((longer, until), before) in longer.iter_mut().zip(until).zip(before) {
+                *longer += rate.time_of(until - before) - first.time_of(until - before);
+            }
+            before = until;
+        }
+        longer
+    }
+
     /// An UpdateFC of a class was sent, and reaches the peer, or is lost.
     pub(super) fn note_update(&mut self, class: FcClass, is_lost: bool) {
         let bit = 1 << class.index();

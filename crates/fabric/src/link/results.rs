@@ -19,6 +19,8 @@ pub struct DirectionResult {
     pub transmitter: Counters,
     /// The counters of the data link layer at its receiver.
     pub receiver: Counters,
+    /// Time that payload, TLP overhead, DLLPs and what was sent again took longer than at the width that the link was built with, since lanes have failed.
+    pub longer: [Duration; 4],
     /// Time that ordered sets had the wire.
     pub ordered_sets: Duration,
     /// Time that the heads of the posted, non-posted and completion queues were blocked for want of credits.
@@ -40,6 +42,7 @@ impl Links {
             wire: port.counters,
             transmitter: *port.engine.counters(),
             receiver,
+            longer: port.longer(),
             ordered_sets: port.channel.ordered_set_time(now),
             credit_stalls: by_class(Cause::CreditWait),
             tag_stall: by_class(Cause::TagWait)[FcClass::NonPosted.index()],

@@ -169,7 +169,7 @@ impl Context {
         for end in self.ends(id) {
             let port = &mut self.links.ports[end.index()];
             port.engine.set_width(width);
-            port.channel.set_rate(port.engine.config().rate());
+            port.narrow(port.engine.config().rate());
         }
         // One that initialises its flow control does so with the lanes that are left.
         if self.ends(id).into_iter().all(|end| self.links.is_active(end)) {

@@ -40,13 +40,15 @@ impl Software {
         };
         for slot in slots {
             for lower in hardware.links_below(hardware.cx.links.peer(slot)) {
-                self.note_configured_below(hardware, lower);
+                let again = served.is_some() && hardware.cx.links.peer(lower) == slot;
+                self.note_configured_below(hardware, lower, again);
             }
         }
     }
 
-    /// The latest outage of a link is over, if there is somebody below it who has an ID and whom software knows.
-    fn note_configured_below(&self, hardware: &mut Hardware, lower: PortId) {
+    /// The latest outage of a link is over, if there is somebody below it who has an ID and whom software knows; `again`: it may have been before, and the
+    /// functions were configured a second time for it.
+    fn note_configured_below(&self, hardware: &mut Hardware, lower: PortId, again: bool) {
         let links = &hardware.cx.links;
         let (link, upper) = (links.link(lower), links.peer(lower));
         let has_id = hardware.cx.topology.nodes[hardware.below(lower).index()].id != Bdf(0);
@@ -57,7 +59,7 @@ impl Software {
         let now = hardware.cx.now();
         let outage = hardware.cx.observe.outages.latest(link);
         if let Some(outage) = outage.filter(|outage| has_id && known && active && outage.up.is_some()) {
-            outage.configured.get_or_insert(now);
+            outage.configured = outage.configured.filter(|_| !again).or(Some(now));
         }
     }
 }

@@ -124,6 +124,44 @@ fn lanes_that_fail_before_a_link_is_up_are_no_event_of_its_slot() {
     assert_eq!(fabric.data_link_config(ports[0]).width, Width::X1);
 }
 
+/// A card comes back while software configures the switch above it: its slot interrupts once more, and software configures it a second time, for which it takes Bus Master
+/// Enable away. The load waits for that, and issues all it was to issue.
+#[test]
+fn a_load_goes_on_when_its_function_is_configured_twice() {
+    for op in [LoadOp::Read, LoadOp::Write, LoadOp::Both] {
+        for (size, outstanding) in [(1500, 1), (256, 16)] {
+            let mut bench = Bench::new();
+            let switch = bench.switch("sw0", "host.rp0", 4, 4);
+            switch.latency = ns(100);
+            let down = |at: u64, until: u64| {
+                let (at, until) = (Time::ZERO + ns(at), Some(Time::ZERO + ns(until)));
+                Fault { direction: Direction::Up, kind: FaultKind::Down { at, until } }
+            };
+            switch.uplink.faults.push(down(1_000, 1_500));
+            let load = LoadConfig { op, size, outstanding, count: Some(1_000), ..LoadConfig::default() };
+            let device = bench.device("a", "sw0", 3, 4).config(|d| {
+                d.link.flight = ns(2_000);
+                d.link.faults.push(down(91_000, 96_000));
+            });
+            device.load(load);
+            let mut fabric = bench.build();
+            while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(200)) {}
+            let flows = fabric.topology().flows.clone();
+            for (id, flow) in fabric.flow_ids().zip(flows).filter(|(_, flow)| flow.owner == "a") {
+                let result = fabric.flow_results(id);
+                let lost: u64 = result.failed.iter().map(|failures| failures.count).sum();
+                assert_eq!(
+                    result.transactions + lost,
+                    1_000,
+                    "{op:?} of {size} B: {}, {lost} lost",
+                    flow.name
+                );
+                assert!(lost < 100, "{op:?} of {size} B: {}, {lost} lost", flow.name);
+            }
+        }
+    }
+}
+
 /// The downstream port above the device in the tree below.
 const PORT: Bdf = Bdf(2 << 8);
 

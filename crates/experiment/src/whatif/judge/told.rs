@@ -2,7 +2,7 @@
 
 use super::{Judge, LITTLE, MORE, NONE, TIE, Trial, best};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
-use crate::verdict::{capital, list, percent, rate};
+use crate::verdict::{NOTHING, capital, list, percent, rate};
 use crate::whatif::phases::Span;
 use crate::whatif::{By, spelt};
 use tlplab_units::Time;
@@ -94,7 +94,9 @@ impl Judge {
             tried.tried,
             percent(NONE)
         );
-        if !self.singles.iter().any(|trial| self.agrees(trial)) {
+        let carries = self.study.base().rate > 0.0;
+        let names_nothing = carries && figures.limit.resource == NOTHING;
+        if !names_nothing && !self.singles.iter().any(|trial| self.agrees(trial)) {
             let head = figures.sentence.trim_end_matches('.');
             let sentence =
                 format!("{head}; twice as much of any tried resource carries no more{}.", self.coverage());
@@ -397,7 +399,8 @@ impl Judge {
 
     /// The next limit, once the limit is gone.
     fn next_limit(&self) -> Option<Next> {
-        let trial = self.without_limit.as_ref()?;
+        // Of a run that carries nothing there is no multiple.
+        let trial = self.without_limit.as_ref().filter(|_| self.study.base().rate > 0.0)?;
         let winner = best(&trial.after, &self.next).into_iter().next()?;
         let candidate = &trial.after.candidates()[winner.candidates[0]];
         if self.limits.iter().any(|limit| self.limit_of(limit).resource == candidate.resource) {

@@ -40,6 +40,8 @@ impl EndPoint {
         let operation = |stream, kind| Operation { owner: 0, stream, asked, kind };
         match action {
             Action::DmaRead { op, .. } | Action::DmaWrite { op, .. } if !self.bus_master => {
+                // It hears when it may act again.
+                self.started = false;
                 self.report_operation(cx, 0, op, Some(Err(DmaError::BusMasterDisabled)));
             }
             Action::DmaRead { op, stream, address, bytes, carry } => {
