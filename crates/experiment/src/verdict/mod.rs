@@ -289,12 +289,17 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
                 [one] => format!(", and {one} queues for it"),
                 names => format!(", and {} queue for it", list(names)),
             };
-            let payload = rate(u.payload * link.raw_bps);
+            let span = document.end_fs.saturating_sub(document.start_fs).max(1) as f64 / 1e15;
+            let (at_full_width, carried) =
+                (u.payload * link.raw_bps, direction.payload_bytes as f64 * 8.0 / span);
+            let payload = rate(carried.min(at_full_width));
+            // A unit on the wire at the end is counted whole.
+            let narrowed = if carried < 0.95 * at_full_width { " on the lanes that are left" } else { "" };
             let replaying = u.replay >= MAJOR;
             let because = match replaying {
                 true => replays_because(direction),
                 false => format!(
-                    "gen{} x{} is busy {} of the time with {payload} of payload{queue}",
+                    "gen{} x{} is busy {} of the time{narrowed} with {payload} of payload{queue}",
                     link.generation,
                     link.width,
                     percent(used),

@@ -66,11 +66,9 @@ fn a_link_is_busy_by_the_lanes_that_it_has() {
         document.links[0].directions.iter().map(|d| d.utilization.payload).fold(0.0, f64::max)
     };
     assert!((used(&narrowed) - used(&native)).abs() < 0.01, "{} {}", used(&narrowed), used(&native));
-    assert!(
-        narrowed.verdict.sentence.starts_with("The link host.rp0 → d limits"),
-        "{}",
-        narrowed.verdict.sentence
-    );
+    let sentence = &narrowed.verdict.sentence;
+    assert!(sentence.starts_with("The link host.rp0 → d limits"), "{sentence}");
+    assert!(sentence.contains("on the lanes that are left with 14.4"), "{sentence}");
     // The lanes fail in the middle: before, an eighth of the bytes' time at eight lanes, after, at two.
     let middle =
         figures(&(single(&head.replace("100us", "0us"), &format!("link = \"gen3 x8\"\n{load}")) + fault));

@@ -219,6 +219,14 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[link.nic]\nskp = { length = 4, interval = 4 }\n[load]"),
     ("[load]", "[link.nic]\nskp = { length = 4 }\n[load]"),
     ("[load]", "[link.nic.lower.buffers]\nposted_data = 8\n[load]"),
+    (
+        "[load]",
+        "[device.d]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\n[link.d.upper]\nbuffers = { posted_headers = 200 }\n[load]",
+    ),
+    (
+        "[load]",
+        "[device.d]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\nposted_writes = false\n[link.d.upper]\nbuffers = { non_posted_headers = 2, non_posted_data = 2 }\n[load]",
+    ),
     ("[load]", "[[fault]]\nlink = \"nik\"\nber = 1e-9\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\nber = 1e-9\ntlp = 5\n[load]"),
@@ -241,6 +249,14 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\nlanes = 4\n[load]"),
     ("[load]", "[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\nlanes = 3\n[load]"),
+    (
+        "[load]",
+        "[[fault]]\nlink = \"sw0\"\nnarrow = \"5us\"\nlanes = 1\n[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\nlanes = 2\n[load]",
+    ),
+    (
+        "[load]",
+        "[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\nlanes = 2\n[[fault]]\nlink = \"sw0\"\nnarrow = \"5us\"\nlanes = 1\n[load]",
+    ),
     ("[load]", "[[fault]]\nlink = \"sw0\"\ntlp = 3\nlanes = 1\n[load]"),
     ("[load]", "[[fault]]\nlink = \"sw0\"\nreset = \"20us\"\nuntil = \"10us\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"sw0\"\nnarrow = \"20us\"\nlanes = 1\nuntil = \"30us\"\n[load]"),
