@@ -37,7 +37,9 @@ impl Context {
         let now = self.kernel.now();
         let known = last
             .map(|tlp| (tlp, self.tlps.get(tlp)))
-            .filter(|(_, tlp)| tlp.tracked && (ending == Ending::Done || tlp.ledger.charged() == now));
+            // A completion that came too late for an earlier request may have had its tag: its history is another's.
+            .filter(|(_, tlp)| tlp.tracked && tlp.transaction == Some(transaction))
+            .filter(|(_, tlp)| ending == Ending::Done || tlp.ledger.charged() == now);
         let known = known.map(|(tlp, _)| tlp);
         let trail = if known.is_none() { self.trail(transaction) } else { Ledger::default() };
         let ledger = known.map_or(&trail, |tlp| &self.tlps.get(tlp).ledger);

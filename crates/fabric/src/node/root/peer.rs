@@ -145,8 +145,9 @@ impl Root {
             return;
         }
         let Some(split) = slot.take() else { return };
-        // The critical path goes through the piece that came last, or did not come.
-        match completion {
+        // The critical path goes through the piece that came last, or did not come: a completion that came too late for an earlier request had its tag.
+        let transaction = cx.tlps.get(split.request).transaction;
+        match completion.filter(|completion| cx.tlps.get(*completion).transaction == transaction) {
             Some(completion) => {
                 let (request, last) = cx.tlps.pair_mut(split.request, completion);
                 if last.tracked && request.tracked {
