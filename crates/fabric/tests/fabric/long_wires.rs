@@ -84,7 +84,7 @@ proptest! {
 
     /// The TLPs that the recovery cut off take their time on the lanes that are left; after them nothing is sent again.
     #[test]
-    fn a_link_whose_lanes_fail_replays_no_longer_than_the_tlps_cut_off_take(
+    fn failing_lanes_replay_no_longer_than_the_tlps_cut_off_take(
         generation in 1u8..=5,
         lanes in prop::sample::select(&[2u8, 4, 8, 16][..]),
         left in prop::sample::select(&[1u8, 2, 4, 8][..]),

@@ -383,4 +383,20 @@ mod tests {
         in_vain(&mut sender, IN_VAIN);
         assert!(!sender.is_alone(us(6_999_999)) && sender.is_alone(us(7_000_000)));
     }
+
+    /// Each acknowledgement makes room for the bytes that it covers, and for no more.
+    #[test]
+    fn the_window_has_room_for_the_bytes_that_were_acknowledged() {
+        let mut sender = Sender::new(Time::ZERO, FIRST);
+        let datagram = vec![0; WINDOW_BYTES / 4];
+        let mut kept = 0;
+        for acknowledged in 0..8 {
+            while sender.has_room() {
+                sender.keep(us(0), 0x3000, &datagram, Some(kept));
+                kept += 1;
+            }
+            assert_eq!(kept, acknowledged + 4);
+            assert_eq!(acknowledge(&mut sender, 1, acknowledged + 1, 0), [acknowledged]);
+        }
+    }
 }
