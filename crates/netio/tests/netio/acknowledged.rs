@@ -142,7 +142,7 @@ fn a_measurement_without_a_link_fails() {
     }
 }
 
-/// Nothing is missing, nothing fails, and of the rate at least a third remains. The best of three each: other programs run here as well.
+/// Nothing is missing, nothing fails, and of the rate at least a third remains, in one turn of six: other programs run here as well.
 #[test]
 fn one_percent_of_loss() {
     let rate = |report: &Report| report.operations() as f64 / report.elapsed.as_secs_f64();
@@ -150,9 +150,9 @@ fn one_percent_of_loss() {
         [(Direction::Read, 1), (Direction::Read, 16), (Direction::Write, 16)].into_iter().enumerate()
     {
         let test = 10 + number as u8;
-        let mut best = [0f64; 2];
-        for _ in 0..3 {
-            for (loss, best) in [0, 10_000].into_iter().zip(&mut best) {
+        let mut rates = [0f64; 2];
+        for _ in 0..6 {
+            for (loss, measured) in [0, 10_000].into_iter().zip(&mut rates) {
                 let report = measure(test, loss, direction, outstanding, endpoint(Ipv4Addr::LOCALHOST, true));
                 assert_eq!(
                     (
@@ -163,10 +163,13 @@ fn one_percent_of_loss() {
                     (1500, 0, 0)
                 );
                 assert!(report.errors().is_empty(), "{:?}", report.errors());
-                *best = best.max(rate(&report));
+                *measured = rate(&report);
+            }
+            if rates[1] >= 0.3 * rates[0] {
+                break;
             }
         }
-        let [whole, lossy] = best;
+        let [whole, lossy] = rates;
         let ratio = lossy / whole;
         println!(
             "{direction:?}, {outstanding} outstanding: {lossy:.0} of {whole:.0} per second, ratio {ratio:.2}"
