@@ -25,6 +25,13 @@ pub(crate) const fn most(kind: CreditKind, scale: Scale) -> u32 {
     unscaled << scale.shift()
 }
 
+impl CreditKind {
+    /// The most credits of this kind that a port can advertise, with scaled flow control or without (PCIe 5.0 §3.4.2).
+    pub const fn most(self, scaled: bool) -> u32 {
+        most(self, if scaled { Scale::By16 } else { Scale::Off })
+    }
+}
+
 /// The smallest scale that can advertise `count`, of those a scaled link has.
 fn smallest(kind: CreditKind, count: u32) -> Scale {
     [Scale::By1, Scale::By4].into_iter().find(|&scale| count <= most(kind, scale)).unwrap_or(Scale::By16)

@@ -10,6 +10,7 @@ use crate::link;
 use crate::tables;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
+use tlplab_datalink::CreditKind;
 use tlplab_fabric::config::{
     Arbitration, Buffers, BusConfig, BusDevice, DeviceConfig, Forwarding, FunctionOf, HostConfig, LinkConfig,
     MpsPolicy, Payloads, PortConfig, SwitchConfig, payloads,
@@ -413,7 +414,7 @@ fn check_buffers(
 /// Ports below 16 GT/s cannot scale their credits (PCIe 5.0 §3.4.2): more than they can advertise would have no effect.
 fn can_be_advertised(port: &PortConfig, generation: Generation) -> Result<(), Problem> {
     let Some(buffers) = port.buffers.filter(|_| generation < Generation::Gen4) else { return Ok(()) };
-    let (headers, data) = (127, 2047);
+    let [headers, data] = [CreditKind::Header, CreditKind::Data].map(|kind| kind.most(false));
     for (key, credits, most) in [
         ("posted_headers", buffers.posted_headers, headers),
         ("posted_data", buffers.posted_data, data),

@@ -6,7 +6,7 @@ use super::{
 use crate::experiment::Experiment;
 use crate::result::{Direction, LimitKind};
 use std::collections::BTreeMap;
-use tlplab_datalink::{AckLatency, Config, Credits};
+use tlplab_datalink::{AckLatency, Config, CreditKind, Credits};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{Buffers, Fault, FaultKind, FlowControl, LinkConfig, PortConfig, UpdateFcPolicy};
@@ -51,13 +51,12 @@ enum Counts {
 
 impl Counts {
     /// The most credits that a port can have: ports of 16 GT/s and more can scale them by 16.
-    const fn most(self, scaled: bool) -> u64 {
-        match (self, scaled) {
-            (Self::Headers, false) => 127,
-            (Self::Headers, true) => 2032,
-            (Self::Data, false) => 2047,
-            (Self::Data, true) => 32_752,
-        }
+    fn most(self, scaled: bool) -> u64 {
+        let kind = match self {
+            Self::Headers => CreditKind::Header,
+            Self::Data => CreditKind::Data,
+        };
+        kind.most(scaled).into()
     }
 }
 
