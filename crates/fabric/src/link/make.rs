@@ -19,8 +19,8 @@ use crate::packet::attribution::Partition;
 use crate::packet::slab::TlpHandle;
 use crate::packet::wires::Wires;
 use tlplab_datalink::{
-    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
-    RoundTrip,
+    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, CreditKind, Credits, Engine,
+    ReceiveBuffers, RoundTrip,
 };
 use tlplab_device::Random;
 use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Time, Width};
@@ -210,7 +210,8 @@ fn switch_buffers(generation: Generation, width: Width, mps: Mps, stages: Durati
         / 1_000_000_000_000_000) as u64;
     let bytes = arriving.max(16 * u64::from(mps.bytes()));
     // Ports of 16 GT/s and more can scale their credits by 16.
-    let (most_headers, most_data) = if generation >= Generation::Gen4 { (2032, 32752) } else { (127, 2047) };
+    let [most_headers, most_data] = [CreditKind::Header, CreditKind::Data]
+        .map(|kind| u64::from(kind.most(generation >= Generation::Gen4)));
     let one =
         ClassBuffer::finite((bytes / 64).clamp(32, most_headers) as u16, (bytes / 16).min(most_data) as u16);
     ReceiveBuffers::vc0(one, one, one)
