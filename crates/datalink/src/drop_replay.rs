@@ -230,11 +230,12 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
     fn link_recovering(&mut self, _now: Time) {
         self.recovering = true;
         self.on_wire = OnWire::Nothing;
-        self.replay.timer.hold();
+        self.replay.timer.stop();
     }
 
     fn link_recovered(&mut self, now: Time) {
         self.recovering = false;
+        self.replay.timer.go_on();
         self.replay.transmitted(now);
     }
 

@@ -65,11 +65,12 @@ impl<E: Clone, N: Numbers> End<E, N> {
 
     pub(crate) fn hold(&mut self) {
         (self.recovering, self.sending) = (true, false);
-        self.replay.timer.hold();
+        self.replay.timer.stop();
     }
 
     pub(crate) fn go_on(&mut self, now: Time) {
         self.recovering = false;
+        self.replay.timer.go_on();
         self.replay.transmitted(now);
     }
 
@@ -85,8 +86,12 @@ impl<E: Clone, N: Numbers> End<E, N> {
         events(Event::Error(error));
     }
 
-    /// Sends everything unacknowledged again.
+    /// Sends everything unacknowledged again. In Recovery that is still to come: a Nak that arrives then asks for nothing more.
     pub(crate) fn restart<H>(&mut self, events: &mut impl FnMut(Event<H>)) {
+        if self.recovering {
+            self.replay.rewind();
+            return;
+        }
         let Some(attempt) = self.replay.restart() else { return };
         self.counters.replays += 1;
         if attempt == Attempt::Retrain {

@@ -25,6 +25,8 @@ pub(crate) struct ReplayTimer {
     at: Time,
     limit: Duration,
     number: u8,
+    /// It stands still: the link is in Recovery.
+    stopped: bool,
 }
 
 /// The kind of replay that begins: at once, or after the link has been retrained.
@@ -36,7 +38,7 @@ pub(crate) enum Attempt {
 
 impl ReplayTimer {
     pub(crate) const fn new(limit: Duration) -> Self {
-        Self { at: Time::NEVER, limit, number: 0 }
+        Self { at: Time::NEVER, limit, number: 0, stopped: false }
     }
     #[inline]
     pub(crate) const fn deadline(&self) -> Time {
@@ -49,10 +51,19 @@ impl ReplayTimer {
     pub(crate) const fn hold(&mut self) {
         self.at = Time::NEVER;
     }
+    /// The link goes into Recovery. Acks of what has left come on, but begin nothing.
+    pub(crate) const fn stop(&mut self) {
+        self.hold();
+        self.stopped = true;
+    }
+    /// Recovery is over.
+    pub(crate) const fn go_on(&mut self) {
+        self.stopped = false;
+    }
     /// The last symbol of something that awaits acknowledgement has left.
     #[inline]
     pub(crate) fn start(&mut self, now: Time) {
-        if self.at == Time::NEVER {
+        if self.at == Time::NEVER && !self.stopped {
             self.at = now + self.limit;
         }
     }
@@ -60,7 +71,7 @@ impl ReplayTimer {
     #[inline]
     pub(crate) fn progress(&mut self, now: Time, outstanding: bool) {
         self.number = 0;
-        self.at = if outstanding { now + self.limit } else { Time::NEVER };
+        self.at = if outstanding && !self.stopped { now + self.limit } else { Time::NEVER };
     }
     pub(crate) const fn attempt(&mut self) -> Attempt {
         self.hold();
@@ -228,7 +239,7 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
     }
 
     /// The next entry for the wire is the oldest unacknowledged one; false if there is none.
-    fn rewind(&mut self) -> bool {
+    pub(crate) fn rewind(&mut self) -> bool {
         if self.sent == 0 {
             self.timer.hold();
             return false;

@@ -392,6 +392,14 @@ fn a_link_that_recovers_stands_still() {
         end.link_recovered(us(2));
         assert_eq!(end.deadline(), Some((us(5), Timer::Replay)));
         assert!(end.poll_transmit(us(2)).is_some());
+        // Acks of what has left come on; the timer begins when recovery is over, if anything is unacknowledged still.
+        end.link_recovering(us(3));
+        let flit_mode = end.config().mode == LinkMode::Flit;
+        let first = if flit_mode { boxed(flit(1023, &[], FlitAck::Ack(1))) } else { ack(0) };
+        assert_eq!(hand(&mut end, &first, Integrity::Good), [Event::Acked(1)]);
+        assert_eq!(end.deadline(), None);
+        end.link_recovered(us(4));
+        assert_eq!(end.deadline(), Some((us(7), Timer::Replay)));
         // What was on the wire when the link went away is not what leaves it afterwards.
         let mut end = up(end.config().clone());
         end.send(NOW, 1, write(8));
@@ -402,6 +410,28 @@ fn a_link_that_recovers_stands_still() {
         end.link_down(us(2), &mut |_| {});
         end.link_up(us(2));
         assert!(!matches!(end.deadline(), Some((_, Timer::Replay))));
+    }
+}
+
+/// A Nak that comes in Recovery has everything sent again after it, but counts as no further attempt: nothing was tried meanwhile.
+#[test]
+fn a_nak_in_recovery_replays_after_it() {
+    for (config, refused) in [(slow(), nak(4095)), (flits(), boxed(flit(1023, &[], FlitAck::Nak(1023))))] {
+        let mut end = up(config);
+        end.send(NOW, 1, write(8));
+        assert!(end.poll_transmit(NOW).is_some());
+        end.link_recovering(NOW);
+        for _ in 0..9 {
+            assert_eq!(hand(&mut end, &refused, Integrity::Good), []);
+            assert_eq!(end.poll_transmit(NOW), None);
+        }
+        end.link_recovered(us(1));
+        match end.poll_transmit(us(1)) {
+            Some(Unit::Tlp(tlp)) => assert!(tlp.replay),
+            Some(Unit::Flit(flit)) => assert!(flit.replay),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((end.counters().naks_received, end.counters().retrains), (9, 0));
     }
 }
 

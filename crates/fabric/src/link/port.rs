@@ -118,6 +118,11 @@ impl Port {
         self.channel.set_rate(rate);
     }
 
+    /// The unit on its wire has left then; now, if there is none.
+    pub(super) fn wire_free_at(&self, now: Time) -> Time {
+        if self.transmitting { self.transmits_until } else { now }
+    }
+
     /// See [`DirectionResult::longer`](super::results::DirectionResult::longer).
     pub(super) fn longer(&self) -> [Duration; 4] {
         let Some((first, _)) = self.rates_before.first() else { return [Duration::ZERO; 4] };

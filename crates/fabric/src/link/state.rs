@@ -5,6 +5,7 @@ use crate::kernel::queue::EventKind;
 use crate::link::channel::InFlight;
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
+use crate::link::port::Port;
 use crate::link::transmit::update_in;
 use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
@@ -140,31 +141,38 @@ impl Context {
         }
     }
 
-    /// REPLAY_NUM rolled over: the link goes through recovery, keeping all state.
+    /// The link goes through recovery, keeping all state: when both ends have sent what they are sending, and what has left arrives. REPLAY_NUM
+    /// rolled over, or lanes failed.
     pub(crate) fn retrain(&mut self, id: PortId) {
         let now = self.kernel.now();
-        let peer = self.links.ports[id.index()].peer;
-        let recovery = self.links.ports[id.index()].recovery;
-        if self.links.ports[id.index()].recovering {
+        let Port { recovering, recovery, .. } = self.links.ports[id.index()];
+        if recovering {
             return;
         }
-        self.cut(id);
-        self.cut(peer);
-        for end in [id, peer] {
+        let ends = self.ends(id);
+        let begins = ends.map(|end| self.links.ports[end.index()].wire_free_at(now));
+        let recovery_ends = begins[0].max(begins[1]) + recovery;
+        for end in ends {
             let port = &mut self.links.ports[end.index()];
-            (port.wire_up, port.recovering, port.transmitting) = (false, true, false);
-            port.recovery_ends = now + recovery;
+            (port.wire_up, port.recovering, port.recovery_ends) = (false, true, recovery_ends);
             port.engine.link_recovering(now);
-            port.partition.idle(now);
             self.block_all(end, Some(Cause::LinkDown));
-            // What left just now is lost on the wire, but not in the replay buffer, so its receive buffer is free.
-            let leaving = std::mem::take(&mut self.links.ports[end.index()].leaving);
-            leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         }
-        self.schedule(now + recovery, EventKind::LinkState, u32::from(id.0), RECOVERED);
+        self.schedule(recovery_ends, EventKind::LinkState, u32::from(id.0), RECOVERED);
     }
 
-    /// Lanes of a link have failed. It goes through recovery, if it is up, with those that are left.
+    /// What a port has on the wire is lost there, but not in the replay buffer, so its receive buffer is free.
+    fn lose_units_on_wire(&mut self, id: PortId) {
+        let now = self.kernel.now();
+        self.cut(id);
+        let port = &mut self.links.ports[id.index()];
+        port.transmitting = false;
+        port.partition.idle(now);
+        let leaving = std::mem::take(&mut port.leaving);
+        leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
+    }
+
+    /// Lanes of a link have failed. It goes through recovery, if it is up, with those that are left; what is on the wire is lost.
     pub(crate) fn narrow(&mut self, id: PortId, width: Width) {
         for end in self.ends(id) {
             let port = &mut self.links.ports[end.index()];
@@ -173,6 +181,7 @@ impl Context {
         }
         // One that initialises its flow control does so with the lanes that are left.
         if self.ends(id).into_iter().all(|end| self.links.is_active(end)) {
+            self.ends(id).into_iter().for_each(|end| self.lose_units_on_wire(end));
             self.retrain(id);
         }
     }

@@ -68,6 +68,24 @@ fn a_replay_timer_of_the_experiment_that_is_shorter_than_the_wire_replays() {
     assert!(replayed > 100, "{replayed}");
 }
 
+/// REPLAY_NUM rolls over again and again, but a link that goes into recovery does not take away the TLPs that have left.
+#[test]
+fn transactions_end_on_a_wire_so_long_that_no_ack_comes_before_a_recovery() {
+    for (generation, timer) in [(1, 2_000), (3, 500), (3, 4_000), (6, 500)] {
+        let ([early, late], ended) = replays(generation, 8, EARLY, |device| {
+            device.link.flight = ns(20_000);
+            device.link.recovery = ns(1_000);
+            if generation == 6 {
+                device.link.mode = LinkMode::Flit;
+            }
+            for port in [&mut device.link.upper, &mut device.link.lower] {
+                port.replay_timer = Some(ns(timer));
+            }
+        });
+        assert!(early > 0 && late > 0 && ended >= 32, "gen{generation}, {timer} ns: {early} {late} {ended}");
+    }
+}
+
 /// Only the TLPs that the recovery cut off are sent again: on fewer lanes an Ack takes longer, and the timer with it.
 #[test]
 fn the_replay_timer_grows_where_lanes_fail_on_a_long_wire() {
