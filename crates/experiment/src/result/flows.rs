@@ -57,7 +57,7 @@ pub struct Errors {
     pub timeout: u64,
     /// Poisoned data.
     pub poisoned: u64,
-    /// Posted requests that went down with a link, or that no component claimed.
+    /// Transactions that a reset of their requester ended, and posted requests that went down with a link, or that no component claimed.
     pub lost: u64,
     /// Completions that contradict their request.
     pub malformed: u64,

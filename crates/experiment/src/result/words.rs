@@ -118,7 +118,7 @@ words! {
         Timeout = "timeout",
         /// Its data came marked as bad.
         Poisoned = "poisoned",
-        /// A posted request went down with a link, or no component claimed it.
+        /// A reset of its requester ended it, or it was posted and went down with a link, or no component claimed it.
         Lost = "lost",
         /// A completion contradicts its request.
         Malformed = "malformed",

@@ -183,6 +183,15 @@ impl Context {
         self.observe.payload_arrived(self.kernel.now(), flow, bytes, on_wire);
     }
 
+    /// The data of a deferrable write are where they should be. A copy that a fault made of it belongs to no transaction, and is not counted.
+    pub(crate) fn deferrable_data_arrived(&mut self, ingress: PortId, request: TlpHandle) {
+        let tlp = self.tlps.get(request);
+        if tlp.transaction.is_some() {
+            let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
+            self.payload_arrived(ingress, flow, bytes);
+        }
+    }
+
     /// The data of a posted request are where they should be.
     pub(crate) fn complete_posted(&mut self, ingress: PortId, handle: TlpHandle) {
         let tlp = self.tlps.get_mut(handle);

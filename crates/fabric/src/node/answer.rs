@@ -7,7 +7,6 @@ use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::TlpHandle;
-use crate::packet::transactions::data_bytes;
 use tlplab_transaction::{Completer, CompletionPolicy, Payload};
 use tlplab_units::{Bdf, Duration, Mps, Rcb, Time};
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
@@ -55,9 +54,7 @@ pub(crate) trait Answer {
 
     /// The data of a deferrable write are where they should be: it is completed.
     fn deferrable_write_done(&mut self, cx: &mut Context, egress: PortId, request: TlpHandle) {
-        let tlp = cx.tlps.get(request);
-        let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
-        cx.payload_arrived(egress, flow, bytes);
+        cx.deferrable_data_arrived(egress, request);
         self.answer(cx, egress, request, Ok(Payload::EMPTY));
     }
 

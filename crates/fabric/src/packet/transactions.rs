@@ -28,7 +28,7 @@ pub enum Ending {
     Poisoned,
     /// No completion in time.
     TimedOut,
-    /// A posted request was lost with a link, or nobody claimed it.
+    /// A reset of its requester ended it, or it was posted and lost with a link, or nobody claimed it.
     Lost,
     /// A completion contradicted its request.
     Malformed,

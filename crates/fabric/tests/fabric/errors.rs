@@ -1,7 +1,8 @@
 //! Every error that a fault can provoke is detected where the specification says, once, and nothing is left in limbo.
 
 use crate::bench::mover::{Base, Move, Mover};
-use crate::bench::{Bench, Watch, ns};
+use crate::bench::{Bench, Watch, ns, only_flow};
+use tlplab_device::{LoadConfig, LoadOp, Target};
 use tlplab_fabric::config::*;
 use tlplab_fabric::errors::ErrorKind;
 use tlplab_fabric::{Ending, Fabric};
@@ -208,6 +209,35 @@ fn a_tlp_that_is_late_or_comes_twice() {
             assert_eq!(detected(&fabric), expected, "{forwarding:?} {at:?} {name} {how:?}");
             assert_eq!(failures(&watch), ended, "{forwarding:?} {at:?} {name} {how:?}");
         }
+    }
+}
+
+/// A deferrable write that comes twice is executed and completed twice; its data are counted once, at memory and at a device.
+#[test]
+fn the_copy_of_a_deferrable_write_is_not_counted() {
+    let targets = [Target::Address(1 << 32), Target::Bar { device: "mem".into(), bar: 0 }];
+    for target in targets {
+        let mut bench = Bench::new();
+        bench.switch("sw0", "host.rp0", 3, 4);
+        let how = Tamper::Twice;
+        let kind = FaultKind::Tamper { only: Some("DMWr"), n: 2, count: 3, how };
+        let load = LoadConfig {
+            op: LoadOp::Write,
+            size: 64,
+            count: Some(10),
+            target: target.clone(),
+            ..LoadConfig::default()
+        };
+        bench.device("mem", "sw0", 3, 4).memory(1 << 20);
+        let writer = bench.device("dev", "sw0", 3, 4).config(|device| {
+            device.posted_writes = false;
+            device.link.faults.push(Fault { direction: Direction::Up, kind });
+        });
+        writer.load(load);
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
+        let flow = only_flow(&fabric);
+        assert_eq!((flow.transactions, flow.bytes), (10, 640), "{target:?}");
     }
 }
 

@@ -29,7 +29,6 @@ use crate::packet::access::PeerWay;
 use crate::packet::attribution::Cause;
 use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::packet::slab::TlpHandle;
-use crate::packet::transactions::data_bytes;
 use crate::packet::wires::Wires;
 use domains::Domains;
 use host_memory::{CachedMemory, MemorySystem};
@@ -438,9 +437,8 @@ impl Root {
     pub(crate) fn complete_memory_access(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
         let tlp = cx.tlps.get(handle);
         if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
-            let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
             self.write_memory(cx, handle);
-            cx.payload_arrived(ingress, flow, bytes);
+            cx.deferrable_data_arrived(ingress, handle);
             return self.return_from_memory(cx, ingress, handle, Payload::EMPTY);
         }
         let carries = tlp.carry || !cx.length_only;
