@@ -157,7 +157,7 @@ pub(crate) static PORT: Section<link::End> = Section {
                 r#""eighth""#,
                 r#""specification""#,
             ),
-            "Time at which freed credits are returned to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With each, eighth and quarter a larger buffer never carries less; with half, and with a time, one more credit may fall out of step with tags or bursts, which costs half the buffer, or that time, at most.",
+            "Time at which freed credits are returned to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With each, eighth and quarter a larger buffer carries no less, but for one TLP more or less in a round trip (a flit's worth in flit mode); with half, and with a time, one more credit may fall out of step with tags or bursts, which costs half the buffer, or that time, at most.",
             Set::Read(|end, v| link::update_fc(v).map(|it| end.port.update_fc = it)),
         ),
         row(

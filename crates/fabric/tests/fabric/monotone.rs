@@ -91,9 +91,21 @@ impl Flow {
         flow(&fabric, "dev").bytes as f64 * 8e15 / window.as_fs() as f64
     }
 
+    /// Payload of the largest TLP that has data.
+    fn payload(&self) -> f64 {
+        self.size.min(u64::from(self.mps.bytes())) as f64
+    }
+
+    /// Writes of the largest size that a flit holds, one at least.
+    fn writes_in_a_flit(&self) -> f64 {
+        const FLIT: f64 = 236.0;
+        const HEADER: f64 = 16.0;
+        (FLIT / (HEADER + self.payload())).max(1.0)
+    }
+
     /// TLPs of the largest size that the buffer holds.
     fn tlps(&self) -> f64 {
-        let payload = self.size.min(u64::from(self.mps.bytes())) as f64;
+        let payload = self.payload();
         match self.buffer {
             Buffer::Headers(n) => f64::from(n),
             Buffer::Data(n) => (f64::from(n) * 16.0 / payload).floor(),
@@ -102,10 +114,12 @@ impl Flow {
     }
 }
 
-/// What one TLP more or less per round trip, and one transaction more or less in the window, may make of a throughput.
+/// What one TLP more or less per round trip, and one transaction more or less in the window, may make of a throughput. A batch of credits that ends
+/// in a new flit leaves that partly empty: there it is a flit's worth of writes.
 fn rounding(less: &Flow, throughput: f64) -> f64 {
     let window = 200e-6;
-    throughput / less.tlps() + less.size as f64 * 8.0 / window
+    let tlps = if less.flit && less.op == LoadOp::Write { less.writes_in_a_flit() } else { 1.0 };
+    throughput * tlps / less.tlps() + less.size as f64 * 8.0 / window
 }
 
 /// With one of the `policies`.
