@@ -262,8 +262,10 @@ proptest! {
     #[test]
     fn updates_by_halves_carry_at_least_half_the_buffer(flow in any_flow(&[UpdateFcPolicy::HALVES])) {
         let half = |n: u32| n - n / 2;
+        // Below 16 GT/s credits are not scaled: a port advertises so many headers at most.
+        let most = if flow.generation < 4 { 127 } else { u32::MAX };
         let buffer = match flow.buffer {
-            Buffer::Headers(n) => Buffer::Headers(half(n)),
+            Buffer::Headers(n) => Buffer::Headers(half(n.min(most))),
             Buffer::Data(n) => Buffer::Data(half(n).max(flow.mps.bytes() / 16)),
             Buffer::Advertised => Buffer::Advertised,
         };
