@@ -605,7 +605,7 @@ export interface Errors {
   timeout: number;
   /** Poisoned data. */
   poisoned: number;
-  /** Posted requests that went down with a link, or that no component claimed. */
+  /** Transactions that a reset of their requester ended, and posted requests that went down with a link, or that no component claimed. */
   lost: number;
   /** Completions that contradict their request. */
   malformed: number;
@@ -1167,7 +1167,7 @@ export type Ending =
   | "timeout"
   /** Its data came marked as bad. */
   | "poisoned"
-  /** A posted request went down with a link, or no component claimed it. */
+  /** A reset of its requester ended it, or it was posted and went down with a link, or no component claimed it. */
   | "lost"
   /** A completion contradicts its request. */
   | "malformed";

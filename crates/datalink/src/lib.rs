@@ -92,7 +92,7 @@ pub trait LinkLayer<H: Copy> {
     fn link_up(&mut self, now: Time);
     /// The physical layer is down: the TLPs in the replay buffer are [`Event::Lost`], the state is as at power-on.
     fn link_down(&mut self, now: Time, events: &mut impl FnMut(Event<H>));
-    /// The link enters Recovery: nothing is sent and REPLAY_TIMER is held; all state stays, and what the peer has sent arrives still.
+    /// The link enters Recovery: nothing is sent and REPLAY_TIMER is held; all state stays, and the units that the peer has sent arrive still.
     fn link_recovering(&mut self, _now: Time) {}
     /// Recovery is over.
     fn link_recovered(&mut self, _now: Time) {}

@@ -109,11 +109,56 @@ pub(crate) fn said<'a>(root: &View<'a>, name: &str, path: &[&str]) -> Option<Vie
 }
 
 fn said_of<'a>(root: &View<'a>, name: &str, component: Option<&View<'a>>, path: &[&str]) -> Option<View<'a>> {
+    said_of_it_alone(root, name, component, path).or_else(|| {
+        let defaults = root.get("defaults")?.get("link")?;
+        path.iter().try_fold(defaults, |view, step| view.get(step))
+    })
+}
+
+/// The value of this link, and not of all links.
+fn said_of_it_alone<'a>(
+    root: &View<'a>,
+    name: &str,
+    component: Option<&View<'a>>,
+    path: &[&str],
+) -> Option<View<'a>> {
     let more = root.get("link").and_then(|links| links.get(name));
     let own = component.and_then(|component| component.get("link"));
-    let defaults = root.get("defaults").and_then(|d| d.get("link"));
-    let mut starts = [more, own, defaults].into_iter().flatten();
+    let mut starts = [more, own].into_iter().flatten();
     starts.find_map(|start| path.iter().try_fold(start, |view, step| view.get(step)))
+}
+
+/// Keys of the data link layer, and of what is sent besides TLPs: of a link, and of its ends.
+const NOT_OF_A_CROSSBAR: ([&str; 5], [&str; 7]) = (
+    ["flow_control", "tlp_alignment", "skp", "trained", "recovery"],
+    ["buffers", "replay_tlps", "replay_bytes", "replay_timer", "ack_latency", "ack_every", "update_fc"],
+);
+
+/// Refuses keys that say something of this link and have no effect on it. Those of all links may stand in `[defaults.link]`.
+pub(crate) fn check_effects(
+    root: &View<'_>,
+    name: &str,
+    component: &View<'_>,
+    link: &LinkConfig,
+) -> Result<(), Error> {
+    let refuse = |path: &[&str], why: &str| match said_of_it_alone(root, name, Some(component), path) {
+        Some(said) => {
+            let key = path.last().unwrap_or(&"this key");
+            let problem = Problem::new(format!("{why}, and {key} no effect")).hint("leave this key out");
+            Err(said.key_error(problem))
+        }
+        None => Ok(()),
+    };
+    if link.mode == LinkMode::Flit {
+        refuse(&["tlp_alignment"], "a link in flit mode has no framed TLPs")?;
+    }
+    if link.crossbar.is_some() {
+        let (of_the_link, of_its_ends) = NOT_OF_A_CROSSBAR;
+        let ends = ["upper", "lower"].into_iter().flat_map(|end| of_its_ends.map(|key| vec![end, key]));
+        let mut paths = of_the_link.into_iter().map(|key| vec![key]).chain(ends);
+        paths.try_for_each(|path| refuse(&path, "a crossbar has no data link layer"))?;
+    }
+    Ok(())
 }
 
 /// A mistake found in a gathered link, under the key by which it was written if that is in `[link.NAME]`.

@@ -88,6 +88,7 @@ pub(crate) fn read(root: &View<'_>, host: &HostConfig) -> Result<Topology, Error
         let link_view = view.require(component.section(), "link")?;
         let link = link::config(component.under.text(), &link_view.with(&gathered))
             .map_err(|error| link::relocate(error, root, name))?;
+        link::check_effects(root, name, view, &link)?;
         match component.kind {
             ComponentKind::Switch => {
                 topology.switches.push(switch(view, SwitchConfig::new(name, link), &components)?)
@@ -112,9 +113,13 @@ fn function_of(under: &str) -> Option<(&str, u8)> {
 
 /// The stand-in for the link of a further function, which has none of its own.
 fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error> {
-    if let Some(link) = component.view.get("link") {
-        let problem = Problem::new("a further function has no link of its own");
-        return Err(link.key_error(problem.hint(format!("it shares that of \"{of}\": leave this key out"))));
+    for key in ["link", "mps"] {
+        if let Some(said) = component.view.get(key) {
+            let problem = Problem::new("a further function has no link of its own");
+            return Err(
+                said.key_error(problem.hint(format!("it shares that of \"{of}\": leave this key out")))
+            );
+        }
     }
     Ok(LinkConfig::new(of, Generation::FIRST, Width::ALL[0]))
 }

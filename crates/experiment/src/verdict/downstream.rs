@@ -2,6 +2,7 @@
 
 use super::facts::links_of;
 use crate::result::{Direction, Document, Flow, Stalls};
+use tlplab_fabric::attribution::Cause;
 
 /// From this share of time on, an egress that is not free is what holds back those before it.
 const HELD: f64 = 0.9;
@@ -42,7 +43,7 @@ pub(super) fn cause<'d>(document: &'d Document, flow: &Flow, place: &str) -> Opt
 }
 
 /// The ports of the host lead to each other.
-fn component<'d>(document: &'d Document, name: &'d str) -> &'d str {
+pub(super) fn component<'d>(document: &'d Document, name: &'d str) -> &'d str {
     let node = document.topology.nodes.iter().find(|n| n.name == name);
     match node {
         Some(node) if node.kind == crate::result::NodeKind::RootPort => {
@@ -54,6 +55,17 @@ fn component<'d>(document: &'d Document, name: &'d str) -> &'d str {
 
 fn stalled(stalls: &Stalls) -> f64 {
     stalls.credits.max(stalls.replay_buffer)
+}
+
+/// True if an egress that is not busy waits for this nearly always.
+pub(super) fn waits_for(direction: &Direction, cause: Cause) -> bool {
+    let stalled = match cause {
+        Cause::CreditWait => direction.stalls.credits,
+        Cause::TagWait => direction.stalls.tags,
+        Cause::ReplayBufferWait => direction.stalls.replay_buffer,
+        _ => 0.0,
+    };
+    stalled > 0.0 && stalled >= HELD * direction.utilization.idle
 }
 
 /// Share of time in which no further TLP could have been sent.

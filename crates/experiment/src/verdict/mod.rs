@@ -12,6 +12,7 @@ mod host;
 mod network;
 mod next;
 mod peers;
+mod room;
 mod translation;
 mod words;
 
@@ -85,8 +86,9 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let candidates: Vec<Candidate> = ranked.into_iter().map(|(_, candidate)| candidate).collect();
     let downs = downs(document, facts);
     let down = downs.iter().filter(|down| down.used >= MAJOR).max_by(|a, b| a.used.total_cmp(&b.used));
-    // What a network cannot carry is lost, so nothing before it waits.
-    let limit = match (down.cloned().or_else(|| network::wire(document)), candidates.first()) {
+    // A network loses all that it cannot carry, so nothing before it waits; a link without credits sends it again, and is busy with that.
+    let lossy = down.cloned().or_else(|| network::wire(document)).or_else(|| room::port_buffers(document));
+    let limit = match (lossy, candidates.first()) {
         (Some(found), _) => found,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
         _ if facts.guest => guest(candidates.first()),
@@ -344,14 +346,17 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
         (Cause::TranslationWait, LimitKind::Latency),
     ];
     let total: f64 = flows.iter().flat_map(|f| &f.attribution).map(|a| a.total_ns).sum();
-    let (mut best, mut most): (Option<Candidate>, f64) = (None, 0.0);
+    let (mut best, mut most): (Option<Candidate>, (bool, f64)) = (None, (false, 0.0));
     for (cause, kind) in waits {
         let Some((flow, wait)) = heaviest(flows, |a| a.cause == cause as usize) else { continue };
         let share = total_of(flows, |a| a.cause == cause as usize) / total.max(f64::MIN_POSITIVE);
-        if share < MAJOR || most >= share {
+        // A load with few transactions more than there are credits for waits a short time for each, but its port is never free.
+        let egress = downstream::direction(document, &wait.place);
+        let held = egress.is_some_and(|egress| downstream::waits_for(egress, cause));
+        if !held && share < MAJOR || most >= (held, share) {
             continue;
         }
-        most = share;
+        most = (held, share);
         let (resource, because) = match kind {
             LimitKind::Credits => (
                 format!("credits of {}", wait.place),

@@ -178,6 +178,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
+    ("defaults.link.crossbar", &["link.ssd.upper={ }"]),
+    ("link.ssd.crossbar", &["link.ssd.upper={ }"]),
     ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];
 

@@ -5,6 +5,7 @@ use super::whatif::{named, verdict};
 use tlplab_experiment::Experiment;
 use tlplab_experiment::result::{Document, Verdict};
 use tlplab_experiment::run::{Inputs, run};
+use tlplab_fabric::attribution::Cause;
 
 /// A device below each of two root ports.
 const TWO: &str = "title = \"two\"\n[device.a]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\n[device.b]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\n";
@@ -44,6 +45,52 @@ fn figures_name_no_outstanding_of_a_load_that_never_had_so_many_under_way() {
     let lost = "link = \"gen3 x4\"\n[[fault]]\nlink = \"d\"\ndllp = 1\ncount = 100000\nof = \"UpdateFC\"\ndamage = \"drop\"\ndirection = \"down\"\n[load]\nd = { op = \"write\", size = \"4KiB\", outstanding = 64 }\n";
     let verdict = figures(&single("stop = \"200us\"", lost)).verdict;
     assert!(!verdict.sentence.contains("always under way"), "{}", verdict.sentence);
+}
+
+/// A transaction waits a small part of its time, but the port is never free: what it waits for limits, and not the transactions, of which more
+/// would wait longer. A posted write is over when it has left.
+#[test]
+fn figures_name_short_waits_of_a_port_that_is_never_free() {
+    let write = |outstanding| {
+        format!("[load]\nd = {{ op = \"write\", size = \"64B\", outstanding = {outstanding} }}\n")
+    };
+    let read = "[load]\nd = { op = \"read\", size = \"64B\", outstanding = 36 }\n";
+    let far = "link = { generation = 3, width = 16, flight = \"5us\" }\n";
+    let replay = "link = { generation = 3, width = 16, flight = \"5us\", lower = { replay_tlps = 30 } }\n";
+    for (device, load, resource) in [
+        (far.to_owned(), write(1), "credits of d → host.rp0"),
+        (format!("{far}tags = 32\n"), read.to_owned(), "tags of d"),
+        (replay.to_owned(), write(1), "replay buffer of d → host.rp0"),
+    ] {
+        let text = single("stop = \"300us\"\nwarmup = \"60us\"", &format!("{device}{load}"));
+        let Document { verdict, flows, .. } = figures(&text);
+        assert_eq!(verdict.limit.resource, resource, "{}", verdict.sentence);
+        let waits = |cause: &str| {
+            let of_it = flows[0].attribution.iter().filter(|a| Cause::ALL[a.cause].name() == cause);
+            of_it.map(|a| a.share).sum::<f64>()
+        };
+        let waited = ["credit wait", "tag wait", "replay buffer wait"].map(waits).iter().sum::<f64>();
+        assert!((0.0..0.3).contains(&waited), "{waited}");
+    }
+    // One transaction at a time never waits for any of them.
+    let one = read.replace("36", "1");
+    let alone = figures(&single("stop = \"300us\"", &format!("{far}{one}"))).verdict;
+    assert_eq!(alone.limit.resource, "the latency of d", "{}", alone.sentence);
+}
+
+/// Where a full port drops nearly all that comes, its buffers limit: not the tags behind it, nor the wire that is busy with copies.
+#[test]
+fn figures_name_the_port_buffers_that_drop_tlps() {
+    for (lanes, buffers, latency) in [(1, 1, "10ns"), (4, 8, "500ns"), (8, 2, "150ns")] {
+        let keys = format!("stop = \"300us\"\nhost = {{ port_buffer = {buffers}, latency = \"{latency}\" }}");
+        let load = format!(
+            "link = {{ generation = 3, width = {lanes}, flow_control = \"drop-and-replay\" }}\n[load]\nd = {{ op = \"read\", size = \"128B\", outstanding = 64 }}\n"
+        );
+        let text = single(&keys, &load);
+        let document = figures(&text);
+        assert_eq!(document.verdict.limit.resource, "port buffers of host", "{}", document.verdict.sentence);
+        assert_named(&text, "port buffers of host", 0.2..9.0);
+    }
 }
 
 #[test]

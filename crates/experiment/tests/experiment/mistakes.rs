@@ -218,6 +218,13 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[link.nic]\nwidth = 8\n[load]"),
     ("[load]", "[link.nic]\nskp = { length = 4, interval = 4 }\n[load]"),
     ("[load]", "[link.nic]\nskp = { length = 4 }\n[load]"),
+    ("[load]", "[link.nic]\ncrossbar = \"25Gb/s\"\nskp = \"off\"\n[load]"),
+    ("[load]", "[link.nic]\ncrossbar = \"25Gb/s\"\nlower = { latency = \"5ns\", ack_every = 4 }\n[load]"),
+    (
+        "[load]",
+        "[defaults.link]\nskp = \"off\"\n[link.nic]\ncrossbar = \"25Gb/s\"\nmode = \"flit\"\ntlp_alignment = \"16B\"\n[load]",
+    ),
+    ("[load]", "[device.more]\nunder = \"nic.fn1\"\nmps = \"512B\"\n[load]"),
     ("[load]", "[link.nic.lower.buffers]\nposted_data = 8\n[load]"),
     (
         "[load]",

@@ -415,7 +415,7 @@ pub struct LinkConfig {
     /// Credits, or none: then both ends send on, and what finds no room is sent again.
     pub flow_control: FlowControl,
     /// There is no link: the two ends are ports of a crossbar with so many bits per second in each direction, which data pass without headers,
-    /// credits or DLLPs. `generation`, `width` and `flow_control` are what registers say, and `flight` is its latency.
+    /// credits or DLLPs. `generation` and `width` are what registers say, and `flight` is its latency.
     pub crossbar: Option<u64>,
     /// A framed TLP takes whole multiples of so many bytes (a power of two) of the wire: logical idle fills what its transmitter, which works
     /// on words of this width, leaves over. Flits know nothing of it.
@@ -442,6 +442,11 @@ impl LinkConfig {
     /// Bits per second of its wire.
     pub(crate) fn rate(&self) -> LinkRate {
         self.crossbar.map_or_else(|| LinkRate::new(self.generation, self.width), LinkRate::of_bits_per_second)
+    }
+
+    /// True if TLPs without room at the receiver are dropped and sent again. On a crossbar nothing is sent again.
+    pub(crate) fn drops(&self) -> bool {
+        self.crossbar.is_none() && self.flow_control.drops()
     }
 
     /// A trained link without flight time: MPS 256, the specification's policies, no faults; in flit mode where the rate requires it.

@@ -48,7 +48,7 @@ impl PortBuffers {
             unanswered: 0,
         };
         let ports = numbering.ports.iter().map(|slot| {
-            let drops = numbering.link_config(config, slot.link).flow_control.drops();
+            let drops = numbering.link_config(config, slot.link).drops();
             room(numbering.port_buffer(config, slot.node), drops)
         });
         let rooms: Vec<_> = ports.chain([room(config.host.port_buffer, false)]).collect();

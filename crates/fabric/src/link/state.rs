@@ -141,7 +141,7 @@ impl Context {
         }
     }
 
-    /// The link goes through recovery, keeping all state: when both ends have sent what they are sending, and what has left arrives. REPLAY_NUM
+    /// The link goes through recovery, keeping all state: when both ends have sent their last unit to the end; all that have left arrive. REPLAY_NUM
     /// rolled over, or lanes failed.
     pub(crate) fn retrain(&mut self, id: PortId) {
         let now = self.kernel.now();
@@ -161,7 +161,7 @@ impl Context {
         self.schedule(recovery_ends, EventKind::LinkState, u32::from(id.0), RECOVERED);
     }
 
-    /// What a port has on the wire is lost there, but not in the replay buffer, so its receive buffer is free.
+    /// The units that a port has on the wire are lost there, but not in the replay buffer, so their receive buffers are free.
     fn lose_units_on_wire(&mut self, id: PortId) {
         let now = self.kernel.now();
         self.cut(id);
@@ -172,7 +172,7 @@ impl Context {
         leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
     }
 
-    /// Lanes of a link have failed. It goes through recovery, if it is up, with those that are left; what is on the wire is lost.
+    /// Lanes of a link have failed. It goes through recovery, if it is up, with those that are left; the units on the wire are lost.
     pub(crate) fn narrow(&mut self, id: PortId, width: Width) {
         for end in self.ends(id) {
             let port = &mut self.links.ports[end.index()];

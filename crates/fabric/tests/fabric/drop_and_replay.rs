@@ -8,13 +8,19 @@ use tlplab_units::{Duration, Mps, Time};
 
 struct Setup {
     flow_control: FlowControl,
+    crossbar: Option<u64>,
     lanes: u8,
     port_buffer: u16,
     replay_tlps: u32,
 }
 
-const PAPER: Setup =
-    Setup { flow_control: FlowControl::DropAndReplay, lanes: 8, port_buffer: 16, replay_tlps: 4 };
+const PAPER: Setup = Setup {
+    flow_control: FlowControl::DropAndReplay,
+    crossbar: None,
+    lanes: 8,
+    port_buffer: 16,
+    replay_tlps: 4,
+};
 
 /// What the link above the disk did.
 #[derive(Debug, PartialEq)]
@@ -34,7 +40,7 @@ fn sectors(setup: &Setup, fidelity: Fidelity) -> Fabric {
     bench.config.host.memory.latency = ns(132);
     let change = |link: &mut LinkConfig| {
         link.mps = Mps::ALL[0];
-        link.flow_control = setup.flow_control;
+        (link.flow_control, link.crossbar) = (setup.flow_control, setup.crossbar);
         let port = PortConfig { replay_tlps: Some(setup.replay_tlps), ..PortConfig::default() };
         (link.upper, link.lower) = (port.clone(), port);
     };
@@ -94,7 +100,7 @@ fn a_link_that_is_too_fast_for_the_ports_above_it_replays() {
 #[test]
 fn with_credits_nothing_is_dropped_and_nothing_replayed() {
     for (lanes, port_buffer, replay_tlps) in [(8, 16, 4), (8, 2, 4), (8, 16, 1), (1, 1, 2)] {
-        let setup = Setup { flow_control: FlowControl::Credits, lanes, port_buffer, replay_tlps };
+        let setup = Setup { flow_control: FlowControl::Credits, lanes, port_buffer, replay_tlps, ..PAPER };
         assert_eq!(outcome(&setup), Outcome { sent: 1600, no_room: 0, timeouts: 0, replayed: 0 });
     }
 }
@@ -118,4 +124,16 @@ fn lengths_only_and_again_give_the_same_trace() {
     let first = trace(Fidelity::Payload);
     assert_eq!(first, trace(Fidelity::Payload));
     assert_eq!(first, trace(Fidelity::LengthOnly));
+}
+
+/// A crossbar sends nothing again, so a TLP that finds the node behind it full must wait, whatever the flow control of links.
+#[test]
+fn a_crossbar_drops_nothing() {
+    for port_buffer in [1, 2, 16] {
+        let [dropping, credits] = [FlowControl::DropAndReplay, FlowControl::Credits].map(|flow_control| {
+            outcome(&Setup { crossbar: Some(128_000_000_000), flow_control, port_buffer, ..PAPER })
+        });
+        assert_eq!(dropping, credits);
+        assert_eq!(dropping, Outcome { sent: 1600, no_room: 0, timeouts: 0, replayed: 0 });
+    }
 }

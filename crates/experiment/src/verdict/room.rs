@@ -1,0 +1,34 @@
+//! Links without credits: a receiver without room drops a TLP, and its sender waits for the replay timer.
+
+use super::Candidate;
+use super::downstream::component;
+use crate::result::{Direction, Document, LimitKind};
+
+/// From this share of its TLPs on, drops are what a link is about: each costs a replay timeout, in which many TLPs could be sent.
+const DROPPED: f64 = 0.05;
+
+/// The port buffers that have dropped most of what came over a link, if they have dropped more than a few TLPs.
+pub(super) fn port_buffers(document: &Document) -> Option<Candidate> {
+    let share = |direction: &Direction| direction.no_room as f64 / direction.tlps.max(1) as f64;
+    let links = document.links.iter().enumerate();
+    let directions = links.flat_map(|(index, link)| link.directions.iter().map(move |one| (index, one)));
+    let full = directions.filter(|(_, direction)| share(direction) >= DROPPED);
+    let (index, direction) = full.max_by(|(_, a), (_, b)| share(a).total_cmp(&share(b)))?;
+    let place = format!("{} → {}", direction.from, direction.to);
+    Some(Candidate {
+        resource: format!("port buffers of {}", component(document, &direction.to)),
+        kind: LimitKind::Credits,
+        used: share(direction).min(1.0),
+        links: vec![index],
+        because: format!(
+            "{} TLPs found no room there, and were sent again after a timeout",
+            direction.no_room
+        ),
+        evidence: vec![format!(
+            "of {} TLPs over {place} {} were dropped for want of room; its replay timer expired {} times",
+            direction.tlps, direction.no_room, direction.replay_timeouts
+        )],
+        place: Some(place),
+        replays: direction.utilization.replay,
+    })
+}
