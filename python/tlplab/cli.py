@@ -22,7 +22,7 @@ from click.shell_completion import get_completion_class
 from tlplab import _core, catalog, lspci, outline
 from tlplab.ending import SIGNALLED, end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
-from tlplab.options import experiment_options
+from tlplab.options import SEEDS, experiment_options
 from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Bar
 from tlplab.session import finish, judged, succeed
@@ -101,7 +101,7 @@ def commands() -> None:
 
 @commands.command()
 @experiment_options
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the result document; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page that shows the run.")
 @click.option("--trace", metavar="FILE", help="Write a trace that opens in Perfetto (ui.perfetto.dev).")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tlplab import _core
 from tlplab.errors import FAILED, INTERRUPTED
-from tlplab.options import experiment_options
+from tlplab.options import SEEDS, experiment_options
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.session import finish
@@ -36,7 +36,7 @@ class Judged:
 
 @click.command("expect", short_help="Run an experiment and check its [expect].")
 @experiment_options
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams.")
 @click.option(
     "--json", "json_file", metavar="FILE|-", help="Write the conditions and their outcome; - is the standard output."
 )

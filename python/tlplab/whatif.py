@@ -16,7 +16,7 @@ from rich.text import Text
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.errors import FAILED, INTERRUPTED, RunError
-from tlplab.options import experiment_options, quiet_option
+from tlplab.options import SEEDS, experiment_options, quiet_option
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.session import Finished, finish, judged, make_runs
@@ -65,7 +65,7 @@ class Row:
 
 @click.command("whatif", short_help="Run again with more of each resource, to find the limit.")
 @experiment_options
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams.")
 @click.option(
     "--threads",
     type=click.IntRange(1, 256),

@@ -15,7 +15,7 @@ from tlplab.compare.alternatives import Alternative, read_all
 from tlplab.compare.difference import Difference, Run, difference, run_of
 from tlplab.compare.running import Variant, of_alternative, run_all, settings_of
 from tlplab.compare.sources import CALLED, Source, legend, names_of, read_result, reading, source_of
-from tlplab.options import complete_it
+from tlplab.options import SEEDS, complete_it
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.result import Document
 from tlplab.summary import console_for
@@ -41,7 +41,7 @@ DIFFERS = 1
     help="Override one key of the other runs: B and those after it.",
 )
 @click.option("--load", metavar="FILE", help="Take [load] of all experiments from FILE.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams of all runs.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams of all runs.")
 @click.option(
     "--threads", type=click.IntRange(1, 256), metavar="N",
     help="At most N runs at once (default: one per processor); N never changes a result.",

@@ -20,7 +20,7 @@ from tlplab.compare import words
 from tlplab.compare.figures import Cause
 from tlplab.compare.sources import Source, read_result, reading, source_of
 from tlplab.compare.transactions import Known, Transaction, kept_by, sampled_in
-from tlplab.options import complete_it, quiet_option
+from tlplab.options import SEEDS, complete_it, quiet_option
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.session import finish, succeed
@@ -85,7 +85,7 @@ def percentile_of(_context: click.Context, _parameter: click.Parameter, given: f
 )
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams.")
 @click.option(
     "--json", "json_file", metavar="FILE|-", help="Write transactions and causes as JSON; - is the standard output."
 )

@@ -20,6 +20,7 @@ from tlplab.guest.machine import LEAST_MEMORY, MEMORY, Machine, Off, boot
 from tlplab.guest.options import check_share, script_of
 from tlplab.guest.uml_command import files_of
 from tlplab.nettlp.live import show_lag
+from tlplab.options import SEEDS
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Line
 
@@ -77,7 +78,7 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
     multiple=True,
     help="Override one key of the experiment. May be given again.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the experiment's random streams.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the experiment's random streams.")
 @click.option(
     "--cable", "cables", metavar="NIC=NIC", multiple=True, callback=cables_of,
     help="Join two NICs of the experiment by an Ethernet cable. May be given again.",

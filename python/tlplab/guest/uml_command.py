@@ -17,7 +17,7 @@ from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.options import check_share, script_of
 from tlplab.guest.running import Ended, run
 from tlplab.guest.together import CABLES, document, of_machine, run_together
-from tlplab.options import experiment_argument
+from tlplab.options import SEEDS, experiment_argument
 from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Line
 
@@ -45,9 +45,7 @@ MICROSECOND = 10**9
     multiple=True,
     help="Override one key, as in --set switch.sw0.link='gen4 x8'. May be given again.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams, and the guest's."
-)
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams, and the guest's.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the result document; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page that shows the run.")
 @click.option("--trace", metavar="FILE", help="Write a trace that opens in Perfetto (ui.perfetto.dev).")

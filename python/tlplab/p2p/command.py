@@ -12,7 +12,7 @@ import click
 
 from tlplab import _core, outline
 from tlplab.errors import ExperimentError
-from tlplab.options import experiment_argument
+from tlplab.options import SEEDS, experiment_argument
 from tlplab.outputs import check_outputs, write_text
 from tlplab.p2p import picture, tables
 from tlplab.p2p.flows import OPS, Device, Flow, Op
@@ -41,7 +41,7 @@ MOST_OUTSTANDING = 65536
     help="Transactions of a flow under way.",
 )  # fmt: skip
 @click.option("--quick", is_flag=True, help="Measure for a third of the time, even if rates are not steady yet.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the random streams.")
 @click.option(
     "--threads", type=click.IntRange(1, 256), metavar="N",
     help="At most N runs at once (default: one per processor).",

@@ -108,7 +108,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let stuck = is_stuck(document);
     let unknown = stuck || facts.guest || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
     let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
-    let several = ["tags", "credits", "replays", "page walks", "reads", "translations"];
+    let several = ["port buffers", "tags", "credits", "replays", "page walks", "reads", "translations"];
     let verb = if several.iter().any(|many| limit.resource.starts_with(many)) { "limit" } else { "limits" };
     let failed: u64 = document.flows.iter().map(failures).sum();
     let also = match (failed, refused(document).next()) {

@@ -12,7 +12,9 @@ pub(super) fn port_buffers(document: &Document) -> Option<Candidate> {
     let share = |direction: &Direction| direction.no_room as f64 / direction.tlps.max(1) as f64;
     let links = document.links.iter().enumerate();
     let directions = links.flat_map(|(index, link)| link.directions.iter().map(move |one| (index, one)));
-    let full = directions.filter(|(_, direction)| share(direction) >= DROPPED);
+    // On a wire longer than its replay timer most replays have another reason.
+    let explained = |direction: &Direction| direction.no_room * 2 >= direction.replay_timeouts;
+    let full = directions.filter(|(_, direction)| share(direction) >= DROPPED && explained(direction));
     let (index, direction) = full.max_by(|(_, a), (_, b)| share(a).total_cmp(&share(b)))?;
     let place = format!("{} → {}", direction.from, direction.to);
     Some(Candidate {

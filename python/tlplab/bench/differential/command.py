@@ -14,6 +14,7 @@ from tlplab import _core, outline
 from tlplab.bench.differential import table
 from tlplab.bench.differential.document import Document, member
 from tlplab.errors import INTERRUPTED
+from tlplab.options import SEEDS
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
@@ -85,7 +86,7 @@ class Request:
     "--idle", is_flag=True, help="With --on, leave out the experiment's loads, which are cross traffic otherwise."
 )
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the simulated reads.")
+@click.option("--seed", type=SEEDS, metavar="N", help="Seed of the simulated reads.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the measurements; - is the standard output.")
 @click.option("--plot", metavar="FILE", help="Draw the distributions and the links (.png, .svg, .pdf).")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
