@@ -310,7 +310,7 @@ def test_a_run_that_kills_its_worker_is_reported_and_others_kept(
     assert counted(capsys.readouterr().out) == (3, 0)
     assert sweep("--engine", "dask", "--threads", "2", "--store", "store") == 1
     said = capsys.readouterr().err
-    assert " lost several workers, one after the other" in said
+    assert "several workers were lost, one after the other, with run " in said
     assert "Traceback" not in said
     assert sweep("--store", "store", *copies) == 0
     assert counted(capsys.readouterr().out) == (0, 3), "finished runs are kept"
