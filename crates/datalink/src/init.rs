@@ -55,6 +55,8 @@ pub(crate) struct LinkControl {
     waiting: u8,
     /// Virtual channels with something in `unsent`.
     speaking: u8,
+    /// An InitFC went last, and no UpdateFC.
+    spoke: bool,
     feature_unsent: bool,
     /// Scaled flow control in the peer's feature DLLP; `None` before one came.
     peer_scales: Option<bool>,
@@ -71,6 +73,7 @@ impl LinkControl {
             channels: [channel; 8],
             waiting: 0,
             speaking: 0,
+            spoke: false,
             feature_unsent: false,
             peer_scales: None,
             repeat_at: Time::NEVER,
@@ -109,6 +112,7 @@ impl LinkControl {
         self.channels = [Channel { stage: Stage::Init1, heard: 0, unsent: 0 }; 8];
         self.waiting = 0;
         self.speaking = 0;
+        self.spoke = false;
         self.feature_unsent = false;
         self.peer_scales = None;
         self.repeat_at = Time::NEVER;
@@ -172,12 +176,25 @@ impl LinkControl {
     /// The next flow control or feature DLLP: those of link up, then the UpdateFC that is due.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Option<dllp::Repr> {
-        if (self.speaking != 0 || self.feature_unsent)
-            && let Some(dllp) = self.poll_init(now)
-        {
-            return Some(dllp);
+        if self.speaking != 0 || self.feature_unsent {
+            return self.poll_speaking(now);
         }
         self.flow.poll(now).map(dllp::Repr::FlowControl)
+    }
+
+    /// Channel 0 goes before UpdateFCs. Others take turns with them: a round may begin as soon as the one before has ended, and an UpdateFC may be
+    /// the answer that the peer waits for on channel 0.
+    #[cold]
+    fn poll_speaking(&mut self, now: Time) -> Option<dllp::Repr> {
+        let others_only = self.speaking & 1 == 0 && !self.feature_unsent;
+        if others_only
+            && core::mem::take(&mut self.spoke)
+            && let Some(update) = self.flow.poll(now)
+        {
+            return Some(dllp::Repr::FlowControl(update));
+        }
+        self.spoke = true;
+        self.poll_init(now).or_else(|| self.flow.poll(now).map(dllp::Repr::FlowControl))
     }
 
     fn poll_init(&mut self, now: Time) -> Option<dllp::Repr> {

@@ -5,9 +5,9 @@
 use crate::pair::{Fate, GOOD, Pair, read, slow, write};
 use tlplab_datalink::{
     AckLatency, Blocked, ClassBuffer, Config, Event, Integrity, LinkLayer, ProtocolError, ReceiveBuffers,
-    TlpShape, TlpUnit, Unit, UpdateFcLatency, UpdateFcPolicy, dllp,
+    TlpShape, TlpUnit, Unit, UpdateFcLatency, UpdateFcPolicy, VcBuffers, dllp,
 };
-use tlplab_units::{Duration, FcClass, Time};
+use tlplab_units::{Duration, FcClass, LinkMode, Time, Vc};
 
 fn ns(ns: u64) -> Time {
     Time::ZERO + Duration::from_ns(ns)
@@ -77,6 +77,29 @@ fn a_port_that_hears_nothing_repeats_itself() {
         "1.064us A InitFC1-P, vc 0, hdr 8, data 64",
         "1.096us A InitFC1-NP, vc 0, hdr 8, data 8",
     ]);
+}
+
+/// B's InitFC2s for channel 0 are all lost, and its InitFC1s for channel 3 follow each other without a pause, as a flit takes longer than the time between
+/// two rounds. The UpdateFC that tells A to go on has its turn among them.
+#[test]
+fn an_update_fc_brings_channel_0_up_while_another_channel_speaks() {
+    let vc3 = Vc::new(3).unwrap();
+    let mut config = Config { mode: LinkMode::Flit, ..slow() };
+    config.receive = config.receive.with(vc3, VcBuffers([ClassBuffer::finite(2, 32); 3]));
+    let mut pair = Pair::down(config.clone(), config);
+    pair.faults = Box::new(|side, unit| {
+        let Unit::Flit(flit) = unit else { return GOOD };
+        let lost = matches!(&flit.dllp, Some(dllp::Repr::FlowControl(fc)) if fc.phase == dllp::FcPhase::Init2 && fc.vc == Vc::ZERO);
+        if side == 1 && lost { Fate::Drop } else { GOOD }
+    });
+    pair.link_up();
+    pair.run_until(ns(200_000));
+    assert!(pair.ends[0].is_active() && pair.ends[1].is_active());
+    for vc in [Vc::ZERO, vc3] {
+        for end in &pair.ends {
+            assert_eq!(end.admit(&TlpShape { vc, ..write(8) }), Ok(()));
+        }
+    }
 }
 
 /// B lost all of A's InitFC2, stays in FC_INIT2 and says so again; any UpdateFC tells it that A is ready.
