@@ -20,6 +20,7 @@ mod frame;
 mod link_layer;
 mod matching;
 mod problem;
+mod replays;
 mod requests;
 pub mod summary;
 pub mod table;

@@ -1,6 +1,7 @@
 //! From a capture to the requests a workload replays, and to what the requester got in reply.
 
 use super::matching::Matcher;
+use super::replays::Replays;
 use super::{Capture, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_units::{Bdf, Duration, Tag, Time};
@@ -62,11 +63,13 @@ pub(super) fn request(repr: &Repr) -> Option<(Operation, TransactionId, u64, u32
 /// The memory requests of a capture in the order of their times: all directions, or one.
 ///
 /// A capture of several links shows a request once on each link it crosses; choose one direction to get each once
-/// ([`busiest_direction`] is a good guess). Corrupted, nullified and replayed copies are left out.
+/// ([`busiest_direction`] is a good guess). Corrupted and nullified copies are left out, and replayed ones of what had arrived.
 pub fn requests(capture: &Capture, direction: Option<u16>) -> Vec<TraceRequest> {
+    let mut replays = Replays::default();
     let mut requests: Vec<TraceRequest> = capture
         .tlps()
-        .filter(|(record, _)| !record.flags.any() && direction.is_none_or(|d| d == record.direction))
+        .filter(|(record, _)| direction.is_none_or(|d| d == record.direction))
+        .filter(|(record, repr)| !replays.leaves_out(record.direction, repr, record.flags))
         .filter_map(|(record, repr)| {
             let (operation, id, address, bytes) = request(repr)?;
             let (requester, tag) = (id.requester, id.tag);
@@ -155,14 +158,14 @@ impl Latencies {
 pub fn statistics(capture: &Capture) -> Statistics {
     let mut statistics = Statistics::default();
     let mut matcher = Waiting::default();
-    let mut tags = BTreeSet::new();
+    let (mut tags, mut replays) = (BTreeSet::new(), Replays::default());
     let back = reverse(capture);
     let mut order: Vec<usize> = (0..capture.records.len()).collect();
     order.sort_by_key(|&index| (capture.records[index].time, capture.records[index].frame));
     for record in order.iter().map(|&index| &capture.records[index]) {
         statistics.duration = statistics.duration.max(record.time - Time::ZERO);
         let Unit::Tlp { repr, .. } = &record.unit else { continue };
-        if record.flags.any() {
+        if replays.leaves_out(record.direction, repr, record.flags) {
             continue;
         }
         match (request(repr), repr.kind()) {

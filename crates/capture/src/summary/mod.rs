@@ -21,6 +21,7 @@ pub use sequence::Sequences;
 use super::decode::{Decoded, What};
 use super::direction::Directions;
 use super::matching::{Matcher, is_non_posted};
+use super::replays::Replays;
 use super::requests::{Operation, request};
 use super::{Direction, Problem, Reason};
 use crossing::Crossings;
@@ -29,6 +30,7 @@ use order::InOrder;
 use points::Points;
 use sequence::Counters;
 use std::collections::{BTreeMap, BTreeSet};
+use tlplab_trace::linkunit::Flags;
 use tlplab_units::{Bdf, Duration, Tag, Time};
 use tlplab_wire::nettlp::{Header, is_tlp_port};
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr};
@@ -46,7 +48,7 @@ pub struct Summary {
     pub controls: u64,
     /// Frames of other traffic.
     pub others: u64,
-    /// TLPs that were damaged on a simulated link or sent again; they are left out of what follows.
+    /// Copies of TLPs that were damaged on a simulated link, or sent again after a good one; they are left out of the counts.
     pub repeated: u64,
     /// From the first record to the last.
     pub duration: Duration,
@@ -108,7 +110,7 @@ struct Asked {
 struct Seen {
     frame: u64,
     direction: u16,
-    repeated: bool,
+    flags: Flags,
     unit: Unit,
 }
 
@@ -148,6 +150,7 @@ pub struct Summing {
     waiting: Matcher<Asked>,
     crossings: Crossings,
     points: Option<Points>,
+    replays: Replays,
 }
 
 /// A flow that is being counted.
@@ -247,7 +250,7 @@ impl Summing {
 
     fn push(&mut self, decoded: &Decoded<'_>, direction: u16, unit: Unit) {
         let is_summed_up = !matches!(unit, Unit::Numbered { .. });
-        let seen = Seen { frame: decoded.frame, direction, repeated: decoded.flags.any(), unit };
+        let seen = Seen { frame: decoded.frame, direction, flags: decoded.flags, unit };
         match self.order.push(decoded.fs, seen) {
             Ok(None) => {}
             Ok(Some((fs, first))) => self.take(fs, &first),
@@ -281,7 +284,9 @@ impl Summing {
         let time = Time::from_fs(since);
         self.duration = time - Time::ZERO;
         match &seen.unit {
-            Unit::Tlp { .. } if seen.repeated => self.repeated += 1,
+            Unit::Tlp { repr, .. } if self.replays.leaves_out(seen.direction, repr, seen.flags) => {
+                self.repeated += 1;
+            }
             Unit::Tlp { repr, port, .. } => {
                 self.tlps += 1;
                 let latency = self.tlp(seen.direction, time, *port, repr);

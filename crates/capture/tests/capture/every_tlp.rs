@@ -262,8 +262,14 @@ impl Probe for Witness {
     }
 }
 
-/// Runs a sketch with a capture; gives what was on the wires, and TLPs sent for the first time as the fabric counts them.
-fn run(sketch: &Sketch, path: &Path) -> (Wires, BTreeMap<String, u64>) {
+/// TLPs of a direction as the fabric counts them: sent for the first time, and taken by the receiver, each once.
+struct Counted {
+    sent: u64,
+    received: u64,
+}
+
+/// Runs a sketch with a capture; gives what was on the wires, and the fabric's counts.
+fn run(sketch: &Sketch, path: &Path) -> (Wires, BTreeMap<String, Counted>) {
     let text = sketch.text();
     let experiment =
         Experiment::parse(&|_| Ok(text.clone()), "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -288,8 +294,9 @@ fn run(sketch: &Sketch, path: &Path) -> (Wires, BTreeMap<String, u64>) {
     for link in &topology.links {
         let name = link.ports.map(|port| topology.ports[port.index()].name.clone());
         for (from, to) in [(0, 1), (1, 0)] {
-            let tlps = fabric.direction_result(link.ports[from]).wire.tlps;
-            counted.insert(format!("{} → {}", name[from], name[to]), tlps);
+            let sent = fabric.direction_result(link.ports[from]).wire.tlps;
+            let received = fabric.direction_result(link.ports[to]).transmitter.tlps_received;
+            counted.insert(format!("{} → {}", name[from], name[to]), Counted { sent, received });
         }
     }
     let seen = std::mem::take(&mut wires.lock().unwrap().1);
@@ -335,11 +342,18 @@ fn every_tlp_is_there(sketch: &Sketch) {
             }
         }
         let first = found.iter().filter(|(_, flags, _)| !flags.replay && !flags.nullified).count();
-        assert_eq!(first as u64, *count, "the fabric's count of {}", place());
+        assert_eq!(first as u64, count.sent, "the fabric's count of {}", place());
     }
     assert!(read.keys().all(|direction| counted.contains_key(direction)), "{:?}", read.keys());
     let loading = Loading::new(&path, Filter::parse::<&str>(&[]).unwrap(), false);
     for flow in loading.and_then(Loading::finish).unwrap().0.directions {
+        let direction = flow.direction.to_string();
+        let (Counted { sent, received }, summed) = (&counted[&direction], flow.kinds.values().sum::<u64>());
+        assert!(
+            (*received..=*sent).contains(&summed),
+            "{summed} of {received} to {sent}: {direction}\n{}",
+            sketch.text()
+        );
         let Sequences { gaps, missing, duplicates, unproven, .. } = flow.sequences;
         assert_eq!(
             (gaps, missing, duplicates, unproven),
@@ -356,6 +370,49 @@ proptest! {
     #[test]
     fn every_tlp_of_a_random_experiment_is_in_its_capture(sketch in sketch()) {
         every_tlp_is_there(&sketch);
+    }
+}
+
+/// A TLP or flit is damaged and sent again: the summary has each request and each completion once, and no other wants an answer.
+#[test]
+fn damaged_tlps_count_when_they_have_come() {
+    for (link, unit) in [("gen3 x4", "tlp"), ("gen4 x4 flit", "flit")] {
+        for (direction, damage) in [("up", "corrupt"), ("down", "corrupt"), ("up", "drop"), ("down", "drop")]
+        {
+            let text = format!(
+                "title = \"damaged\"\n[device.d]\nunder = \"host.rp0\"\nlink = \"{link}\"\n[load]\n\
+                 d = {{ op = \"read\", size = \"64B\", count = 40, outstanding = 5 }}\n[[fault]]\nlink = \"d\"\n\
+                 direction = \"{direction}\"\n{unit} = 3\ncount = 4\ndamage = \"{damage}\"\n"
+            );
+            let experiment = Experiment::parse(&|_| Ok(text.clone()), "t.toml").unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("run.pcapng");
+            let recorder =
+                Recorder::create(Targets { pcapng: Some(path.clone()), ..Targets::default() }).unwrap();
+            let inputs = Inputs { probe: Some(recorder.probe()), ..Inputs::default() };
+            Run::new(experiment, inputs).unwrap().finish().unwrap();
+            recorder.finish().unwrap();
+            let loading = Loading::new(&path, Filter::parse::<&str>(&[]).unwrap(), false);
+            let (summary, _) = loading.and_then(Loading::finish).unwrap();
+            assert!(summary.repeated > 0);
+            for flow in &summary.directions {
+                // Messages about the errors come besides.
+                let kinds = flow.kinds.iter().filter(|(name, _)| ["MRd", "CplD"].contains(name));
+                let tlps: u64 = kinds.map(|(_, count)| count).sum();
+                assert_eq!(
+                    (tlps, flow.unexpected, flow.unanswered),
+                    (40, 0, 0),
+                    "{}\n{text}",
+                    flow.direction
+                );
+            }
+            let capture = capture::read_file(&path).unwrap();
+            let statistics = capture::statistics(&capture);
+            let counts =
+                (statistics.reads, statistics.completed, statistics.unexpected, statistics.unanswered);
+            assert_eq!(counts, (40, 40, 0, 0), "{text}");
+            assert_eq!(capture::requests(&capture, None).len(), 40, "{text}");
+        }
     }
 }
 
