@@ -28,7 +28,7 @@ impl Hardware {
                     let upper = self.cx.links.peer(id);
                     // A link that initialises shows its width when it is up.
                     if self.cx.links.is_active(upper) {
-                        self.show_link(upper);
+                        self.cx.ends(id).into_iter().for_each(|end| self.show_link(end));
                     }
                 }
                 vec![id]
@@ -246,8 +246,11 @@ impl Hardware {
         LinkState { speed, width, active, training: false }
     }
 
-    /// The registers of the port above a link follow how the link is.
+    /// The registers of the component at one end of a link follow how the link is.
     fn show_link(&mut self, port: PortId) {
+        if self.cx.links.leads_up(port) {
+            return self.show_link_below(port);
+        }
         let Some(at) = self.bridge_above(port) else { return };
         let now = self.cx.now();
         let (present, active) = (self.cx.links.is_present(port), self.cx.links.is_active(port));
@@ -258,6 +261,19 @@ impl Hardware {
         }
         if let Some(bridges) = self.nodes[at.node].bridges() {
             bridges.show_link(&mut self.cx, at.index, present, state);
+        }
+    }
+
+    /// All functions of the component below a link show its speed and width.
+    fn show_link_below(&mut self, lower: PortId) {
+        let (node, now) = (self.cx.links.node(lower), self.cx.now());
+        if matches!(self.nodes[node], Node::Custom(_)) || !self.cx.links.is_active(lower) {
+            return;
+        }
+        let state = self.link_shown(lower, true);
+        for node in self.nodes.functions_of(node) {
+            let function = self.function(FunctionAt { node, index: 0 });
+            function.space.change(now, ChangedBy::Hardware).set_link(state);
         }
     }
 }

@@ -151,6 +151,34 @@ fn a_narrowed_link_carries_the_rate_of_its_lanes() {
     }
 }
 
+/// Both ends of a link that has lost lanes show its width: a switch's port, and every function of a card, also when it has been down since.
+#[test]
+fn both_ends_of_a_narrowed_link_show_its_width() {
+    let at = |us| Time::ZERO + Duration::from_us(us);
+    let fault = |kind| Fault { direction: Direction::Up, kind };
+    let narrow = |width| fault(FaultKind::Narrow { at: at(5), width });
+    let mut bench = Bench::new();
+    bench.switch("sw0", "host.rp0", 3, 16).uplink.faults = vec![narrow(Width::X4)];
+    bench
+        .device("dev", "sw0", 3, 8)
+        .config(|device| {
+            let down = fault(FaultKind::Down { at: at(20), until: Some(at(40)) });
+            device.link.faults = vec![narrow(Width::X2), down];
+        })
+        .load(LoadConfig { size: 512, ..LoadConfig::default() });
+    let mut fabric = bench.build();
+    let widths = |fabric: &mut Fabric| {
+        let links = fabric.config_spaces().into_iter().filter_map(|(_, space)| space.link());
+        links.map(|link| link.current.1.lanes()).collect::<Vec<_>>()
+    };
+    // From the root port down, before software knows any of them by another number.
+    assert_eq!(widths(&mut fabric), [16, 16, 8, 8]);
+    for us in [10, 2_000] {
+        fabric.run_until(at(us));
+        assert_eq!(widths(&mut fabric), [4, 4, 2, 2], "{us} us");
+    }
+}
+
 /// The port above resets what is below: nobody detects an error, software hears of the slot, and the device starts anew.
 #[test]
 fn a_reset_by_the_port_above_is_no_error() {
