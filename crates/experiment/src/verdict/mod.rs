@@ -212,7 +212,8 @@ fn downs(document: &Document, facts: &Facts<'_>) -> Vec<Candidate> {
         let waited = total_of(&flows, |a| a.cause == Cause::LinkDown as usize);
         let all = total_of(&flows, |_| true);
         let lost = failed as f64 / (failed + well).max(1) as f64;
-        let away = away(document, &link.name);
+        let concerned = flows.iter().any(|f| !(facts.is_over(f) && ended_by(document, f, at)));
+        let away = if concerned { away(document, &link.name) } else { 0.0 };
         let share = lost.max(waited / all.max(f64::MIN_POSITIVE)).max(away);
         let place = format!("{} → {}", link.directions[0].from, link.directions[0].to);
         let mut evidence = vec![format!("link {place} went down at {at}")];
@@ -237,6 +238,15 @@ fn downs(document: &Document, facts: &Facts<'_>) -> Vec<Candidate> {
         })
     });
     judged.collect()
+}
+
+/// True if no data of a flow came after a time.
+fn ended_by(document: &Document, flow: &Flow, at: Time) -> bool {
+    let series = &document.series;
+    let index = document.flows.iter().position(|one| one.name == flow.name);
+    let bytes = series.flows.iter().find(|one| Some(one.flow) == index).map_or(&[][..], |one| &one.bytes);
+    let last = bytes.iter().rposition(|bytes| *bytes > 0);
+    last.is_none_or(|bin| series.start_fs + bin as u64 * series.bin_fs <= at.as_fs())
 }
 
 /// The share of the run in which what is below a link could not be used, because the link was down or software had not configured it.

@@ -78,6 +78,26 @@ fn figures_name_short_waits_of_a_port_that_is_never_free() {
     assert_eq!(alone.limit.resource, "the latency of d", "{}", alone.sentence);
 }
 
+/// A link that goes down when its load is over, or that no load crosses, limits nothing. One that still had something to carry does.
+#[test]
+fn figures_name_no_link_that_went_down_after_its_work() {
+    let loads = |rest: &str| {
+        format!(
+            "{TWO}[[fault]]\nlink = \"b\"\ndown = \"60us\"\n[load]\na = {{ op = \"read\", size = \"256B\", outstanding = 8 }}\n{rest}"
+        )
+        .replace("title = \"two\"", "title = \"two\"\nstop = \"100us\"")
+    };
+    for (rest, limit) in [
+        ("", "link host.rp0 → a"),
+        ("b = { op = \"write\", size = \"64B\", count = 1 }\n", "link host.rp0 → a"),
+        ("b = { op = \"write\", size = \"64B\", rate = \"1Gb/s\" }\n", "link b → host.rp1"),
+        ("b = { op = \"write\", size = \"64B\", rate = \"1Gb/s\", count = 9000 }\n", "link b → host.rp1"),
+    ] {
+        let verdict = figures(&loads(rest)).verdict;
+        assert_eq!(verdict.limit.resource, limit, "{}\n{rest}", verdict.sentence);
+    }
+}
+
 /// Where a full port drops nearly all that comes, its buffers limit: not the tags behind it, nor the wire that is busy with copies.
 #[test]
 fn figures_name_the_port_buffers_that_drop_tlps() {
