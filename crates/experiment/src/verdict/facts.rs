@@ -1,7 +1,7 @@
 //! The requested traffic, for comparison with the results.
 
 use crate::load::{LoadSpec, Pace, Timing, Work};
-use crate::result::{Attribution, Document, Flow, LimitKind};
+use crate::result::{Attribution, Document, Flow, LimitKind, Link};
 use crate::topology::DeviceSpec;
 use std::collections::BTreeSet;
 use tlplab_fabric::attribution::Cause;
@@ -82,6 +82,11 @@ impl Facts<'_> {
     /// True if an open-loop load gets the rate it offers.
     pub(super) fn is_served(&self, flow: &Flow) -> bool {
         self.is_captured(flow) || self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
+    }
+
+    /// True if there is a crossbar in place of a link.
+    pub(super) fn is_crossbar(&self, link: &Link) -> bool {
+        self.fabric.link_above(&link.name).is_some_and(|link| link.crossbar.is_some())
     }
 
     /// The time at which the link above a component goes down, if it does.

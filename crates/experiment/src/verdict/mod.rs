@@ -79,7 +79,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         (if c.used >= SATURATED { (1, queued()) } else { (0, c.used) }, c)
     };
     let mut ranked: Vec<((u8, f64), Candidate)> =
-        wires(document).chain(bus::buses(document)).chain(host).map(rank).collect();
+        wires(document, facts).chain(bus::buses(document)).chain(host).map(rank).collect();
     ranked.sort_by(|(a, one), (b, other)| {
         b.partial_cmp(a).expect("fractions are numbers").then(one.resource.cmp(&other.resource))
     });
@@ -94,7 +94,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         _ if facts.guest => guest(candidates.first()),
         _ => {
             let found = host::reads(document, &flows, facts)
-                .or_else(|| waits(document, &flows))
+                .or_else(|| waits(document, &flows, facts))
                 .or_else(|| cable::limit(document, facts))
                 .or_else(|| network::software(document));
             match found {
@@ -149,7 +149,7 @@ pub(crate) fn refused(document: &Document) -> impl Iterator<Item = String> {
 fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     let failed: u64 = document.flows.iter().map(failures).sum();
     let well: u64 = document.flows.iter().map(|flow| flow.transactions).sum();
-    let copies = wires(document).filter(|c| c.kind == LimitKind::Replay);
+    let copies = wires(document, facts).filter(|c| c.kind == LimitKind::Replay);
     let copies = copies.max_by(|a, b| a.replays.total_cmp(&b.replays));
     let found = downs(document, facts).into_iter().max_by(|a, b| a.used.total_cmp(&b.used)).or(copies);
     let sentence = match (failed, &found) {
@@ -272,7 +272,7 @@ pub(crate) fn failures(flow: &Flow) -> u64 {
 }
 
 /// Every direction of every link, but not the ways of a bus: they have it together.
-fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
+fn wires<'d>(document: &'d Document, facts: &'d Facts<'_>) -> impl Iterator<Item = Candidate> + 'd {
     let queueing = queueing(document);
     let links = document.links.iter().enumerate().filter(|(_, link)| link.bus.is_none());
     links.flat_map(|(index, link)| link.directions.iter().map(move |direction| (index, link, direction))).map(
@@ -307,18 +307,25 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
             let payload = rate(carried.min(at_full_width));
             // A unit on the wire at the end is counted whole.
             let narrowed = if carried < 0.95 * at_full_width { " on the lanes that are left" } else { "" };
+            let is_crossbar = facts.is_crossbar(link);
+            let subject = match is_crossbar {
+                true => "it".to_owned(),
+                false => format!("gen{} x{}", link.generation, link.width),
+            };
             let replaying = u.replay >= MAJOR;
             let because = match replaying {
                 true => replays_because(direction),
                 false => format!(
-                    "gen{} x{} is busy {} of the time{narrowed} with {payload} of payload{queue}",
-                    link.generation,
-                    link.width,
+                    "{subject} is busy {} of the time{narrowed} with {payload} of payload{queue}",
                     percent(used),
                 ),
             };
             Candidate {
-                resource: format!("{} {place}", if replaying { "replays on" } else { "link" }),
+                resource: match (replaying, is_crossbar) {
+                    (true, _) => format!("replays on {place}"),
+                    (false, true) => format!("crossbar of {}", link.name),
+                    (false, false) => format!("link {place}"),
+                },
                 kind: if replaying { LimitKind::Replay } else { LimitKind::Link },
                 used,
                 links: vec![index],
@@ -347,7 +354,7 @@ fn used(resource: &crate::result::Resource) -> f64 {
 }
 
 /// The waits of the critical paths, when no wire and no memory is busy.
-fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
+fn waits(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Option<Candidate> {
     let waits = [
         (Cause::CreditWait, LimitKind::Credits),
         (Cause::ReplayBufferWait, LimitKind::Replay),
@@ -411,7 +418,7 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
             _ => None,
         };
         best = Some(match downstream {
-            Some(egress) => held_up(document, egress, found),
+            Some(egress) => held_up(document, facts, egress, found),
             None => found,
         });
     }
@@ -419,11 +426,11 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
 }
 
 /// Credits run out because an egress further on is held up: that is the limit.
-fn held_up(document: &Document, egress: &Direction, behind: Candidate) -> Candidate {
+fn held_up(document: &Document, facts: &Facts<'_>, egress: &Direction, behind: Candidate) -> Candidate {
     let place = format!("{} → {}", egress.from, egress.to);
     let stalls = &egress.stalls;
     if 1.0 - egress.utilization.idle >= stalls.replay_buffer.max(stalls.credits)
-        && let Some(mut wire) = wires(document).find(|c| c.place.as_ref() == Some(&place))
+        && let Some(mut wire) = wires(document, facts).find(|c| c.place.as_ref() == Some(&place))
     {
         wire.evidence.extend(behind.evidence);
         return wire;

@@ -98,6 +98,15 @@ fn figures_name_no_link_that_went_down_after_its_work() {
     }
 }
 
+/// A crossbar is called one, with its own rate.
+#[test]
+fn figures_name_a_crossbar() {
+    let load = "link = { generation = 3, width = 4, crossbar = \"10Gb/s\" }\n[load]\nd = { op = \"write\", size = \"256B\", outstanding = 4 }\n";
+    let verdict = figures(&single("stop = \"20us\"", load)).verdict;
+    let said = "The crossbar of d limits the run: it is busy 100.0 % of the time with 10.00 Gb/s of payload";
+    assert!(verdict.sentence.starts_with(said), "{}", verdict.sentence);
+}
+
 /// Where a full port drops nearly all that comes, its buffers limit: not the tags behind it, nor the wire that is busy with copies.
 #[test]
 fn figures_name_the_port_buffers_that_drop_tlps() {
