@@ -33,6 +33,29 @@ def test_the_table_has_every_step_of_every_resource(tmp_path: Path, capsys: pyte
     assert table["verdict"]["limit"]["gain"] == best["twice"]["gain"]
 
 
+def test_latencies_are_the_largest_of_any_flow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wider uplink shortens both flows, but leaves a larger part of all transactions to the slow one."""
+    file = tmp_path / "two.toml"
+    file.write_text(
+        'title = "two"\nstop = "100us"\n[switch.sw0]\nunder = "host.rp0"\nlink = "gen3 x4"\n'
+        '[device.a]\nunder = "sw0"\nlink = "gen3 x8"\n[device.b]\nunder = "sw0"\nlink = "gen3 x4"\n'
+        '[load]\na = { op = "write", size = "4KiB" }\nb = { op = "write", size = "64B", rate = "300Mb/s" }\n'
+    )
+    assert status(["whatif", str(file), "--full", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)["resources"]
+    wider = next(
+        row["twice"] for row in rows if row["resource"] == "link sw0 → host.rp0" and row["twice"]["change"] == "x4 → x8"
+    )
+
+    def largest(link: str) -> float:
+        flows = tl.run(str(file), overrides=[f"switch.sw0.link={link}"], verdict=False)["flows"]
+        return max(flow["latency_ns"]["p50"] for flow in flows if flow["latency_ns"])
+
+    change = largest("gen3 x8") / largest("gen3 x4") - 1
+    assert change < -0.3
+    assert wider["p50"] == pytest.approx(change, abs=0.01)
+
+
 def test_the_document_is_the_same_on_any_number_of_threads(capsys: pytest.CaptureFixture[str]) -> None:
     documents = []
     for threads in ("1", "3"):

@@ -801,7 +801,7 @@ Direction = TypedDict(
         "nullified": "int",
         # Replays because the timer ran out.
         "replay_timeouts": "int",
-        # TLPs that arrived with a bad LCRC.
+        # TLPs that arrived with a bad LCRC, or flits with a bad CRC.
         "bad_lcrc": "int",
         # TLPs that the receiver dropped for want of room (only where a link drops and replays).
         "no_room": "int",

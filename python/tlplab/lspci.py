@@ -64,9 +64,9 @@ class Function(TypedDict):
     class_name: str
     port_type: str | None
     link: Link | None
-    mps: int
-    mps_supported: int
-    mrrs: int
+    mps: int | None
+    mps_supported: int | None
+    mrrs: int | None
     bridge: Bridge | None
     bars: list[BaseAddress]
     capabilities: list[Capability]

@@ -15,7 +15,7 @@ from tlplab.catalog import LISTS, find_experiment, name_of, shipped
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SEEDS = click.IntRange(0, 2**63 - 1)
-"""Seeds of an experiment: what the key `seed` takes, as integers of TOML have 64 bits with their sign."""
+"""Seeds of an experiment: the range of the key `seed`, as integers of TOML have 64 bits with their sign."""
 
 
 def find_it(_context: click.Context, _parameter: click.Parameter, given: str) -> str:

@@ -82,8 +82,8 @@ def whatif_command(
 ) -> int:  # fmt: skip
     """Run an experiment again with 10 % more, twice as much and no limit of each resource.
 
-    The table shows how much more each of these runs carries, how latencies change with twice as much, and the next
-    limit once the resource has none. Times (latencies, cables) become 10 % shorter, half as long, or zero.
+    The table shows how much more each of these runs carries, how the largest p50 and p99 of any flow change with twice
+    as much, and the next limit once the resource has none. Times (latencies, cables) become 10 % shorter, half as long, or zero.
 
     \b
     Examples:

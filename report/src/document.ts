@@ -961,7 +961,7 @@ export interface Direction {
   nullified: number;
   /** Replays because the timer ran out. */
   replay_timeouts: number;
-  /** TLPs that arrived with a bad LCRC. */
+  /** TLPs that arrived with a bad LCRC, or flits with a bad CRC. */
   bad_lcrc: number;
   /** TLPs that the receiver dropped for want of room (only where a link drops and replays). */
   no_room: number;

@@ -58,12 +58,12 @@ pub struct Function {
     pub port_type: Option<String>,
     /// Its link, if it is a port.
     pub link: Option<Link>,
-    /// The payload it may send, and the largest it can.
-    pub mps: u32,
+    /// The payload it may send, and the largest it can; absent without the PCI Express capability.
+    pub mps: Option<u32>,
     /// See `mps`.
-    pub mps_supported: u32,
-    /// The largest size that it may request in one read.
-    pub mrrs: u32,
+    pub mps_supported: Option<u32>,
+    /// The largest size that it may request in one read; absent likewise.
+    pub mrrs: Option<u32>,
     /// Buses and windows of a bridge.
     pub bridge: Option<Bridge>,
     /// Its base addresses.
@@ -207,9 +207,9 @@ fn function(fabric: &mut Fabric, found: &enumerate::Function, space: &ConfigSpac
         class_name: class_name(found.class).into(),
         port_type: pcie.and_then(|pcie| pcie.port).map(|port| port_name(port).into()),
         link: space.link().map(|link| link_of(link.current, link.capable)),
-        mps: pcie.map_or(found.mps, |pcie| pcie.mps).bytes(),
-        mps_supported: found.mps_supported.bytes(),
-        mrrs: pcie.map_or(found.mrrs, |pcie| pcie.mrrs).bytes(),
+        mps: pcie.map(|pcie| pcie.mps.bytes()),
+        mps_supported: pcie.map(|_| found.mps_supported.bytes()),
+        mrrs: pcie.map(|pcie| pcie.mrrs.bytes()),
         bridge: found.bridge.as_ref().map(bridge),
         bars: found.bars.iter().map(bar).collect(),
         capabilities: found.capabilities.iter().map(capability).collect(),

@@ -232,7 +232,7 @@ def mistake(place: str, message: str, hint: str | None = None) -> ExperimentErro
 def lost(run: _core.Elsewhere) -> OSError:
     """A run with which workers were lost. Dask counts a loss against all that the worker had, so another of its runs may be the cause."""
     return OSError(
-        f"several workers were lost, one after the other, with run {run[0][:12]}… or a run beside it; results that had come back are stored"
+        f"several workers were lost, one after the other, with run {run[0][:12]}… or another run of the same worker; results that had come back are stored"
     )
 
 

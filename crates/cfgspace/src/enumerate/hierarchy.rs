@@ -255,7 +255,7 @@ impl fmt::Display for Problem {
             }
             ProblemKind::BarSize { index, mask } => {
                 let bar = BarName(index);
-                write!(f, "{bar} reads {mask:#x} after ones were written, which is not a size; left out")
+                write!(f, "{bar} keeps the address bits {mask:#018x} of ones, which is not a size; left out")
             }
             ProblemKind::NoAddress { index, size, low_memory } => {
                 let (bar, size) = (BarName(index), Size(size));

@@ -104,7 +104,7 @@ pub struct Direction {
     pub nullified: u64,
     /// Replays because the timer ran out.
     pub replay_timeouts: u64,
-    /// TLPs that arrived with a bad LCRC.
+    /// TLPs that arrived with a bad LCRC, or flits with a bad CRC.
     pub bad_lcrc: u64,
     /// TLPs that the receiver dropped for want of room (only where a link drops and replays).
     pub no_room: u64,

@@ -55,9 +55,9 @@ pub enum Extent {
 pub struct Outcome {
     /// Payload in bits per second, of all flows together; of a run without payload, its transactions per second.
     pub rate: f64,
-    /// Latency of transactions, in nanoseconds: half of them took at most so long.
+    /// Latency in nanoseconds that half of a flow's transactions took at most: the largest of any flow.
     pub p50_ns: f64,
-    /// 99 % of them took at most so long.
+    /// The same for 99 % of them.
     pub p99_ns: f64,
     /// Events that it took.
     pub events: u64,
@@ -78,14 +78,8 @@ impl Outcome {
         let lost: u64 = networks.iter().map(|(_, network)| network.to_software.dropped_data).sum();
         let bits = flows().map(|flow| flow.bytes).sum::<u64>().saturating_sub(lost) as f64 * 8.0 / seconds;
         let ended: u64 = flows().map(|flow| flow.transactions).sum();
-        let mut latency: Option<_> = None;
-        for flow in flows() {
-            match &mut latency {
-                None => latency = Some(flow.latency_ps.clone()),
-                Some(all) => *all += &flow.latency_ps,
-            }
-        }
-        let quantile = |q| latency.as_ref().map_or(0.0, |all| all.value_at_quantile(q) as f64 / 1e3);
+        let largest = |q| flows().map(|flow| flow.latency_ps.value_at_quantile(q)).max();
+        let quantile = |q| largest(q).map_or(0.0, |ps| ps as f64 / 1e3);
         Self {
             rate: if bits > 0.0 { bits } else { ended as f64 / seconds },
             p50_ns: quantile(0.5),

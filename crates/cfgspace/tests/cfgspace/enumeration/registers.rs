@@ -288,7 +288,7 @@ fn problems_have_a_name_a_place_and_a_text() {
             ProblemKind::BarSize { index: 6, mask: 0x30 },
             "bar-size",
             false,
-            "BAR 6 reads 0x30 after ones were written, which is not a size; left out",
+            "BAR 6 keeps the address bits 0x0000000000000030 of ones, which is not a size; left out",
         ),
         (
             ProblemKind::NoAddress { index: 7, size: 1536, low_memory: true },

@@ -35,7 +35,7 @@ fn an_experiment_runs_a_library_with_its_parameters() {
     let card = document.functions.iter().find(|function| function.component.as_deref() == Some("card"));
     let card = card.expect("a card");
     assert_eq!((card.ids.as_str(), card.bars.len(), card.msix_vectors), ("71ab:0001", 1, 1));
-    assert_eq!((card.mps_supported, card.interrupts.as_str()), (512, "msi-x"));
+    assert_eq!((card.mps_supported, card.interrupts.as_str()), (Some(512), "msi-x"));
     assert!(!wave.exists(), "who only looks writes nothing");
     run.finish().expect("a run");
     let document = run.document();
