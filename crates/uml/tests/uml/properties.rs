@@ -54,7 +54,8 @@ impl Case {
         let mut script = Script::new(self.latencies.iter().map(|fs| Duration::from_fs(*fs)));
         // So that the last does not go on for ever.
         script.latencies.extend([Duration::ZERO, Duration::ZERO]);
-        let mut at = 0;
+        // At the very start a wait of no time is over before anything comes.
+        let mut at = 1;
         for (later, interrupt) in &self.interrupts {
             at += later;
             script = script.interrupt(Time::from_fs(at), *interrupt);
