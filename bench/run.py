@@ -264,7 +264,16 @@ def dd() -> list[Result]:
     if not program.exists():
         print("bench: no dd: `make build` makes the program", file=sys.stderr)
         return []
-    arguments = ["run", "studies/gem5/dd.toml", "--set", "load.dd.size=512MiB", "--no-verdict", "--quiet", "--json", "-"]
+    arguments = [
+        "run",
+        "studies/gem5/dd.toml",
+        "--set",
+        "load.dd.size=512MiB",
+        "--no-verdict",
+        "--quiet",
+        "--json",
+        "-",
+    ]
     cpu = run([str(program), *arguments]).cpu
     name = "512 MiB of dd in drop-and-replay, length-only"
     command = f"tlplab {' '.join(arguments)}"

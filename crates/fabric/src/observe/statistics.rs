@@ -12,7 +12,8 @@ use tlplab_units::{Duration, Time};
 pub struct CauseHistogram {
     /// The number of the first bucket: what is below the shortest latency has none.
     first: usize,
-    buckets: VecDeque<Bucket>,
+    /// Most of them are empty, and have none.
+    buckets: VecDeque<Option<Box<Bucket>>>,
 }
 
 /// A step of a [`CauseHistogram`].
@@ -48,14 +49,14 @@ impl CauseHistogram {
             self.first = index;
         }
         while index < self.first {
-            self.buckets.push_front(Bucket::default());
+            self.buckets.push_front(None);
             self.first -= 1;
         }
         let index = index - self.first;
         if index >= self.buckets.len() {
-            self.buckets.resize(index + 1, Bucket::default());
+            self.buckets.resize(index + 1, None);
         }
-        let bucket = &mut self.buckets[index];
+        let bucket = self.buckets[index].get_or_insert_default();
         bucket.count += 1;
         for interval in intervals {
             bucket.causes_fs[interval.cause() as usize] += u128::from(interval.duration.as_fs());
@@ -64,9 +65,9 @@ impl CauseHistogram {
 
     /// The steps that hold something: from, up to, contents.
     pub fn steps(&self) -> impl Iterator<Item = (Duration, Duration, &Bucket)> {
-        (self.first..).zip(&self.buckets).filter(|(_, b)| b.count > 0).map(|(i, b)| {
+        (self.first..).zip(&self.buckets).filter_map(|(i, bucket)| {
             let (from, to) = Self::range(i);
-            (from, to, b)
+            Some((from, to, &**bucket.as_ref()?))
         })
     }
 }
