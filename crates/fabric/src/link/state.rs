@@ -5,7 +5,7 @@ use crate::kernel::queue::EventKind;
 use crate::link::channel::InFlight;
 use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::link::port::Port;
+use crate::link::port::{Leaving, Port};
 use crate::link::transmit::update_in;
 use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
@@ -161,15 +161,14 @@ impl Context {
         self.schedule(recovery_ends, EventKind::LinkState, u32::from(id.0), RECOVERED);
     }
 
-    /// The units that a port has on the wire are lost there, but not in the replay buffer, so their receive buffers are free.
-    fn lose_units_on_wire(&mut self, id: PortId) {
+    /// The units that a port has on the wire are lost there, but not in the replay buffer: the receive buffers that they leave are to be freed.
+    fn lose_units_on_wire(&mut self, id: PortId) -> Vec<Leaving> {
         let now = self.kernel.now();
         self.cut(id);
         let port = &mut self.links.ports[id.index()];
         port.transmitting = false;
         port.partition.idle(now);
-        let leaving = std::mem::take(&mut port.leaving);
-        leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
+        std::mem::take(&mut port.leaving)
     }
 
     /// Lanes of a link have failed. It goes through recovery, if it is up, with those that are left; the units on the wire are lost.
@@ -181,8 +180,10 @@ impl Context {
         }
         // One that initialises its flow control does so with the lanes that are left.
         if self.ends(id).into_iter().all(|end| self.links.is_active(end)) {
-            self.ends(id).into_iter().for_each(|end| self.lose_units_on_wire(end));
+            let leaving = self.ends(id).map(|end| self.lose_units_on_wire(end));
             self.retrain(id);
+            // Only now: a buffer that is free lets its port send, and this link sends nothing any more.
+            leaving.into_iter().flatten().for_each(|entry| self.release_when_whole(entry));
         }
     }
 
