@@ -87,7 +87,8 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let downs = downs(document, facts);
     let down = downs.iter().filter(|down| down.used >= MAJOR).max_by(|a, b| a.used.total_cmp(&b.used));
     // A network loses all that it cannot carry, so nothing before it waits; a link without credits sends it again, and is busy with that.
-    let lossy = down.cloned().or_else(|| network::wire(document)).or_else(|| room::port_buffers(document));
+    let full = room::port_buffers(document);
+    let lossy = down.cloned().or_else(|| network::wire(document)).or_else(|| full.clone());
     let limit = match (lossy, candidates.first()) {
         (Some(found), _) => found,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
@@ -104,9 +105,11 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
             }
         }
     };
-    // What would have been carried over a link that was down, when not one transaction ended, or when none ends any more, nobody knows.
+    // What would have been carried over a link that was down, without TLPs that wait for a timeout, when not one transaction ended, or when none
+    // ends any more, nobody knows.
     let stuck = is_stuck(document);
-    let unknown = stuck || facts.guest || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
+    let idle = flows.iter().all(|f| f.transactions == 0);
+    let unknown = stuck || facts.guest || !downs.is_empty() || full.is_some() || idle;
     let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
     let several = ["port buffers", "tags", "credits", "replays", "page walks", "reads", "translations"];
     let verb = if several.iter().any(|many| limit.resource.starts_with(many)) { "limit" } else { "limits" };
