@@ -57,15 +57,15 @@ fn stalled(stalls: &Stalls) -> f64 {
     stalls.credits.max(stalls.replay_buffer)
 }
 
-/// True if an egress that is not busy waits for this nearly always.
-pub(super) fn waits_for(direction: &Direction, cause: Cause) -> bool {
+/// The share of time in which an egress waits for this, if it does nearly always when it is not busy.
+pub(super) fn waits_for(direction: &Direction, cause: Cause) -> Option<f64> {
     let stalled = match cause {
         Cause::CreditWait => direction.stalls.credits,
         Cause::TagWait => direction.stalls.tags,
         Cause::ReplayBufferWait => direction.stalls.replay_buffer,
         _ => 0.0,
     };
-    stalled > 0.0 && stalled >= HELD * direction.utilization.idle
+    (stalled > 0.0 && stalled >= HELD * direction.utilization.idle).then_some(stalled)
 }
 
 /// Share of time in which no further TLP could have been sent.

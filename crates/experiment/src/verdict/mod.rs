@@ -372,11 +372,12 @@ fn waits(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Option<Cand
         let share = total_of(flows, |a| a.cause == cause as usize) / total.max(f64::MIN_POSITIVE);
         // A load with few transactions more than there are credits for waits a short time for each, but its port is never free.
         let egress = downstream::direction(document, &wait.place);
-        let held = egress.is_some_and(|egress| downstream::waits_for(egress, cause));
-        if !held && share < MAJOR || most >= (held, share) {
+        let held = egress.and_then(|egress| downstream::waits_for(egress, cause));
+        let used = held.map_or(share, |stalled| stalled.max(share));
+        if used < MAJOR || most >= (held.is_some(), share) {
             continue;
         }
-        most = (held, share);
+        most = (held.is_some(), share);
         let (resource, because) = match kind {
             LimitKind::Credits => (
                 format!("credits of {}", wait.place),
@@ -405,7 +406,7 @@ fn waits(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Option<Cand
         let mut found = Candidate {
             resource,
             kind,
-            used: share,
+            used,
             links: Vec::new(),
             place: Some(wait.place.clone()),
             replays: 0.0,

@@ -1,8 +1,9 @@
 //! Links without credits: a receiver without room drops a TLP, and its sender waits for the replay timer.
 
-use super::Candidate;
 use super::downstream::component;
-use crate::result::{Direction, Document, LimitKind};
+use super::{Candidate, total_of};
+use crate::result::{Direction, Document, Flow, LimitKind};
+use tlplab_fabric::attribution::Cause;
 
 /// From this share of its TLPs on, drops are what a link is about: each costs a replay timeout, in which many TLPs could be sent.
 const DROPPED: f64 = 0.05;
@@ -16,11 +17,14 @@ pub(super) fn port_buffers(document: &Document) -> Option<Candidate> {
     let explained = |direction: &Direction| direction.no_room * 2 >= direction.replay_timeouts;
     let full = directions.filter(|(_, direction)| share(direction) >= DROPPED && explained(direction));
     let (index, direction) = full.max_by(|(_, a), (_, b)| share(a).total_cmp(&share(b)))?;
+    let flows: Vec<&Flow> = document.flows.iter().collect();
+    let replayed = total_of(&flows, |a| a.cause == Cause::Replay as usize);
+    let all = total_of(&flows, |_| true);
     let place = format!("{} → {}", direction.from, direction.to);
     Some(Candidate {
         resource: format!("port buffers of {}", component(document, &direction.to)),
         kind: LimitKind::Credits,
-        used: share(direction).min(1.0),
+        used: replayed / all.max(f64::MIN_POSITIVE),
         links: vec![index],
         because: format!(
             "{} TLPs found no room there, and were sent again after a timeout",
