@@ -7,6 +7,9 @@ import type { Flow } from "./result";
 import { Swatch } from "./swatch";
 import { shownFlows, type View } from "./view";
 
+/** Kinds whose utilisation is the time that transactions or ports wait. */
+const WAITED_FOR = ["credits", "tags", "replay"];
+
 export function Headline({ view }: { view: View }) {
   const { result } = view;
   const { limit, next } = result.verdict;
@@ -22,7 +25,7 @@ export function Headline({ view }: { view: View }) {
         <aside class="gauges">
           {/* A latency, and the pace of software, are not full to some part. */}
           {limit.kind !== "none" && limit.kind !== "latency" && (
-            <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
+            <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, ${WAITED_FOR.includes(limit.kind) ? "of the time waited for" : "in use"}`} tone="hot" />
           )}
           {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${(1 + next.headroom).toFixed(1)}`} text={spoken(next.text || `${next.resource} has this headroom`)} tone="cool" />}
         </aside>
