@@ -84,6 +84,11 @@ impl Facts<'_> {
         self.is_captured(flow) || self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
     }
 
+    /// True if nobody answers the writes of a flow.
+    pub(super) fn posts(&self, flow: &Flow) -> bool {
+        self.fabric.devices.iter().find(|d| d.name == flow.device).is_none_or(|device| device.posted_writes)
+    }
+
     /// True if there is a crossbar in place of a link.
     pub(super) fn is_crossbar(&self, link: &Link) -> bool {
         self.fabric.link_above(&link.name).is_some_and(|link| link.crossbar.is_some())

@@ -152,6 +152,9 @@ fn on_link(document: &Document, flow: &Flow, bytes: u64) -> Option<f64> {
 
 /// With nobody in its way a transaction takes its bare latency, and the time that its own bytes need on its link.
 fn own_outstanding(document: &Document, flow: &Flow, facts: &Facts<'_>, limit: LimitKind) -> Option<Next> {
+    if flow.op == Operation::Write && facts.posts(flow) {
+        return None; // one that has left is over for its load, however long it travels
+    }
     let (n, size) = (facts.outstanding(flow)?, facts.size(flow)?);
     let latency = bare_latency(flow, facts, limit) + on_link(document, flow, size)?;
     let possible = f64::from(n) * size as f64 * 8e9 / latency;

@@ -65,6 +65,8 @@ fn figures_name_short_waits_of_a_port_that_is_never_free() {
         let text = single("stop = \"300us\"\nwarmup = \"60us\"", &format!("{device}{load}"));
         let Document { verdict, flows, .. } = figures(&text);
         assert_eq!(verdict.limit.resource, resource, "{}", verdict.sentence);
+        let next = verdict.next.map_or_else(String::new, |next| next.resource);
+        assert!(load == read || next != "the outstanding of d", "a posted write waits for none before it");
         let waits = |cause: &str| {
             let of_it = flows[0].attribution.iter().filter(|a| Cause::ALL[a.cause].name() == cause);
             of_it.map(|a| a.share).sum::<f64>()
